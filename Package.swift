@@ -1,0 +1,100 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+/// One set of compiler settings for every Swift target: language mode 6 and the stricter defaults that
+/// CONTRIBUTING.md explains. A warning is an error, so that none is ever left for the next reader.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+/// A library or executable target and the modules it may import. The arrows point one way only.
+func larder(_ name: String, _ dependencies: [Target.Dependency] = [], executable: Bool = false) -> Target {
+    executable
+        ? .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+        : .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+/// The tests of one target, in the folder that carries its name.
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
+let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
+
+let package = Package(
+    name: "larder",
+    products: [
+        .library(name: "LarderClient", targets: ["LarderClient"]),
+        .executable(name: "larderd", targets: ["larderd"]),
+        .executable(name: "larder", targets: ["larder"]),
+        .executable(name: "larder-bench", targets: ["larder-bench"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .target(name: "CLinuxShims"),
+        .target(name: "CProtocolDescription"),
+        larder("JSON"),
+        larder("Systemd", ["CSystemd", logging]),
+        larder("LarderWire", ["JSON"]),
+        larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP]),
+        larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
+        larder(
+            "LarderServer",
+            ["JSON", "LarderWire", "LarderConfig", "CLinuxShims", "CProtocolDescription", logging, nioCore, nioPosix]),
+        larder("LarderClient", ["JSON", "LarderWire", nioCore, nioPosix]),
+        larder(
+            "larderd",
+            [
+                "JSON", "LarderServer", "LarderConfig", "LarderUpstream", "LarderWire", "Systemd", "CLinuxShims",
+                arguments, logging, nioCore, nioPosix, lifecycle, signals,
+            ],
+            executable: true),
+        larder("larder", ["JSON", "LarderWire", "LarderClient", arguments], executable: true),
+        larder(
+            "larder-bench",
+            ["JSON", "LarderWire", arguments, nioCore, nioPosix], executable: true),
+        tests("JSONTests", ["JSON"]),
+        tests("SystemdTests", ["Systemd"]),
+        tests("LarderWireTests", ["LarderWire", "JSON"]),
+        tests("LarderUpstreamTests", ["LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
+        tests("LarderConfigTests", ["LarderConfig", "JSON", "LarderUpstream", logging, nioPosix]),
+        tests(
+            "LarderServerTests",
+            [
+                "LarderServer", "LarderConfig", "LarderUpstream", "CLinuxShims", "JSON", "LarderWire", logging, nioCore,
+                nioEmbedded, nioPosix,
+            ]),
+        tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),
+        tests("LarderBenchTests", ["larder-bench"]),
+        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "larderd", "larder"]),
+        tests("ProtocolTests", ["JSON", "larderd"]),
+    ],
+    // C23 for #embed, which puts the protocol's description into the program.
+    cLanguageStandard: .gnu2x
+)

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Build openrpc.json, the answer to rpc.discover, from the JSON Schemas beside this script.
+
+    generate-openrpc.py            write openrpc.json
+    generate-openrpc.py --check    write nothing; fail when openrpc.json is out of date or malformed
+
+The schemas are the source: each file in schemas/methods names a method (title), its parameters in positional
+order ($defs/params), its result ($defs/result), its errors (x-errors, names from error.json) and its examples.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+SCHEMAS = HERE / "schemas"
+OUTPUT = HERE / "openrpc.json"
+WIDTH = 110
+
+
+def load(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def pretty(value, indent=0, column=0):
+    """JSON with two spaces of indentation in which whatever fits on a line stays on it."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if column + len(flat) <= WIDTH or not isinstance(value, (dict, list)) or not value:
+        return flat
+    inner = " " * (indent + 2)
+    if isinstance(value, dict):
+        keys = [inner + json.dumps(name, ensure_ascii=False) + ": " for name in value]
+        parts = [key + pretty(member, indent + 2, len(key)) for key, member in zip(keys, value.values())]
+        return "{\n" + ",\n".join(parts) + "\n" + " " * indent + "}"
+    parts = [inner + pretty(element, indent + 2, indent + 2) for element in value]
+    return "[\n" + ",\n".join(parts) + "\n" + " " * indent + "]"
+
+
+def component(reference):
+    """The component that a reference between schema files becomes: common.json#/$defs/Time is Time."""
+    file, _, pointer = reference.partition("#")
+    if pointer:
+        return pointer.rsplit("/", 1)[1]
+    return {"error.json": "Error"}[pathlib.PurePosixPath(file).name]
+
+
+def rewritten(schema):
+    """The schema with every reference pointing into components/schemas."""
+    if isinstance(schema, list):
+        return [rewritten(element) for element in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: "#/components/schemas/" + component(member)
+        if name == "$ref" and isinstance(member, str)
+        else rewritten(member)
+        for name, member in schema.items()
+        if name not in ("$schema", "$defs")
+    }
+
+
+def method_object(file):
+    source = load(file)
+    name = source["title"]
+    if name != file.name[: -len(".json")]:
+        sys.exit(f"{file}: its title is {name}")
+    params = source["$defs"]["params"]
+    required = params.get("required", [])
+    method = {"name": name, "summary": source["summary"], "description": source["description"]}
+    method["paramStructure"] = "either"
+    method["params"] = []
+    for parameter, schema in params["properties"].items():
+        descriptor = {"name": parameter}
+        if "description" in schema:
+            descriptor["description"] = schema["description"]
+        descriptor["required"] = parameter in required
+        descriptor["schema"] = rewritten({key: value for key, value in schema.items() if key != "description"})
+        method["params"].append(descriptor)
+    method["result"] = {"name": "result", "schema": rewritten(source["$defs"]["result"])}
+    method["errors"] = [{"$ref": "#/components/errors/" + error} for error in source["x-errors"] + ["invalidParams"]]
+    method["examples"] = [
+        {
+            "name": name if index == 0 else f"{name} {index + 1}",
+            "params": [{"name": key, "value": value} for key, value in example["params"].items()],
+            "result": {"name": "result", "value": example["result"]},
+        }
+        for index, example in enumerate(source.get("examples", []))
+    ]
+    return method
+
+
+def document():
+    error, event = load(SCHEMAS / "error.json"), load(SCHEMAS / "event.json")
+    schemas = dict(load(SCHEMAS / "common.json")["$defs"])
+    schemas["Error"] = {
+        "description": error["description"],
+        "type": "object",
+        "required": ["code", "message", "data"],
+        "properties": {
+            "code": {"type": "integer"},
+            "message": {"type": "string"},
+            "data": {
+                "type": "object",
+                "required": ["name", "retryable", "detail"],
+                "properties": {
+                    "name": {"$ref": "common.json#/$defs/ErrorName"},
+                    "retryable": {"type": "boolean"},
+                    "detail": {"type": "string"},
+                },
+            },
+        },
+    }
+    schemas["Event"] = {key: value for key, value in event.items() if key not in ("title", "$defs")}
+    schemas.update(event["$defs"])
+    errors = {}
+    for name, schema in error["$defs"].items():
+        data = schema["properties"]["data"]["properties"]
+        errors[name] = {
+            "code": schema["properties"]["code"]["const"],
+            "message": schema["properties"]["message"]["const"],
+            "data": {"name": name, "retryable": data["retryable"]["const"], "detail": schema["description"]},
+        }
+    return {
+        "openrpc": "1.3.2",
+        "info": {
+            "title": "Larder",
+            "description": "The local configuration agent's protocol: JSON-RPC 2.0, one message per line, over a "
+            "Unix domain socket. Events are notifications from the agent: see components/schemas/Event.",
+            "version": "1.0.0",
+            "license": {"name": "Apache-2.0"},
+        },
+        "methods": [method_object(file) for file in sorted((SCHEMAS / "methods").glob("*.json"))],
+        "components": {"schemas": {name: rewritten(schema) for name, schema in schemas.items()}, "errors": errors},
+    }
+
+
+# What OpenRPC 1.3 allows in each of its objects that this document uses; a name maps to whether it is required.
+SHAPES = {
+    "document": {"openrpc": True, "info": True, "methods": True, "components": False},
+    "info": {"title": True, "version": True, "description": False, "license": False},
+    "method": {
+        "name": True,
+        "params": True,
+        "result": False,
+        "summary": False,
+        "description": False,
+        "paramStructure": False,
+        "errors": False,
+        "examples": False,
+    },
+    "descriptor": {"name": True, "schema": True, "description": False, "required": False},
+    "error": {"code": True, "message": True, "data": False},
+    "pairing": {"name": True, "params": True, "result": False},
+    "example": {"name": True, "value": True},
+    "components": {"schemas": False, "errors": False},
+}
+
+
+def problems(openrpc):
+    """What is wrong with the document's shape, its references and its uniqueness rules."""
+    found = []
+
+    def shape(kind, value, where):
+        allowed = SHAPES[kind]
+        found.extend(f"{where}: {name} is not part of OpenRPC's {kind}" for name in value if name not in allowed)
+        found.extend(f"{where}: {name} is missing" for name, needed in allowed.items() if needed and name not in value)
+
+    def references(value, where):
+        if isinstance(value, list):
+            for index, element in enumerate(value):
+                references(element, f"{where}/{index}")
+        elif isinstance(value, dict):
+            target = value.get("$ref")
+            if isinstance(target, str):
+                node = openrpc
+                for step in target.removeprefix("#/").split("/"):
+                    node = node.get(step) if isinstance(node, dict) else None
+                if node is None or not target.startswith("#/"):
+                    found.append(f"{where}: {target} leads nowhere")
+            for name, member in value.items():
+                references(member, f"{where}/{name}")
+
+    shape("document", openrpc, "document")
+    shape("info", openrpc["info"], "info")
+    shape("components", openrpc["components"], "components")
+    for name, error in openrpc["components"]["errors"].items():
+        shape("error", error, f"error {name}")
+    names = [method["name"] for method in openrpc["methods"]]
+    found.extend(f"method {name} is there twice" for name in sorted(set(names)) if names.count(name) > 1)
+    for method in openrpc["methods"]:
+        where = f"method {method['name']}"
+        shape("method", method, where)
+        parameters = [parameter["name"] for parameter in method["params"]]
+        needed = [parameter["required"] for parameter in method["params"]]
+        if len(set(parameters)) != len(parameters):
+            found.append(f"{where}: a parameter is there twice")
+        if needed != sorted(needed, reverse=True):
+            found.append(f"{where}: a required parameter follows an optional one")
+        for descriptor in [*method["params"], method["result"]]:
+            shape("descriptor", descriptor, f"{where}, {descriptor['name']}")
+        errors = [error["$ref"].rsplit("/", 1)[1] for error in method["errors"]]
+        codes = [openrpc["components"]["errors"].get(error, {}).get("code") for error in errors]
+        if len(set(codes)) != len(codes):
+            found.append(f"{where}: an error code is there twice")
+        for pairing in method["examples"]:
+            shape("pairing", pairing, f"{where}, example")
+            for example in [*pairing["params"], pairing["result"]]:
+                shape("example", example, f"{where}, example {example['name']}")
+    references(openrpc, "")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    arguments = parser.parse_args()
+
+    openrpc = document()
+    found = problems(openrpc)
+    text = pretty(openrpc) + "\n"
+    if not arguments.check:
+        OUTPUT.write_text(text, encoding="utf-8")
+    elif not OUTPUT.exists() or OUTPUT.read_text(encoding="utf-8") != text:
+        found.append("openrpc.json is out of date: run Protocol/generate-openrpc.py")
+    for problem in found:
+        print(problem, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

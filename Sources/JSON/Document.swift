@@ -1,0 +1,164 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// A document's memory: its text, its tape and the name tables of its large objects.
+///
+/// `@unchecked Sendable`, because the memory is reached through pointers, which no checked type may be: arrays would
+/// cost a bounds check for each byte of the parser and could not be read past their end by whole words. The rule that
+/// makes it safe is that of copy-on-write: the memory is written only by whoever holds the sole reference (checked
+/// with `isKnownUniquelyReferenced`), which is before the first value of the document is handed out or after the last
+/// one is gone.
+final class Document: @unchecked Sendable {
+    /// The pointers and sizes. They live outside the object so that reading them needs no exclusivity check.
+    struct Storage {
+        /// `textCount` bytes of JSON, then at least `Document.padding` zero bytes.
+        var text: UnsafeMutablePointer<UInt8>
+        var textCount: Int
+        var textCapacity: Int
+        var nodes: UnsafeMutablePointer<Node>
+        var nodeCount: Int
+        var nodeCapacity: Int
+        /// Slots of all name tables, one table after the other.
+        var slots: UnsafeMutablePointer<UInt32>?
+        var slotCount: Int
+        var slotCapacity: Int
+        /// Open containers, while the document is parsed.
+        var frames: UnsafeMutablePointer<TapeParser.Frame>?
+        var frameCapacity: Int
+    }
+
+    /// Zero bytes behind the text: scanners read whole words and stop at a zero, so they need no other bounds check.
+    static let padding = 64
+    /// The longest text that 32-bit offsets reach.
+    static let maximumTextCount = Int(UInt32.max) - 256
+
+    let storage: UnsafeMutablePointer<Storage>
+
+    init(textCapacity: Int, nodeCapacity: Int) {
+        storage = .allocate(capacity: 1)
+        let text = UnsafeMutablePointer<UInt8>(Memory.allocate(textCapacity + Document.padding, UInt8.self))
+        let nodes = Memory.allocate(max(nodeCapacity, 4), Node.self)
+        storage.initialize(
+            to: Storage(
+                text: text, textCount: 0, textCapacity: textCapacity, nodes: nodes, nodeCount: 0,
+                nodeCapacity: max(nodeCapacity, 4), slots: nil, slotCount: 0, slotCapacity: 0, frames: nil,
+                frameCapacity: 0))
+    }
+
+    deinit {
+        free(storage.pointee.text)
+        free(storage.pointee.nodes)
+        free(storage.pointee.slots)
+        free(storage.pointee.frames)
+        storage.deallocate()
+    }
+
+    @inline(__always) var text: UnsafePointer<UInt8> { UnsafePointer(storage.pointee.text) }
+    @inline(__always) var nodes: UnsafePointer<Node> { UnsafePointer(storage.pointee.nodes) }
+
+    /// Replaces the text. The old nodes and tables are forgotten, their memory is kept.
+    func setText(_ bytes: UnsafeRawBufferPointer) {
+        storage.pointee.textCount = 0
+        storage.pointee.nodeCount = 0
+        storage.pointee.slotCount = 0
+        reserveText(bytes.count)
+        let text = UnsafeMutableRawPointer(storage.pointee.text)
+        if let base = bytes.baseAddress, bytes.count > 0 {
+            text.copyMemory(from: base, byteCount: bytes.count)
+        }
+        storage.pointee.textCount = bytes.count
+        sealText()
+    }
+
+    /// Writes the zero bytes behind the text.
+    func sealText() {
+        memset(storage.pointee.text + storage.pointee.textCount, 0, Document.padding)
+    }
+
+    /// Makes room for `count` bytes of text in all, padding not counted.
+    @inline(__always)
+    func reserveText(_ count: Int) {
+        if count > storage.pointee.textCapacity { growText(count) }
+    }
+
+    @inline(never)
+    private func growText(_ count: Int) {
+        let capacity = max(count, storage.pointee.textCapacity * 2)
+        storage.pointee.text = Memory.reallocate(storage.pointee.text, capacity + Document.padding)
+        storage.pointee.textCapacity = capacity
+    }
+
+    /// Makes room for `count` nodes in all.
+    @inline(__always)
+    func reserveNodes(_ count: Int) {
+        if count > storage.pointee.nodeCapacity { growNodes(count) }
+    }
+
+    @inline(never)
+    func growNodes(_ count: Int) {
+        let capacity = max(count, storage.pointee.nodeCapacity * 2)
+        storage.pointee.nodes = Memory.reallocate(storage.pointee.nodes, capacity)
+        storage.pointee.nodeCapacity = capacity
+    }
+
+    /// Appends `count` empty slots for a name table and returns the index of the first.
+    @inline(never)
+    func appendSlots(_ count: Int) -> Int {
+        let start = storage.pointee.slotCount
+        if start + count > storage.pointee.slotCapacity {
+            let capacity = max(start + count, storage.pointee.slotCapacity * 2)
+            storage.pointee.slots = Memory.reallocate(storage.pointee.slots, capacity)
+            storage.pointee.slotCapacity = capacity
+        }
+        if let slots = storage.pointee.slots { (slots + start).update(repeating: 0, count: count) }
+        storage.pointee.slotCount = start + count
+        return start
+    }
+
+    /// Doubles the stack of open containers.
+    @inline(never)
+    func growFrames() -> UnsafeMutablePointer<TapeParser.Frame> {
+        let capacity = max(8, storage.pointee.frameCapacity * 2)
+        let frames = Memory.reallocate(storage.pointee.frames, capacity)
+        storage.pointee.frames = frames
+        storage.pointee.frameCapacity = capacity
+        return frames
+    }
+
+    /// Gives back what was allocated beyond need, before a document is kept.
+    func trim() {
+        free(storage.pointee.frames)
+        storage.pointee.frames = nil
+        storage.pointee.frameCapacity = 0
+        let nodeCount = max(4, storage.pointee.nodeCount)
+        if storage.pointee.nodeCapacity - nodeCount > nodeCount / 8 + 8 {
+            storage.pointee.nodes = Memory.reallocate(storage.pointee.nodes, nodeCount)
+            storage.pointee.nodeCapacity = nodeCount
+        }
+        let textCount = storage.pointee.textCount
+        if storage.pointee.textCapacity - textCount > textCount / 8 + 64 {
+            storage.pointee.text = Memory.reallocate(storage.pointee.text, textCount + Document.padding)
+            storage.pointee.textCapacity = textCount
+        }
+    }
+}
+
+/// malloc with types. `realloc` moves large blocks by remapping their pages, which no Swift allocation does.
+enum Memory {
+    static func allocate<T: BitwiseCopyable>(_ count: Int, _ type: T.Type) -> UnsafeMutablePointer<T> {
+        reallocate(nil, count)
+    }
+
+    static func reallocate<T: BitwiseCopyable>(
+        _ old: UnsafeMutablePointer<T>?, _ count: Int
+    ) -> UnsafeMutablePointer<T> {
+        guard let raw = realloc(old, max(count, 1) * MemoryLayout<T>.stride) else {
+            // As everywhere in Swift, memory that the system refuses cannot be reported.
+            preconditionFailure("out of memory")
+        }
+        return raw.assumingMemoryBound(to: T.self)
+    }
+}

@@ -1,0 +1,87 @@
+/// A parser that keeps its memory from one document to the next.
+///
+/// Strict RFC 8259: one value, UTF-8 without a byte order mark, no comments, no trailing commas. Where a name comes
+/// twice in an object, the last one counts.
+public struct JSONParser: Sendable {
+    /// The nesting limit where none is given.
+    public static let defaultMaximumDepth = 128
+
+    /// Memory beyond this is not kept for a next document that is much smaller.
+    private static let keptBytes = 256 * 1024
+
+    private let maximumDepth: Int
+    private var document = Document(textCapacity: 0, nodeCapacity: 0)
+
+    /// A parser that refuses arrays and objects nested deeper than `maximumDepth`.
+    public init(maximumDepth: Int = JSONParser.defaultMaximumDepth) {
+        self.maximumDepth = max(0, maximumDepth)
+    }
+
+    /// Copies `bytes` into a document, checks and indexes it.
+    ///
+    /// The memory of the document before is used again when no value of it is left; then parsing a document that is
+    /// not larger allocates nothing. A value that is kept for long should be kept as `detached()`.
+    ///
+    /// - Throws: `JSONError` with the offset of the first byte that is wrong.
+    public mutating func parse(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONValue {
+        guard bytes.count <= Document.maximumTextCount else {
+            throw ParseFailure(kind: .tooLarge, offset: Document.maximumTextCount)
+                .error(in: bytes, maximumDepth: maximumDepth)
+        }
+        if !isReusable(for: bytes.count) {
+            document = Document(textCapacity: max(bytes.count, 512), nodeCapacity: max(bytes.count / 8, 64))
+        }
+        let target = document
+        target.setText(bytes)
+        if let failure = TapeParser.index(target, maximumDepth: maximumDepth) {
+            throw failure.error(in: bytes, maximumDepth: maximumDepth)
+        }
+        return JSONValue(document: target, node: 0)
+    }
+
+    private mutating func isReusable(for count: Int) -> Bool {
+        guard isKnownUniquelyReferenced(&document) else { return false }
+        let storage = document.storage.pointee
+        let capacity = storage.textCapacity + storage.nodeCapacity * MemoryLayout<Node>.stride
+        return capacity <= JSONParser.keptBytes || capacity / 64 <= count
+    }
+}
+
+extension JSONValue {
+    /// Parses one document of its own.
+    ///
+    /// - Throws: `JSONError` with the offset of the first byte that is wrong.
+    public init(
+        parsing bytes: [UInt8], maximumDepth: Int = JSONParser.defaultMaximumDepth
+    ) throws(JSONError) {
+        let result: Result<JSONValue, JSONError> = bytes.withUnsafeBytes { JSONValue.parse($0, maximumDepth) }
+        self = try result.get()
+    }
+
+    /// Parses one document of its own from its UTF-8.
+    ///
+    /// - Throws: `JSONError` with the offset, in UTF-8 bytes, of the first character that is wrong.
+    public init(
+        parsing text: String, maximumDepth: Int = JSONParser.defaultMaximumDepth
+    ) throws(JSONError) {
+        var text = text
+        let result: Result<JSONValue, JSONError> = text.withUTF8 {
+            JSONValue.parse(UnsafeRawBufferPointer($0), maximumDepth)
+        }
+        self = try result.get()
+    }
+
+    static func parse(_ bytes: UnsafeRawBufferPointer, _ maximumDepth: Int) -> Result<JSONValue, JSONError> {
+        guard bytes.count <= Document.maximumTextCount else {
+            let failure = ParseFailure(kind: .tooLarge, offset: Document.maximumTextCount)
+            return .failure(failure.error(in: bytes, maximumDepth: maximumDepth))
+        }
+        let document = Document(textCapacity: bytes.count, nodeCapacity: bytes.count / 8 + 4)
+        document.setText(bytes)
+        if let failure = TapeParser.index(document, maximumDepth: maximumDepth) {
+            return .failure(failure.error(in: bytes, maximumDepth: maximumDepth))
+        }
+        document.trim()
+        return .success(JSONValue(document: document, node: 0))
+    }
+}

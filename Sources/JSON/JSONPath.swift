@@ -1,0 +1,153 @@
+/// A way from a document to a value in it: member names and, in arrays, indexes.
+public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
+    /// The steps, in order; none means the whole document.
+    public let segments: [String]
+
+    /// A path of these steps.
+    public init(_ segments: [String]) {
+        self.segments = segments
+    }
+
+    /// Reads a path as people write it: empty for the whole document, an RFC 6901 pointer if it begins with `/`, else
+    /// names with dots between them (`search.limit`, `servers.0`).
+    ///
+    /// - Throws: `JSONError` (`invalidPath`) for an empty name between dots, or a `~` in a pointer that is neither `~0`
+    ///   nor `~1`; the offset counts UTF-8 bytes.
+    public init(parsing text: String) throws(JSONError) {
+        if text.isEmpty {
+            segments = []
+        } else if text.utf8.first == UInt8(ascii: "/") {
+            segments = try JSONPath.pointerSegments(text)
+        } else {
+            segments = try JSONPath.dottedSegments(text)
+        }
+    }
+
+    /// Reads a path that came as JSON: a string, as `init(parsing:)` takes it, or an array of member names.
+    ///
+    /// - Throws: `JSONError`: `invalidPath` as `init(parsing:)`, `typeMismatch` for any other value.
+    public init(_ value: JSONValue) throws(JSONError) {
+        if let text = value.string {
+            try self.init(parsing: text)
+            return
+        }
+        guard value.kind == .array else {
+            throw JSONError(
+                .typeMismatch, at: 0, "a path is a string or an array of member names, not \(value.kind.article)")
+        }
+        var segments: [String] = []
+        for element in value.elements {
+            guard let name = element.string else {
+                throw JSONError(
+                    .typeMismatch, at: 0,
+                    "a path's element \(segments.count) must be a string, not \(element.kind.article)")
+            }
+            segments.append(name)
+        }
+        self.init(segments)
+    }
+
+    /// The path as an RFC 6901 pointer.
+    public var pointer: String {
+        var pointer = ""
+        for segment in segments {
+            pointer.unicodeScalars.append("/")
+            for scalar in segment.unicodeScalars {
+                switch scalar {
+                case "~": pointer.unicodeScalars.append(contentsOf: "~0".unicodeScalars)
+                case "/": pointer.unicodeScalars.append(contentsOf: "~1".unicodeScalars)
+                default: pointer.unicodeScalars.append(scalar)
+                }
+            }
+        }
+        return pointer
+    }
+
+    /// The dotted form where every name allows it, else the pointer. `init(parsing:)` reads it back as the same path.
+    public var description: String {
+        let isDotted =
+            segments.allSatisfy { !$0.isEmpty && !$0.utf8.contains(UInt8(ascii: ".")) }
+            && segments.first?.utf8.first != UInt8(ascii: "/")
+        return isDotted ? segments.joined(separator: ".") : pointer
+    }
+
+    /// Whether two paths have the same steps, compared as names are: by their UTF-8, without normalisation.
+    public static func == (left: JSONPath, right: JSONPath) -> Bool {
+        left.segments.count == right.segments.count
+            && zip(left.segments, right.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+    }
+
+    /// Feeds the steps' UTF-8 to `hasher`.
+    public func hash(into hasher: inout Hasher) {
+        for segment in segments {
+            var segment = segment
+            segment.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+            hasher.combine(0xFF as UInt8)
+        }
+    }
+
+    /// The index that a segment names in an array: digits without a leading zero (RFC 6901, section 4). nil for
+    /// everything else, `-` included, which names the element after the last.
+    static func arrayIndex(_ segment: String) -> Int? {
+        let digits = segment.utf8
+        guard let first = digits.first, digits.allSatisfy(NumberScanner.isDigit) else { return nil }
+        guard first != UInt8(ascii: "0") || digits.count == 1 else { return nil }
+        return Int(segment)
+    }
+
+    private static func pointerSegments(_ text: String) throws(JSONError) -> [String] {
+        var segments: [String] = []
+        var current: [UInt8] = []
+        var afterTilde = false
+        for (offset, byte) in text.utf8.enumerated() {
+            if afterTilde {
+                guard byte == UInt8(ascii: "0") || byte == UInt8(ascii: "1") else {
+                    throw JSONError(.invalidPath, at: offset - 1, "in a pointer '~' is written ~0 and '/' ~1")
+                }
+                current.append(byte == UInt8(ascii: "0") ? UInt8(ascii: "~") : UInt8(ascii: "/"))
+                afterTilde = false
+            } else if byte == UInt8(ascii: "~") {
+                afterTilde = true
+            } else if byte == UInt8(ascii: "/") {
+                if offset > 0 { segments.append(String(decoding: current, as: UTF8.self)) }
+                current.removeAll(keepingCapacity: true)
+            } else {
+                current.append(byte)
+            }
+        }
+        if afterTilde {
+            throw JSONError(.invalidPath, at: text.utf8.count - 1, "in a pointer '~' is written ~0 and '/' ~1")
+        }
+        segments.append(String(decoding: current, as: UTF8.self))
+        return segments
+    }
+
+    private static func dottedSegments(_ text: String) throws(JSONError) -> [String] {
+        var segments: [String] = []
+        var offset = 0
+        for part in text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
+            guard !part.isEmpty else {
+                throw JSONError(
+                    .invalidPath, at: offset,
+                    "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
+            }
+            segments.append(String(decoding: part, as: UTF8.self))
+            offset += part.count + 1
+        }
+        return segments
+    }
+}
+
+extension JSONValue.Kind {
+    /// The kind in words, with its article.
+    var article: String {
+        switch self {
+        case .null: "null"
+        case .bool: "a boolean"
+        case .number: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}

@@ -1,0 +1,93 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+extension JSONValue: Equatable {
+    /// Whether two values are the same: objects regardless of the order of members, strings by what they say (their
+    /// UTF-8, not normalised), numbers by their text (`1` is not `1.0`).
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+        if left.document === right.document && left.node == right.node { return true }
+        return Comparison.equal(left.document, left.node, right.document, right.node)
+    }
+}
+
+/// Structural comparison without recursion, so that no nesting exhausts the stack.
+enum Comparison {
+    /// Subtrees up to this size are compared as bytes first; larger ones only at the top, so that a difference deep
+    /// inside is not searched for once per level.
+    private static let bytewise = 256
+
+    static func equal(_ left: Document, _ leftRoot: Int, _ right: Document, _ rightRoot: Int) -> Bool {
+        if sameBytes(left, left.nodes[leftRoot], right, right.nodes[rightRoot]) { return true }
+        var pending = [(leftRoot, rightRoot)]
+        while let (leftNode, rightNode) = pending.popLast() {
+            let a = left.nodes[leftNode]
+            let b = right.nodes[rightNode]
+            guard a.kind == b.kind else { return false }
+            if Int(a.length) <= bytewise, sameBytes(left, a, right, b) { continue }
+            switch a.kind {
+            case Node.Kind.string:
+                // Without escapes the bytes would have to be the same.
+                guard a.has(Node.Flag.escaped) || b.has(Node.Flag.escaped) || Int(a.length) > bytewise,
+                    Names.equal(a, left.text, b, right.text)
+                else { return false }
+            case Node.Kind.number:
+                guard Int(a.length) > bytewise, sameBytes(left, a, right, b) else { return false }
+            case Node.Kind.array:
+                guard pushElements(left, leftNode, right, rightNode, &pending) else { return false }
+            case Node.Kind.object:
+                guard pushMembers(left, leftNode, right, rightNode, &pending) else { return false }
+            default: return false
+            }
+        }
+        return true
+    }
+
+    private static func sameBytes(_ left: Document, _ a: Node, _ right: Document, _ b: Node) -> Bool {
+        a.length == b.length
+            && memcmp(left.text + Int(a.offset), right.text + Int(b.offset), Int(a.length)) == 0
+    }
+
+    private static func pushElements(
+        _ left: Document, _ leftArray: Int, _ right: Document, _ rightArray: Int, _ pending: inout [(Int, Int)]
+    ) -> Bool {
+        guard left.nodes[leftArray].storedCount == right.nodes[rightArray].storedCount else { return false }
+        var a = leftArray + 1
+        var b = rightArray + 1
+        let aEnd = leftArray + Int(left.nodes[leftArray].span)
+        let bEnd = rightArray + Int(right.nodes[rightArray].span)
+        while a < aEnd, b < bEnd {
+            pending.append((a, b))
+            a += Int(left.nodes[a].span)
+            b += Int(right.nodes[b].span)
+        }
+        return a == aEnd && b == bEnd
+    }
+
+    private static func pushMembers(
+        _ left: Document, _ leftObject: Int, _ right: Document, _ rightObject: Int, _ pending: inout [(Int, Int)]
+    ) -> Bool {
+        guard
+            JSONValue(document: left, node: leftObject).count == JSONValue(document: right, node: rightObject).count
+        else { return false }
+        var leftCursor = MemberCursor(left, object: leftObject)
+        var rightCursor = MemberCursor(right, object: rightObject)
+        while let (name, value) = leftCursor.next(left) {
+            // Mostly the order is the same, too.
+            if let (otherName, otherValue) = rightCursor.next(right),
+                Names.equal(left.nodes[name], left.text, right.nodes[otherName], right.text)
+            {
+                pending.append((value, otherValue))
+                continue
+            }
+            let found = Names.withBytes(left.nodes[name], text: left.text) {
+                Names.find(right, object: rightObject, $0)
+            }
+            guard let found else { return false }
+            pending.append((value, found))
+        }
+        return true
+    }
+}

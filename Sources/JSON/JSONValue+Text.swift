@@ -1,0 +1,19 @@
+extension JSONValue: CustomStringConvertible {
+    /// The value as compact JSON: no whitespace between tokens, of duplicate members only the one that counts. Strings
+    /// and numbers stay as they were written.
+    public var compactBytes: [UInt8] {
+        if entry.has(Node.Flag.clean) { return withTextBytes { [UInt8]($0) } }
+        var writer = JSONWriter(reservingCapacity: Int(entry.length))
+        writer.value(self)
+        return writer.bytes
+    }
+
+    /// `compactBytes` as text.
+    public var compactText: String {
+        if entry.has(Node.Flag.clean) { return withTextBytes { String(decoding: $0, as: UTF8.self) } }
+        return String(decoding: compactBytes, as: UTF8.self)
+    }
+
+    /// `compactText`.
+    public var description: String { compactText }
+}

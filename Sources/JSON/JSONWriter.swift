@@ -1,0 +1,103 @@
+/// Writes compact JSON, in the order of the calls. It places the commas and colons; that `begin` and `end` match and
+/// that members have names is up to the caller.
+public struct JSONWriter: Sendable {
+    /// What was written so far.
+    public internal(set) var bytes: [UInt8] = []
+    /// Whether a value or name that comes now follows another one.
+    var follows = false
+
+    /// An empty writer with room for `reservingCapacity` bytes.
+    public init(reservingCapacity: Int = 256) {
+        bytes.reserveCapacity(reservingCapacity)
+    }
+
+    /// Forgets what was written and keeps the memory.
+    public mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        follows = false
+    }
+
+    /// Begins an object.
+    public mutating func beginObject() { begin(UInt8(ascii: "{")) }
+    /// Ends the innermost object.
+    public mutating func endObject() { end(UInt8(ascii: "}")) }
+    /// Begins an array.
+    public mutating func beginArray() { begin(UInt8(ascii: "[")) }
+    /// Ends the innermost array.
+    public mutating func endArray() { end(UInt8(ascii: "]")) }
+
+    /// The name of the member whose value comes next.
+    public mutating func name(_ name: String) { quote(name, isName: true) }
+
+    /// The name of the member whose value comes next.
+    public mutating func name(_ name: StaticString) { quote(name, isName: true) }
+
+    /// A string.
+    public mutating func string(_ text: String) { quote(text, isName: false) }
+
+    /// A string.
+    public mutating func string(_ text: StaticString) { quote(text, isName: false) }
+
+    /// An integer.
+    public mutating func int(_ number: Int) { integer(UInt64(number.magnitude), isNegative: number < 0) }
+
+    /// An integer without sign.
+    public mutating func uint(_ number: UInt64) { integer(number, isNegative: false) }
+
+    /// A number in the shortest form that reads back as the same; `null` for infinities and NaN, which JSON lacks.
+    public mutating func double(_ number: Double) {
+        guard number.isFinite else { return null() }
+        separate()
+        bytes.append(contentsOf: number.description.utf8)
+    }
+
+    /// `true` or `false`.
+    public mutating func bool(_ truth: Bool) { word(truth ? "true" : "false") }
+
+    /// `null`.
+    public mutating func null() { word("null") }
+
+    /// A value of another document, compact.
+    public mutating func value(_ value: JSONValue) {
+        separate()
+        CompactCopy.append(value, to: &bytes)
+    }
+
+    /// A complete JSON value, trusted to be one.
+    public mutating func raw(_ value: some Sequence<UInt8>) {
+        separate()
+        bytes.append(contentsOf: value)
+    }
+
+    /// A complete JSON value, trusted to be one.
+    public mutating func raw(_ value: UnsafeRawBufferPointer) {
+        separate()
+        bytes.append(contentsOf: value)
+    }
+
+    /// Any bytes, appended as they are: no comma or colon is placed before or after them on their account.
+    public mutating func rawUnframed(_ part: UnsafeRawBufferPointer) {
+        bytes.append(contentsOf: part)
+    }
+
+    /// A place in what was written, to come back to.
+    public struct Mark: Sendable {
+        fileprivate let count: Int
+        fileprivate let follows: Bool
+    }
+
+    /// The place after what was written so far.
+    public var mark: Mark { Mark(count: bytes.count, follows: follows) }
+
+    /// Forgets what was written after a mark of this writer.
+    public mutating func rewind(to mark: Mark) {
+        bytes.removeLast(bytes.count - mark.count)
+        follows = mark.follows
+    }
+
+    /// Ends a line: LF, and the next value begins a new line and document.
+    public mutating func endLine() {
+        bytes.append(UInt8(ascii: "\n"))
+        follows = false
+    }
+}

@@ -1,0 +1,83 @@
+/// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF") under a key drawn anew in every process, so
+/// that nobody outside can prepare names that collide in a `NameTable`.
+///
+/// The standard library's `Hasher` does the same, at several times the cost for a short name.
+struct KeyedHash {
+    private static let key = KeyedHash(UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+
+    private let k0: UInt64
+    private let k1: UInt64
+
+    /// A hash under a key of two words.
+    init(_ k0: UInt64, _ k1: UInt64) {
+        self.k0 = k0
+        self.k1 = k1
+    }
+
+    /// The hash under this process's key.
+    static var process: KeyedHash { key }
+
+    /// The hash of `bytes`.
+    @inline(__always)
+    func callAsFunction(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var state = State(
+            v0: k0 ^ 0x736F_6D65_7073_6575, v1: k1 ^ 0x646F_7261_6E64_6F6D, v2: k0 ^ 0x6C79_6765_6E65_7261,
+            v3: k1 ^ 0x7465_6462_7974_6573)
+        let whole = bytes.count & ~7
+        var index = 0
+        while index < whole {
+            state.absorb(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+            index += 8
+        }
+        var last = UInt64(truncatingIfNeeded: bytes.count) << 56
+        var shift: UInt64 = 0
+        while index < bytes.count {
+            last |= UInt64(bytes[index]) &<< shift
+            shift += 8
+            index += 1
+        }
+        state.absorb(last)
+        return state.finish()
+    }
+
+    private struct State {
+        var v0: UInt64
+        var v1: UInt64
+        var v2: UInt64
+        var v3: UInt64
+
+        @inline(__always)
+        mutating func absorb(_ word: UInt64) {
+            v3 ^= word
+            round()
+            v0 ^= word
+        }
+
+        @inline(__always)
+        mutating func finish() -> UInt64 {
+            v2 ^= 0xFF
+            round()
+            round()
+            round()
+            return v0 ^ v1 ^ v2 ^ v3
+        }
+
+        @inline(__always)
+        private mutating func round() {
+            v0 &+= v1
+            v1 = v1 &<< 13 | v1 &>> 51
+            v1 ^= v0
+            v0 = v0 &<< 32 | v0 &>> 32
+            v2 &+= v3
+            v3 = v3 &<< 16 | v3 &>> 48
+            v3 ^= v2
+            v0 &+= v3
+            v3 = v3 &<< 21 | v3 &>> 43
+            v3 ^= v0
+            v2 &+= v1
+            v1 = v1 &<< 17 | v1 &>> 47
+            v1 ^= v2
+            v2 = v2 &<< 32 | v2 &>> 32
+        }
+    }
+}

@@ -1,0 +1,81 @@
+/// The lookup index of an object with many members: open addressing over a hash keyed anew in every process, so that
+/// nobody can prepare names that collide.
+///
+/// It is built when the object ends, so that reading it later needs no lock. A `table` node at the object's end says
+/// where its slots are; a slot holds the distance from the object's node to a name node, or 0.
+enum NameTable {
+    /// Appends the table for an object whose members are all on the tape and marks it `indexed`; settles duplicates.
+    /// Returns the number of distinct names.
+    static func build(_ document: Document, object: Int, members: Int) -> UInt32 {
+        var capacity = 64
+        while capacity < members + members / 2 { capacity *= 2 }
+        let start = document.appendSlots(capacity)
+        let end = document.storage.pointee.nodeCount
+        document.reserveNodes(end + 1)
+
+        let nodes = document.storage.pointee.nodes
+        let text = document.text
+        guard let allSlots = document.storage.pointee.slots else { return 0 }
+        let slots = allSlots + start
+        let mask = capacity - 1
+        let hash = KeyedHash.process
+        var distinct: UInt32 = 0
+        var name = object + 1
+        while name < end {
+            let next = name + 1 + Int(nodes[name + 1].span)
+            if !nodes[name].has(Node.Flag.later) {
+                var slot = Int(truncatingIfNeeded: Names.withBytes(nodes[name], text: text) { hash($0) }) & mask
+                while true {
+                    let found = object + Int(slots[slot])
+                    if found == object {
+                        slots[slot] = UInt32(truncatingIfNeeded: name - object)
+                        distinct += 1
+                        break
+                    }
+                    if isSame(nodes, found, name, text: text) {
+                        Names.redirect(nodes, from: found, to: name)
+                        break
+                    }
+                    slot = (slot + 1) & mask
+                }
+            }
+            name = next
+        }
+        nodes[end] = Node(
+            offset: UInt32(truncatingIfNeeded: start), length: UInt32(truncatingIfNeeded: capacity), span: distinct,
+            info: Node.Kind.table)
+        nodes[object].info |= Node.Flag.indexed
+        document.storage.pointee.nodeCount = end + 1
+        return distinct
+    }
+
+    /// The first name node that says `name` in a finished object that has a table.
+    static func find(_ document: Document, object: Int, _ name: UnsafeRawBufferPointer) -> Int? {
+        let nodes = document.nodes
+        let table = nodes[object + Int(nodes[object].span) - 1]
+        guard let allSlots = document.storage.pointee.slots else { return nil }
+        let slots = allSlots + Int(table.offset)
+        let mask = Int(table.length) - 1
+        let quick = NameHash.exact(name)
+        var slot = Int(truncatingIfNeeded: KeyedHash.process(name)) & mask
+        while slots[slot] != 0 {
+            let found = object + Int(slots[slot])
+            if nodes[found].has(Node.Flag.redirected) || nodes[found].span == quick,
+                Names.matches(nodes[found], text: document.text, name)
+            {
+                return found
+            }
+            slot = (slot + 1) & mask
+        }
+        return nil
+    }
+
+    private static func isSame(
+        _ nodes: UnsafeMutablePointer<Node>, _ found: Int, _ name: Int, text: UnsafePointer<UInt8>
+    ) -> Bool {
+        // A redirected name has no quick hash any more.
+        let isRedirected = (nodes[found].info | nodes[name].info) & Node.Flag.redirected != 0
+        guard isRedirected || nodes[found].span == nodes[name].span else { return false }
+        return Names.equal(nodes[found], text, nodes[name], text)
+    }
+}

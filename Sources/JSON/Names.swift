@@ -1,0 +1,149 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// Member names inside one object of a tape: comparing, finding, and settling duplicates.
+///
+/// Of names that are the same the first node speaks for all: it is `redirected` to the last one, whose value counts,
+/// and every other one is marked `later` and passed over.
+enum Names {
+    /// The name node whose value is that of the member `name`: the last of its duplicates.
+    @inline(__always)
+    static func winner(_ nodes: UnsafePointer<Node>, _ name: Int) -> Int {
+        nodes[name].has(Node.Flag.redirected) ? name + Int(nodes[name].span) : name
+    }
+
+    /// Whether a string or name node says exactly `bytes`.
+    @inline(__always)
+    static func matches(_ node: Node, text: UnsafePointer<UInt8>, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        if node.has(Node.Flag.escaped) { return EscapedString.says(inner(node, text: text), bytes) }
+        guard Int(node.length) - 2 == bytes.count else { return false }
+        guard let base = bytes.baseAddress else { return true }
+        return memcmp(text + Int(node.offset) + 1, base, bytes.count) == 0
+    }
+
+    /// Whether two name nodes say the same.
+    static func equal(
+        _ left: Node, _ leftText: UnsafePointer<UInt8>, _ right: Node, _ rightText: UnsafePointer<UInt8>
+    ) -> Bool {
+        withBytes(right, text: rightText) { matches(left, text: leftText, $0) }
+    }
+
+    /// Hands over what a string or name node says, escapes resolved.
+    @inline(__always)
+    static func withBytes<R>(
+        _ node: Node, text: UnsafePointer<UInt8>, _ body: (UnsafeRawBufferPointer) -> R
+    ) -> R {
+        let inner = inner(node, text: text)
+        if node.has(Node.Flag.escaped) { return EscapedString.withDecoded(inner, body) }
+        return body(UnsafeRawBufferPointer(inner))
+    }
+
+    /// The text between the quotation marks.
+    @inline(__always)
+    private static func inner(_ node: Node, text: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(start: text + Int(node.offset) + 1, count: Int(node.length) - 2)
+    }
+
+    /// The value node of the member called `name`, or nil.
+    static func find(_ document: Document, object: Int, _ name: UnsafeRawBufferPointer) -> Int? {
+        let nodes = document.nodes
+        let text = document.text
+        if nodes[object].has(Node.Flag.indexed) {
+            guard let found = NameTable.find(document, object: object, name) else { return nil }
+            return winner(nodes, found) + 1
+        }
+        // Most names differ in length or in their first bytes, which are compared as one word.
+        let head = Word.head(name)
+        let mask = Word.lowBytes(min(name.count, 8))
+        let length = UInt32(truncatingIfNeeded: name.count &+ 2)
+        var node = object + 1
+        let end = object + Int(nodes[object].span)
+        while node < end {
+            let entry = nodes[node]
+            if entry.has(Node.Flag.escaped | Node.Flag.later) {
+                if !entry.has(Node.Flag.later), matches(entry, text: text, name) { return winner(nodes, node) + 1 }
+            } else if entry.length == length, Word.load(text + Int(entry.offset) + 1) & mask == head,
+                name.count <= 8 || matches(entry, text: text, name)
+            {
+                return winner(nodes, node) + 1
+            }
+            node += 1 + Int(nodes[node + 1].span)
+        }
+        return nil
+    }
+
+    /// The value node of the member that is called as `name`, a name node of `other`, is; or nil.
+    static func find(_ document: Document, object: Int, like name: Int, of other: Document) -> Int? {
+        let wanted = other.nodes[name]
+        return withBytes(wanted, text: other.text) { bytes in
+            let nodes = document.nodes
+            if wanted.has(Node.Flag.redirected) || nodes[object].has(Node.Flag.indexed) {
+                return find(document, object: object, bytes)
+            }
+            let text = document.text
+            var node = object + 1
+            let end = object + Int(nodes[object].span)
+            while node < end {
+                let entry = nodes[node]
+                if !entry.has(Node.Flag.later), entry.span == wanted.span || entry.has(Node.Flag.redirected),
+                    matches(entry, text: text, bytes)
+                {
+                    return winner(nodes, node) + 1
+                }
+                node += 1 + Int(nodes[node + 1].span)
+            }
+            return nil
+        }
+    }
+
+    /// Looks for an earlier name equal to the one at `name` in an open object, and settles which one counts.
+    @inline(never)
+    static func resolveDuplicate(
+        _ nodes: UnsafeMutablePointer<Node>, text: UnsafePointer<UInt8>, object: Int, name: Int
+    ) -> Bool {
+        withBytes(nodes[name], text: text) { bytes in
+            var earlier = object + 1
+            while earlier < name {
+                let node = nodes[earlier]
+                if !node.has(Node.Flag.later), node.has(Node.Flag.redirected) || node.span == nodes[name].span,
+                    matches(node, text: text, bytes)
+                {
+                    redirect(nodes, from: earlier, to: name)
+                    nodes[object].info |= Node.Flag.duplicates
+                    return true
+                }
+                earlier += 1 + Int(nodes[earlier + 1].span)
+            }
+            return false
+        }
+    }
+
+    /// Makes the name at `first` stand for the one at `last` as well.
+    static func redirect(_ nodes: UnsafeMutablePointer<Node>, from first: Int, to last: Int) {
+        nodes[first].info |= Node.Flag.redirected
+        nodes[first].span = UInt32(truncatingIfNeeded: last - first)
+        nodes[last].info |= Node.Flag.later
+    }
+
+    /// Finishes an object that has duplicates or many members; all its members are on the tape. Returns the number of
+    /// distinct names.
+    @inline(never)
+    static func close(_ document: Document, object: Int, members: UInt32) -> UInt32 {
+        let nodes = document.storage.pointee.nodes
+        // While the object was open this bit meant something else than in a finished one.
+        nodes[object].info &= ~Node.Flag.duplicates
+        if members > TapeParser.smallObject {
+            return NameTable.build(document, object: object, members: Int(members))
+        }
+        var distinct: UInt32 = 0
+        var node = object + 1
+        while node < document.storage.pointee.nodeCount {
+            if !nodes[node].has(Node.Flag.later) { distinct += 1 }
+            node += 1 + Int(nodes[node + 1].span)
+        }
+        return distinct
+    }
+}

@@ -1,0 +1,41 @@
+/// Finds the end of a number (RFC 8259, section 6).
+enum NumberScanner {
+    @inline(__always)
+    static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+
+    /// The first byte at or after `cursor` that is no digit.
+    @inline(__always)
+    static func digitsEnd(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
+        var cursor = start
+        while isDigit(cursor.pointee) { cursor += 1 }
+        return cursor
+    }
+
+    /// The byte after the number at `start`, which is a digit or a minus sign; or the place of the fault.
+    @inline(__always)
+    static func end(_ start: UnsafePointer<UInt8>) -> (end: UnsafePointer<UInt8>, failure: ParseFailure.Kind?) {
+        var cursor = start
+        if cursor.pointee == UInt8(ascii: "-") {
+            cursor += 1
+            guard isDigit(cursor.pointee) else { return (cursor, .missingDigit) }
+        }
+        let first = cursor.pointee
+        cursor += 1
+        if isDigit(cursor.pointee) {
+            if first == UInt8(ascii: "0") { return (cursor - 1, .leadingZero) }
+            cursor = digitsEnd(cursor + 1)
+        }
+        if cursor.pointee == UInt8(ascii: ".") {
+            cursor += 1
+            guard isDigit(cursor.pointee) else { return (cursor, .missingFraction) }
+            cursor = digitsEnd(cursor + 1)
+        }
+        if cursor.pointee | 0x20 == UInt8(ascii: "e") {
+            cursor += 1
+            if cursor.pointee == UInt8(ascii: "+") || cursor.pointee == UInt8(ascii: "-") { cursor += 1 }
+            guard isDigit(cursor.pointee) else { return (cursor, .missingExponent) }
+            cursor = digitsEnd(cursor + 1)
+        }
+        return (cursor, nil)
+    }
+}

@@ -1,0 +1,100 @@
+/// What the parser found wrong; small, so that the hot path can carry it. It becomes a `JSONError` at the end.
+struct ParseFailure {
+    enum Kind: UInt8 {
+        case expectedValue, expectedName, expectedColon, expectedCommaInObject, expectedCommaInArray, invalidLiteral
+        case leadingZero, missingDigit, missingFraction, missingExponent
+        case controlCharacter, unterminatedString, invalidEscape, invalidHex, loneHigh, loneLow
+        case invalidUTF8, truncatedUTF8
+        case tooDeep, trailingBytes, tooLarge
+    }
+
+    let kind: Kind
+    /// Bytes from the start of the text.
+    let offset: Int
+
+    /// The error for people. `text` is what was parsed.
+    func error(in text: UnsafeRawBufferPointer, maximumDepth: Int) -> JSONError {
+        let found = found(in: text)
+        let atEnd = offset >= text.count
+        func syntax(_ expected: String) -> JSONError {
+            if atEnd { return JSONError(.unexpectedEnd, at: offset, "the text ends where \(expected) was expected") }
+            return JSONError(.unexpectedByte, at: offset, "\(expected) was expected, not \(found)")
+        }
+        func number(_ reason: String) -> JSONError {
+            if atEnd { return JSONError(.unexpectedEnd, at: offset, "the text ends inside a number: \(reason)") }
+            return JSONError(.invalidNumber, at: offset, "\(reason), not \(found)")
+        }
+        switch kind {
+        case .expectedValue:
+            if let reason = encodingReason(in: text) { return JSONError(.unexpectedByte, at: offset, reason) }
+            return syntax("a value")
+        case .expectedName: return syntax("a member name in quotation marks")
+        case .expectedColon: return syntax("':' after a member name")
+        case .expectedCommaInObject: return syntax("',' or '}'")
+        case .expectedCommaInArray: return syntax("',' or ']'")
+        case .invalidLiteral:
+            if atEnd { return JSONError(.unexpectedEnd, at: offset, "the text ends inside true, false or null") }
+            return JSONError(.unexpectedByte, at: offset, "only the words true, false and null exist in JSON")
+        case .leadingZero:
+            return JSONError(.invalidNumber, at: offset, "a number has no leading zeros; remove them")
+        case .missingDigit: return number("a digit must follow '-'")
+        case .missingFraction: return number("a digit must follow the decimal point")
+        case .missingExponent: return number("a digit must follow the exponent sign")
+        case .controlCharacter:
+            return JSONError(.controlCharacter, at: offset, "\(found) must be escaped inside a string")
+        case .unterminatedString:
+            return JSONError(.unexpectedEnd, at: offset, "the text ends inside a string")
+        case .invalidEscape:
+            if offset + 1 >= text.count {
+                return JSONError(.unexpectedEnd, at: text.count, "the text ends inside an escape")
+            }
+            return JSONError(
+                .invalidEscape, at: offset, #"after a backslash only " \ / b f n r t and uXXXX are allowed"#)
+        case .invalidHex:
+            return JSONError(.invalidEscape, at: offset, #"four hexadecimal digits must follow \u"#)
+        case .loneHigh:
+            return JSONError(
+                .loneSurrogate, at: offset, #"a high surrogate must be followed by a \u escape of a low surrogate"#)
+        case .loneLow:
+            return JSONError(.loneSurrogate, at: offset, "a low surrogate without the high surrogate before it")
+        case .invalidUTF8:
+            return JSONError(.invalidUTF8, at: offset, "the string is not UTF-8 at \(found)")
+        case .truncatedUTF8:
+            return JSONError(.invalidUTF8, at: offset, "the text ends inside a UTF-8 character")
+        case .tooDeep:
+            return JSONError(
+                .tooDeep, at: offset, "arrays and objects are nested deeper than the limit of \(maximumDepth)")
+        case .trailingBytes:
+            return JSONError(
+                .trailingBytes, at: offset, "the document must end after its value, but \(found) follows")
+        case .tooLarge:
+            return JSONError(
+                .tooLarge, at: offset, "a document is at most \(Document.maximumTextCount) bytes long")
+        }
+    }
+
+    /// The byte at the fault, in words.
+    private func found(in text: UnsafeRawBufferPointer) -> String {
+        guard offset < text.count else { return "the end" }
+        let byte = text[offset]
+        switch byte {
+        case 0x27: return "an apostrophe"
+        case 0x21...0x7E: return "'\(Unicode.Scalar(byte))'"
+        default:
+            let digits = String(byte, radix: 16, uppercase: true)
+            return "the byte 0x\(byte < 16 ? "0" : "")\(digits)"
+        }
+    }
+
+    /// A clearer reason for texts that begin as another encoding does.
+    private func encodingReason(in text: UnsafeRawBufferPointer) -> String? {
+        guard offset == 0, text.count >= 2 else { return nil }
+        if text.count >= 3, text[0] == 0xEF, text[1] == 0xBB, text[2] == 0xBF {
+            return "the text begins with a byte order mark; remove its three bytes EF BB BF"
+        }
+        if (text[0] == 0xFE && text[1] == 0xFF) || (text[0] == 0xFF && text[1] == 0xFE) {
+            return "the text begins with a UTF-16 byte order mark; JSON is exchanged in UTF-8"
+        }
+        return nil
+    }
+}

@@ -1,0 +1,58 @@
+/// Text that needs no escapes in a JSON string, found and copied by whole words. The text ends where memory may end, so
+/// nothing is read past it.
+enum PlainText {
+    /// The bytes that `frame` needs beside the text.
+    static let frameCount = 4
+
+    /// Writes `text` in quotation marks, with a comma before and a colon after on demand. Returns the bytes written, or
+    /// 0 if the text must be escaped. `output` has room for `frameCount` bytes and the text.
+    @inline(__always)
+    static func frame(
+        _ text: UnsafeRawBufferPointer, into output: UnsafeMutablePointer<UInt8>, comma: Bool, colon: Bool
+    ) -> Int {
+        // Comma and colon are always written; where none is wanted, something else comes over it or it does not count.
+        output[0] = UInt8(ascii: ",")
+        let start = comma ? 2 : 1
+        output[start - 1] = UInt8(ascii: "\"")
+        guard copy(text, to: UnsafeMutableRawPointer(output + start)) else { return 0 }
+        let end = start + text.count
+        output[end] = UInt8(ascii: "\"")
+        output[end + 1] = UInt8(ascii: ":")
+        return end + (colon ? 2 : 1)
+    }
+
+    /// Copies `text`; false as soon as something in it must be escaped.
+    @inline(__always)
+    private static func copy(_ text: UnsafeRawBufferPointer, to output: UnsafeMutableRawPointer) -> Bool {
+        let count = text.count
+        var found: UInt64 = 0
+        if count >= 8 {
+            var index = 0
+            while index + 8 <= count {
+                found |= word(text, index, to: output)
+                index += 8
+            }
+            // The last word overlaps the one before.
+            return found | word(text, count - 8, to: output) == 0
+        }
+        for index in 0..<count {
+            let byte = text[index]
+            output.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)
+            if isEscaped(byte) { return false }
+        }
+        return true
+    }
+
+    @inline(__always)
+    private static func word(_ text: UnsafeRawBufferPointer, _ index: Int, to output: UnsafeMutableRawPointer) -> UInt64
+    {
+        let word = text.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        output.storeBytes(of: word, toByteOffset: index, as: UInt64.self)
+        return Word.escaped(word)
+    }
+
+    @inline(__always)
+    static func isEscaped(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    }
+}

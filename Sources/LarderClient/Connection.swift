@@ -1,0 +1,122 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+import JSON
+import LarderWire
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// One connection to the agent.
+final class Connection: Sendable {
+    private let channel: any Channel
+    private let handler: NIOLoopBound<ConnectionHandler>
+    private let usable: UseFlag
+    private let lastID = Atomic<Int>(0)
+
+    /// One thread serves all clients of the process: what they do is too little for more.
+    private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
+    /// A loop for promises that belong to no connection yet.
+    static var eventLoop: any EventLoop { group.any() }
+
+    private init(channel: any Channel, handler: ConnectionHandler) {
+        self.channel = channel
+        usable = handler.isUsable
+        self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
+    }
+
+    deinit { close(.closed) }
+
+    /// Connects.
+    static func open(_ socket: String, _ configuration: LarderClient.Configuration) -> EventLoopFuture<Connection> {
+        ClientBootstrap(group: group)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        ConnectionHandler(
+                            maximumRequestsInFlight: configuration.maximumRequestsInFlight,
+                            maximumReplyBytes: configuration.maximumReplyBytes, isUsable: UseFlag()))
+                }
+            }
+            .connect(unixDomainSocketPath: socket)
+            .flatMapThrowing { channel in
+                Connection(
+                    channel: channel,
+                    handler: try channel.pipeline.syncOperations.handler(type: ConnectionHandler.self))
+            }
+            .flatMapErrorThrowing { error in
+                throw LarderClientError.unreachable(socket, errno: Self.systemError(error))
+            }
+    }
+
+    /// False once the connection is over or the agent is about to end it.
+    var isUsable: Bool { usable.value.load(ordering: .relaxed) }
+
+    /// Sends a request and waits for its reply.
+    ///
+    /// Where the task is cancelled or the time is over, it ends at once, and the agent is asked to stop its work.
+    func call(
+        _ method: String, timeout: Duration?, mailbox: SnapshotMailbox? = nil, params: (inout JSONWriter) -> Void
+    ) async -> CallOutcome {
+        let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
+        let line = ConnectionHandler.line(id: id, method: method, params)
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                channel.eventLoop.execute { [handler] in
+                    handler.value.start(id, line, timeout: timeout, mailbox: mailbox, continuation)
+                }
+                // The cancellation may have come before the loop knew of the call.
+                if Task.isCancelled { cancel(id) }
+            }
+        } onCancel: {
+            cancel(id)
+        }
+    }
+
+    private func cancel(_ id: Int) {
+        channel.eventLoop.execute { [handler] in
+            handler.value.abandon(id, .cancelled)
+        }
+    }
+
+    /// Ends a subscription, without waiting.
+    func unsubscribe(_ subscription: Int) {
+        channel.eventLoop.execute { [handler] in
+            handler.value.unsubscribe(subscription)
+        }
+    }
+
+    /// Closes the connection, without waiting; the calls in flight fail with `error`.
+    func close(_ error: LarderClientError) {
+        channel.eventLoop.execute { [handler] in
+            handler.value.finish(error)
+        }
+    }
+
+    /// Waits until the connection is closed; a cancelled task closes it.
+    func waitUntilClosed() async {
+        await withTaskCancellationHandler {
+            try? await channel.closeFuture.get()
+        } onCancel: {
+            close(.closed)
+        }
+    }
+
+    private static func systemError(_ error: any Error) -> Int32 {
+        switch error {
+        case let error as IOError: error.errnoCode
+        case is SocketAddressError: ENAMETOOLONG
+        case is ChannelError: ETIMEDOUT
+        default: EIO
+        }
+    }
+}
+
+extension LarderClientError {
+    static let cancelled = Self(.cancelled, "the task was cancelled")
+    static let closed = Self(
+        .closed, "the client is closed", advice: "use it within withConnection(_:) or while run() runs")
+}

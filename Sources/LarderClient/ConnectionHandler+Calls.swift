@@ -1,0 +1,110 @@
+import JSON
+import LarderWire
+import NIOCore
+
+extension ConnectionHandler {
+    /// Takes a call and writes it as soon as its turn has come.
+    func start(
+        _ id: Int, _ line: ByteBuffer, timeout: Duration?, mailbox: SnapshotMailbox?,
+        _ continuation: CheckedContinuation<CallOutcome, Never>
+    ) {
+        guard end == nil, let context else { return continuation.resume(returning: .notSent) }
+        var call = PendingCall(
+            line: line, byteCount: line.readableBytes,
+            receiver: mailbox.map { .subscriber($0, continuation) } ?? .caller(continuation))
+        if let timeout {
+            call.timer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(timeout)) {
+                self.abandon(id, LarderClientError(.timeout, "the agent did not answer within \(timeout)"))
+            }
+        }
+        calls[id] = call
+        waiting.append(id)
+        writeWaiting()
+    }
+
+    /// Ends a call on this side at once; the agent is asked to stop its work.
+    func abandon(_ id: Int, _ error: LarderClientError) {
+        guard var call = calls[id], !call.isAbandoned else { return }
+        call.resume(.failure(error))
+        guard call.isSent else {
+            calls[id] = nil
+            return
+        }
+        call.receiver = .nobody(wasSubscriber: call.isSubscriber)
+        call.timer = nil
+        calls[id] = call
+        let parameters = RequestCancel.Parameters(id: RequestID(id))
+        writeNotification(RequestCancel.name) { parameters.write(to: &$0) }
+    }
+
+    /// Writes the calls that wait, as far as the agent's limit and the socket allow.
+    func writeWaiting() {
+        guard end == nil, let context else { return }
+        var hasWritten = false
+        while inFlight < maximumRequestsInFlight, context.channel.isWritable, let id = waiting.popFirst() {
+            guard let line = calls[id]?.line else { continue }
+            calls[id]?.line = nil
+            inFlight += 1
+            hasWritten = true
+            context.write(wrapOutboundOut(line), promise: nil)
+        }
+        if hasWritten { flush(context) }
+    }
+
+    /// Hands a reply to who waits for it.
+    func receive(reply message: JSONValue, id: JSONValue) {
+        guard let number = id.int, let call = calls[number], call.isSent else {
+            return violation("the agent answered a request that was not sent (id \(id))")
+        }
+        calls[number] = nil
+        inFlight -= 1
+        if let result = message.member("result") {
+            receive(result, of: call)
+        } else if let error = message.member("error") {
+            call.resume(.failure(LarderClientError(remote: WireError(from: error))))
+        } else {
+            call.resume(.failure(LarderClientError(.protocolViolation, "the reply has neither result nor error")))
+        }
+        writeWaiting()
+    }
+
+    /// An error that the agent could not assign to a request: it did not read the line to its end, because it is too
+    /// long. Of the requests that it still owes an answer, that is the longest.
+    func receive(errorWithoutID error: WireError) {
+        let sent = calls.filter { $0.value.isSent }
+        guard error.code == .lineTooLong, let (id, call) = sent.max(by: { $0.value.byteCount < $1.value.byteCount })
+        else { return violation("the agent could not read a request: \(error)") }
+        calls[id] = nil
+        inFlight -= 1
+        call.resume(.failure(LarderClientError(remote: error)))
+        writeWaiting()
+    }
+
+    private func receive(_ result: JSONValue, of call: PendingCall) {
+        switch call.receiver {
+        case .caller:
+            call.resume(.result(result))
+        case .nobody(wasSubscriber: false):
+            break
+        case .subscriber(let mailbox, _):
+            guard let subscription = result["subscription"]?.int else {
+                return call.resume(.failure(LarderClientError(.protocolViolation, "the reply names no subscription")))
+            }
+            // Before the next line is looked at: the first event may be in the same bytes.
+            subscriptions[subscription] = mailbox
+            call.resume(.result(result))
+        case .nobody(wasSubscriber: true):
+            if let subscription = result["subscription"]?.int { writeUnsubscribe(subscription) }
+        }
+    }
+}
+
+extension PendingCall {
+    fileprivate var isSubscriber: Bool {
+        if case .subscriber = receiver { true } else { false }
+    }
+
+    fileprivate var isAbandoned: Bool {
+        if case .nobody = receiver { true } else { false }
+    }
+}

@@ -1,0 +1,151 @@
+import JSON
+import LarderWire
+import NIOCore
+import Synchronization
+
+/// Whether a connection takes new calls, for who is not on its event loop.
+final class UseFlag: Sendable {
+    let value = Atomic(true)
+}
+
+/// The last handler of a connection's pipeline: it turns bytes into replies and events and hands each to who waits for
+/// it. All of it happens on the connection's event loop, so its state needs no lock.
+final class ConnectionHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    /// The agent takes documents nested 128 deep and wraps them in a reply; this side need not count exactly.
+    private static let maximumDepth = 256
+
+    /// The most requests that the agent is given at once; more wait here, in order.
+    let maximumRequestsInFlight: Int
+    var calls: [Int: PendingCall] = [:]
+    /// The calls that are not written yet, in order; some of them may be gone already.
+    var waiting = CircularBuffer<Int>()
+    /// Requests written and not answered, those included that nobody waits for any more.
+    var inFlight = 0
+    var subscriptions: [Int: SnapshotMailbox] = [:]
+    /// False once new calls should go over another connection; others may look at it from anywhere.
+    let isUsable: UseFlag
+    /// Why the connection is over; nil while it lives.
+    private(set) var end: LarderClientError?
+    private(set) var context: ChannelHandlerContext?
+    private var isFlushScheduled = false
+    private let maximumReplyBytes: Int
+    private var framer: LineFramer
+    private var parser = JSONParser(maximumDepth: ConnectionHandler.maximumDepth)
+
+    init(maximumRequestsInFlight: Int, maximumReplyBytes: Int, isUsable: UseFlag) {
+        self.isUsable = isUsable
+        self.maximumRequestsInFlight = maximumRequestsInFlight
+        self.maximumReplyBytes = maximumReplyBytes
+        framer = LineFramer(maximumLineBytes: maximumReplyBytes)
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        _ = buffer.withUnsafeReadableBytes { bytes in
+            framer.receive(bytes) { output in
+                receive(output)
+                return end == nil
+            }
+        }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        writeWaiting()
+        context.fireChannelWritabilityChanged()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        finish(LarderClientError(.disconnected, "the agent closed the connection"))
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        finish(LarderClientError(.disconnected, "the connection to the agent broke: \(error)"))
+    }
+
+    /// Ends the connection: everybody who waits is told why, and the channel closes.
+    func finish(_ error: LarderClientError) {
+        guard end == nil else { return }
+        end = error
+        isUsable.value.store(false, ordering: .relaxed)
+        let calls = self.calls
+        let subscriptions = self.subscriptions
+        self.calls = [:]
+        self.subscriptions = [:]
+        waiting.removeAll()
+        for call in calls.values { call.resume(call.isSent ? .failure(error) : .notSent) }
+        for mailbox in subscriptions.values { mailbox.interrupt(error) }
+        context?.close(promise: nil)
+    }
+
+    /// Writes a line that no reply belongs to.
+    func writeNotification(_ method: String, _ params: (inout JSONWriter) -> Void) {
+        guard end == nil, let context else { return }
+        context.writeAndFlush(wrapOutboundOut(Self.line(id: nil, method: method, params)), promise: nil)
+    }
+
+    /// Flushes what was written: at once for a single call; where others run too, at the end of this turn of the loop,
+    /// so that calls that start together leave in one write.
+    func flush(_ context: ChannelHandlerContext) {
+        if inFlight <= 1 { return context.flush() }
+        guard !isFlushScheduled else { return }
+        isFlushScheduled = true
+        context.eventLoop.assumeIsolated().execute {
+            self.isFlushScheduled = false
+            self.context?.flush()
+        }
+    }
+
+    /// Encodes a request or notification with its LF.
+    static func line(id: Int?, method: String, _ params: (inout JSONWriter) -> Void) -> ByteBuffer {
+        var writer = JSONWriter()
+        Envelope.writeRequest(id: id.map { RequestID($0) }, method: method, to: &writer, params: params)
+        var buffer = ByteBuffer()
+        buffer.reserveCapacity(writer.bytes.count + 1)
+        buffer.writeBytes(writer.bytes)
+        buffer.writeInteger(UInt8(ascii: "\n"))
+        return buffer
+    }
+
+    private func receive(_ output: LineFramer.Output) {
+        switch output {
+        case .tooLong:
+            violation("the agent sent a line longer than \(maximumReplyBytes) bytes")
+        case .line(let bytes):
+            do {
+                receive(try parser.parse(bytes))
+            } catch {
+                violation("the agent sent a line that is not JSON: \(error)")
+            }
+        }
+    }
+
+    private func receive(_ message: JSONValue) {
+        if let method = message.member("method") {
+            // Other notifications belong to versions to come.
+            if method.isString("config.event") { receive(event: message.member("params") ?? .null) }
+        } else if let id = message.member("id"), !id.isNull {
+            receive(reply: message, id: id)
+        } else if let error = message.member("error") {
+            receive(errorWithoutID: WireError(from: error))
+        } else {
+            violation("the agent sent a message that is neither reply nor event")
+        }
+    }
+
+    /// Ends the connection because of what the other side sent.
+    func violation(_ reason: String) {
+        finish(LarderClientError(.protocolViolation, reason, advice: "is it larderd that listens on this socket?"))
+    }
+}

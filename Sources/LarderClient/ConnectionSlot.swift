@@ -1,0 +1,120 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+import NIOCore
+import Synchronization
+
+/// Holds a client's one connection: makes it when it is needed, and again after it broke.
+final class ConnectionSlot: Sendable {
+    private enum State {
+        case empty
+        case connecting(EventLoopFuture<Connection>)
+        case connected(Connection)
+        case closed
+    }
+
+    private static let attemptsWhileBusy = 6
+
+    private let socket: String
+    private let configuration: LarderClient.Configuration
+    private let state = Mutex(State.empty)
+
+    init(socket: String, configuration: LarderClient.Configuration) {
+        self.socket = socket
+        self.configuration = configuration
+    }
+
+    /// The connection in use, or a new one.
+    func connection() async throws(LarderClientError) -> Connection {
+        var attempt = 0
+        while true {
+            do throws(LarderClientError) {
+                return try await connectOnce()
+            } catch {
+                // The accept queue is full: unlike a missing socket this passes by itself, in a moment.
+                guard error.systemError == EAGAIN, attempt < Self.attemptsWhileBusy else { throw error }
+            }
+            do {
+                try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
+            } catch {
+                throw .cancelled
+            }
+            attempt += 1
+        }
+    }
+
+    /// Closes the connection for good. Calls in flight and calls to come fail with `closed`.
+    func close() {
+        let before = state.withLock { state in
+            defer { state = .closed }
+            return state
+        }
+        if case .connected(let connection) = before { connection.close(.closed) }
+    }
+
+    /// Everybody who asks while a connection is being made gets that one.
+    private func connectOnce() async throws(LarderClientError) -> Connection {
+        let promise: EventLoopPromise<Connection>
+        switch state.withLock({ Self.find(&$0) }) {
+        case .connection(let connection): return connection
+        case .attempt(let future): return try await future.outcome()
+        case .closed: throw .closed
+        case .mine(let mine): promise = mine
+        }
+        Connection.open(socket, configuration).whenComplete { result in
+            promise.completeWith(result.flatMap { self.install($0) })
+            if case .failure = result { self.uninstall() }
+        }
+        return try await promise.futureResult.outcome()
+    }
+
+    private enum Found {
+        case connection(Connection)
+        case attempt(EventLoopFuture<Connection>)
+        case mine(EventLoopPromise<Connection>)
+        case closed
+    }
+
+    private static func find(_ state: inout State) -> Found {
+        switch state {
+        case .closed: return .closed
+        case .connecting(let future): return .attempt(future)
+        case .connected(let connection) where connection.isUsable: return .connection(connection)
+        case .connected, .empty:
+            let promise = Connection.eventLoop.makePromise(of: Connection.self)
+            state = .connecting(promise.futureResult)
+            return .mine(promise)
+        }
+    }
+
+    private func install(_ connection: Connection) -> Result<Connection, any Error> {
+        let isClosed = state.withLock { state in
+            if case .closed = state { return true }
+            state = .connected(connection)
+            return false
+        }
+        guard isClosed else { return .success(connection) }
+        connection.close(.closed)
+        return .failure(LarderClientError.closed)
+    }
+
+    private func uninstall() {
+        state.withLock { state in
+            if case .connecting = state { state = .empty }
+        }
+    }
+}
+
+extension EventLoopFuture<Connection> {
+    fileprivate func outcome() async throws(LarderClientError) -> Connection {
+        do {
+            return try await get()
+        } catch let error as LarderClientError {
+            throw error
+        } catch {
+            throw LarderClientError(.unreachable, "cannot connect: \(error)")
+        }
+    }
+}

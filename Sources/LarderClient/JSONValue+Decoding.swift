@@ -1,0 +1,35 @@
+import FoundationEssentials
+import JSON
+
+extension JSONValue {
+    /// Decodes the value's own text; the plain types, which most settings are, need no decoder.
+    func decode<T: Decodable>(_ type: T.Type, decoder: JSONDecoder) throws(LarderClientError) -> T {
+        if type == Int.self, let int = int as? T { return int }
+        if type == Bool.self, let bool = bool as? T { return bool }
+        if type == String.self, let string = string as? T { return string }
+        do {
+            return try decoder.decode(type, from: withTextBytes { Data($0) })
+        } catch let error as DecodingError {
+            throw LarderClientError(.decodingFailed, "the value is no \(type): \(error.inOneLine)")
+        } catch {
+            throw LarderClientError(.decodingFailed, "the value is no \(type): \(error)")
+        }
+    }
+}
+
+extension DecodingError {
+    /// Where in the value it went wrong, and why.
+    fileprivate var inOneLine: String {
+        switch self {
+        case .keyNotFound(let key, let context): "\(Self.place(context))\"\(key.stringValue)\" is missing"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+            Self.place(context) + context.debugDescription.replacing("\n", with: " ")
+        @unknown default: String(describing: self).replacing("\n", with: " ")
+        }
+    }
+
+    private static func place(_ context: Context) -> String {
+        let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }
+        return path.isEmpty ? "" : "at \(path.joined(separator: ".")): "
+    }
+}

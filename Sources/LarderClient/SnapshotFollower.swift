@@ -1,0 +1,93 @@
+import JSON
+import LarderWire
+
+/// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and subscribes again after an interruption.
+/// Everything happens in the consumer's own task, while it asks for the next snapshot.
+final class SnapshotFollower {
+    /// What comes next.
+    enum Step {
+        case snapshot(ConfigSnapshot)
+        case interruption(ConfigInterruption)
+    }
+
+    private let snapshots: ConfigSnapshots
+    private let mailbox: SnapshotMailbox
+    private var subscription: Subscription?
+    private var failures = 0
+    private var pause: Duration?
+
+    /// An open subscription. It ends when its follower goes, for example because the consumer left its loop.
+    private final class Subscription {
+        let connection: Connection
+        let number: Int
+        let age: () -> Duration
+
+        init(connection: Connection, number: Int, age: @escaping () -> Duration) {
+            self.connection = connection
+            self.number = number
+            self.age = age
+        }
+
+        deinit { connection.unsubscribe(number) }
+    }
+
+    init(_ snapshots: ConfigSnapshots) {
+        self.snapshots = snapshots
+        mailbox = SnapshotMailbox(mode: snapshots.mode)
+    }
+
+    /// Waits for the next snapshot or interruption; nil once the task is cancelled.
+    /// - Throws: what another attempt cannot mend, such as `remote` with `unknownNamespace`.
+    func next() async throws(LarderClientError) -> Step? {
+        if let pause {
+            self.pause = nil
+            try? await configuration.clock.sleep(for: pause)
+        }
+        if Task.isCancelled { return nil }
+        do throws(LarderClientError) {
+            let current: Subscription
+            if let subscription { current = subscription } else { current = try await subscribe() }
+            subscription = current
+            switch await mailbox.next() {
+            case .cancelled: return nil
+            case .snapshot(let snapshot):
+                failures = 0
+                return .snapshot(snapshot)
+            case .interruption(let error):
+                // A subscription that lasted counts as a success even if nothing changed in its time.
+                if current.age() > configuration.backoff.cap { failures = 0 }
+                throw error
+            }
+        } catch {
+            subscription = nil
+            if Task.isCancelled { return nil }
+            guard error.mayPass else { throw error }
+            return .interruption(interruption(error))
+        }
+    }
+
+    private var configuration: LarderClient.Configuration { snapshots.client.configuration }
+
+    private func interruption(_ error: LarderClientError) -> ConfigInterruption {
+        let delay = configuration.backoff.delay(beforeAttempt: failures)
+        failures += 1
+        pause = delay
+        return ConfigInterruption(error: error, attempt: failures, delay: delay)
+    }
+
+    private func subscribe() async throws(LarderClientError) -> Subscription {
+        let held = mailbox.begin()
+        let parameters = ConfigSubscribe.Parameters(
+            path: try snapshots.path.get(), namespace: snapshots.namespace, mode: snapshots.mode,
+            since: held?.revision, epoch: held?.epoch)
+        let (result, connection) = try await snapshots.client.send(
+            ConfigSubscribe.self, parameters, mailbox: mailbox)
+        return Subscription(
+            connection: connection, number: result.subscription, age: configuration.clock.stopwatch())
+    }
+}
+
+extension LarderClientError {
+    /// Whether a stream tries again. A protocol violation is worth it: the next agent may be a better one.
+    fileprivate var mayPass: Bool { isRetryable || code == .protocolViolation }
+}

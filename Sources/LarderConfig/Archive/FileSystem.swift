@@ -1,0 +1,215 @@
+#if canImport(Musl)
+    internal import Musl
+#else
+    internal import Glibc
+#endif
+
+/// The system calls that the archive needs, as thin synchronous functions: no suspension point can hide in them.
+///
+/// The real one is ``LocalFileSystem``. Tests put a failing one in its place, to see what a full or broken disk does.
+public protocol FileSystem: Sendable {
+    /// Makes a directory and its parents, mode 0700; it is no error when it exists.
+    func createDirectory(_ path: String) throws(FileError)
+    /// The names in a directory, in no order, without `.` and `..`.
+    func list(_ path: String) throws(FileError) -> [String]
+    /// The whole file, or nil where there is none.
+    func read(_ path: String) throws(FileError) -> [UInt8]?
+    /// Writes a whole file in one step: a temporary name in the same directory, fsync, rename, fsync of the directory.
+    func replace(_ path: String, with bytes: [UInt8]) throws(FileError)
+    /// Gives a file another name in the same directory.
+    func rename(_ path: String, to newPath: String) throws(FileError)
+    /// Removes a file; it is no error when it does not exist.
+    func remove(_ path: String) throws(FileError)
+    /// Opens a file for writing in place, making it `size` zero bytes long where it is shorter.
+    func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile
+}
+
+/// A file that is written in place and synchronised at each write.
+public protocol JournalFile: Sendable {
+    /// Writes bytes at an offset and waits until they are on disk (fdatasync(2)).
+    func write(_ bytes: [UInt8], at offset: Int) throws(FileError)
+}
+
+/// A system call that failed.
+public struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What was tried, as a verb: `open`, `fsync`.
+    public let operation: String
+    /// On which file.
+    public let path: String
+    /// The error number of the system call.
+    public let errno: CInt
+
+    /// Makes an error.
+    public init(_ operation: String, _ path: String, errno: CInt) {
+        self.operation = operation
+        self.path = path
+        self.errno = errno
+    }
+
+    /// One line: the operation, the path and the system's words.
+    public var description: String { "\(operation) \(path): \(String(cString: strerror(errno)))" }
+}
+
+/// The real file system.
+public struct LocalFileSystem: FileSystem {
+    /// Makes it.
+    public init() {}
+
+    /// Follows mkdir(2).
+    public func createDirectory(_ path: String) throws(FileError) {
+        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT, let parent = Self.parent(path) else {
+            throw FileError("make directory", path, errno: errno)
+        }
+        try createDirectory(parent)
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw FileError("make directory", path, errno: errno)
+        }
+    }
+
+    /// Follows readdir(3).
+    public func list(_ path: String) throws(FileError) -> [String] {
+        guard let directory = opendir(path) else { throw FileError("list", path, errno: errno) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// Follows read(2).
+    public func read(_ path: String) throws(FileError) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        if descriptor < 0 {
+            if errno == ENOENT { return nil }
+            throw FileError("open", path, errno: errno)
+        }
+        defer { close(descriptor) }
+        var information = stat()
+        guard fstat(descriptor, &information) == 0 else { throw FileError("stat", path, errno: errno) }
+        let size = Int(information.st_size)
+        var failure: CInt = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            count = 0
+            while count < size {
+                let got = Self.retrying { Glibc.read(descriptor, buffer.baseAddress! + count, size - count) }
+                if got < 0 { failure = errno }
+                if got <= 0 { break }
+                count += got
+            }
+        }
+        if failure != 0 { throw FileError("read", path, errno: failure) }
+        return bytes
+    }
+
+    /// Follows rename(2) and fsync(2): the directory is synchronised too, or the new name could be lost.
+    public func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
+        let temporary = path + ".tmp"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw FileError("create", temporary, errno: errno) }
+        do throws(FileError) {
+            defer { close(descriptor) }
+            try Self.writeAll(bytes, to: descriptor, at: nil, path: temporary)
+            guard fsync(descriptor) == 0 else { throw FileError("fsync", temporary, errno: errno) }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        try rename(temporary, to: path)
+        try synchronizeDirectory(of: path)
+    }
+
+    /// Follows rename(2).
+    public func rename(_ path: String, to newPath: String) throws(FileError) {
+        guard Glibc.rename(path, newPath) == 0 else { throw FileError("rename", path, errno: errno) }
+    }
+
+    /// Follows unlink(2).
+    public func remove(_ path: String) throws(FileError) {
+        guard unlink(path) == 0 || errno == ENOENT else { throw FileError("remove", path, errno: errno) }
+    }
+
+    /// The file is filled with zeros once, so that later writes in place need no change of its metadata and fdatasync
+    /// waits for the data alone.
+    public func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw FileError("open", path, errno: errno) }
+        let file = LocalJournalFile(descriptor: descriptor, path: path)
+        var information = stat()
+        guard fstat(descriptor, &information) == 0 else { throw FileError("stat", path, errno: errno) }
+        let current = Int(information.st_size)
+        if current < size {
+            try Self.writeAll([UInt8](repeating: 0, count: size - current), to: descriptor, at: current, path: path)
+            guard fsync(descriptor) == 0 else { throw FileError("fsync", path, errno: errno) }
+            try synchronizeDirectory(of: path)
+        }
+        return file
+    }
+
+    private func synchronizeDirectory(of path: String) throws(FileError) {
+        guard let parent = Self.parent(path) else { return }
+        let descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw FileError("open", parent, errno: errno) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw FileError("fsync", parent, errno: errno) }
+    }
+
+    private static func parent(_ path: String) -> String? {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return nil }
+        return String(path[..<slash])
+    }
+
+    fileprivate static func writeAll(
+        _ bytes: [UInt8], to descriptor: CInt, at offset: Int?, path: String
+    ) throws(FileError) {
+        var written = 0
+        var failure: CInt = 0
+        bytes.withUnsafeBytes { buffer in
+            while written < buffer.count {
+                let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
+                let count = retrying {
+                    if let offset { return pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + written)) }
+                    return Glibc.write(descriptor, rest.baseAddress, rest.count)
+                }
+                if count <= 0 {
+                    failure = count == 0 ? EIO : errno
+                    return
+                }
+                written += count
+            }
+        }
+        if failure != 0 { throw FileError("write", path, errno: failure) }
+    }
+
+    /// Repeats a system call that a signal interrupted (signal(7)).
+    fileprivate static func retrying(_ call: () -> Int) -> Int {
+        while true {
+            let result = call()
+            if result >= 0 || errno != EINTR { return result }
+        }
+    }
+}
+
+/// An open journal file; the descriptor is closed with the last reference.
+private final class LocalJournalFile: JournalFile {
+    private let descriptor: CInt
+    private let path: String
+
+    init(descriptor: CInt, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit { close(descriptor) }
+
+    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+        try LocalFileSystem.writeAll(bytes, to: descriptor, at: offset, path: path)
+        guard LocalFileSystem.retrying({ Int(fdatasync(descriptor)) }) == 0 else {
+            throw FileError("fdatasync", path, errno: errno)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import Crypto
+import JSON
+
+/// One generation of a namespace on disk: every layer whole, and which snapshot they resolve to.
+///
+/// A file of two lines, both JSON, so that an administrator can read them. The first holds the format and the SHA-256 of
+/// the second; the second holds everything else, so that no bit of it can change unnoticed.
+struct Generation: Sendable {
+    static let format = 1
+
+    var revision: Int
+    /// The digest of the snapshot that the layers resolve to.
+    var digest: String
+    /// In milliseconds since 1970.
+    var publishedAt: Int
+    /// The last journal record that is contained in the layers.
+    var journalSequence: Int
+    /// Reservations up to this bound were settled by then; see ``JournalRecord/released``.
+    var released: Int
+    var layers: Layers
+
+    /// The file's bytes.
+    func encoded(epoch: String, namespace: String) -> [UInt8] {
+        var body = JSONWriter(reservingCapacity: 4096)
+        body.beginObject()
+        body.member("epoch", epoch)
+        body.member("namespace", namespace)
+        body.member("revision", revision)
+        body.member("digest", digest)
+        body.member("publishedAt", publishedAt)
+        body.member("journal", journalSequence)
+        body.member("released", released)
+        body.name("layers")
+        layers.write(to: &body)
+        body.endObject()
+        var file = JSONWriter(reservingCapacity: body.bytes.count + 128)
+        file.beginObject()
+        file.member("format", Self.format)
+        file.member("sha256", SHA256.hash(data: body.bytes).hex)
+        file.endObject()
+        file.endLine()
+        file.raw(body.bytes)
+        file.endLine()
+        return file.bytes
+    }
+
+    /// Reads a file.
+    /// - Throws: ``Damage`` saying what is wrong with it.
+    init(decoding bytes: [UInt8]) throws(Damage) {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        guard lines.count == 3, lines[2].isEmpty else { throw Damage("it does not have its two lines") }
+        let header: JSONValue
+        let body: JSONValue
+        do {
+            header = try JSONValue(parsing: Array(lines[0]))
+            guard header["sha256"]?.string == SHA256.hash(data: lines[1]).hex else {
+                throw Damage("its content does not have the digest that its header names")
+            }
+            body = try JSONValue(parsing: Array(lines[1]), maximumDepth: 256)
+        } catch let damage as Damage {
+            throw damage
+        } catch {
+            throw Damage("it is not JSON: \(error)")
+        }
+        guard let format = header["format"]?.int, format == Self.format else {
+            throw Damage("its format is not \(Self.format); another version of this program wrote it")
+        }
+        guard let revision = body["revision"]?.int, let digest = body["digest"]?.string,
+            let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
+            let released = body["released"]?.int, let layers = body["layers"].flatMap(Layers.init)
+        else { throw Damage("a member is missing") }
+        self.revision = revision
+        self.digest = digest
+        self.publishedAt = publishedAt
+        journalSequence = journal
+        self.released = released
+        self.layers = layers
+    }
+
+    init(revision: Int, digest: String, publishedAt: Int, journalSequence: Int, released: Int, layers: Layers) {
+        self.revision = revision
+        self.digest = digest
+        self.publishedAt = publishedAt
+        self.journalSequence = journalSequence
+        self.released = released
+        self.layers = layers
+    }
+
+    /// Why a file is not used.
+    struct Damage: Error {
+        let reason: String
+        init(_ reason: String) { self.reason = reason }
+    }
+}

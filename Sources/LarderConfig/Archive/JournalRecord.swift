@@ -1,0 +1,147 @@
+import Crypto
+import JSON
+
+/// One accepted change on its way into a generation: what a local client handed over, on disk before it is acknowledged.
+///
+/// A record is one line: sixteen hex digits, the beginning of the SHA-256 of the rest; a space; JSON; LF. Records
+/// carry consecutive sequence numbers. The journal is written from its start again once a generation holds all of it,
+/// so that old records may stand behind the last one: their numbers do not follow, and reading stops there.
+struct JournalRecord: Sendable {
+    /// A change of a layer.
+    enum Operation: Sendable {
+        case set(OverrideLayer.Entry)
+        case unset(path: [String])
+        /// Entries that ended by themselves at a time.
+        case expire(at: Int)
+        case remote(Layers.Remote)
+        case dropRemote
+    }
+
+    var sequence: Int
+    /// The revision of the snapshot with these changes.
+    var revision: Int
+    /// Its digest.
+    var digest: String
+    /// In milliseconds since 1970.
+    var publishedAt: Int
+    /// Reservations up to this bound are settled: nothing above ``revision`` was published under them.
+    var released: Int
+    var operations: [Operation]
+
+    func encoded() -> [UInt8] {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("sequence", sequence)
+        writer.member("revision", revision)
+        writer.member("digest", digest)
+        writer.member("publishedAt", publishedAt)
+        writer.member("released", released)
+        writer.name("operations")
+        writer.beginArray()
+        for operation in operations { operation.write(to: &writer) }
+        writer.endArray()
+        writer.endObject()
+        return Self.checksum(writer.bytes[...]) + [UInt8(ascii: " ")] + writer.bytes + [UInt8(ascii: "\n")]
+    }
+
+    /// The records that follow a generation, in order, up to the first that is missing, torn or old; and the offset at
+    /// which the next record belongs.
+    static func read(_ journal: [UInt8], after sequence: Int) -> (records: [JournalRecord], end: Int) {
+        var records: [JournalRecord] = []
+        var rest = journal[...]
+        var expected: Int?
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            guard let record = JournalRecord(rest[..<end]), expected.map({ $0 == record.sequence }) ?? true else {
+                break
+            }
+            expected = record.sequence + 1
+            if record.sequence > sequence { records.append(record) }
+            rest = rest[(end + 1)...]
+        }
+        return (records, rest.startIndex)
+    }
+
+    private init?(_ line: ArraySlice<UInt8>) {
+        let content = line.dropFirst(17)
+        guard line.count > 17, line[line.startIndex + 16] == UInt8(ascii: " "),
+            line.prefix(16).elementsEqual(Self.checksum(content)),
+            let value = try? JSONValue(parsing: Array(content), maximumDepth: 256),
+            let sequence = value["sequence"]?.int, let revision = value["revision"]?.int,
+            let digest = value["digest"]?.string, let publishedAt = value["publishedAt"]?.int,
+            let released = value["released"]?.int, let operations = value["operations"]
+        else { return nil }
+        self.sequence = sequence
+        self.revision = revision
+        self.digest = digest
+        self.publishedAt = publishedAt
+        self.released = released
+        self.operations = []
+        for operation in operations.elements {
+            guard let operation = Operation(operation) else { return nil }
+            self.operations.append(operation)
+        }
+    }
+
+    init(sequence: Int, revision: Int, digest: String, publishedAt: Int, released: Int, operations: [Operation]) {
+        self.sequence = sequence
+        self.revision = revision
+        self.digest = digest
+        self.publishedAt = publishedAt
+        self.released = released
+        self.operations = operations
+    }
+
+    private static func checksum(_ content: ArraySlice<UInt8>) -> [UInt8] {
+        Array(SHA256.hash(data: content).hex.utf8.prefix(16))
+    }
+}
+
+extension JournalRecord.Operation {
+    init?(_ value: JSONValue) {
+        if let entry = value["set"] {
+            guard let entry = OverrideLayer.Entry(entry) else { return nil }
+            self = .set(entry)
+        } else if let path = value["unset"] {
+            self = .unset(path: path.elements.compactMap(\.string))
+        } else if let time = value["expire"]?.int {
+            self = .expire(at: time)
+        } else if let remote = value["remote"] {
+            guard let remote = Layers.Remote(remote) else { return nil }
+            self = .remote(remote)
+        } else if value["dropRemote"] != nil {
+            self = .dropRemote
+        } else {
+            return nil
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        switch self {
+        case .set(let entry):
+            writer.name("set")
+            entry.write(to: &writer)
+        case .unset(let path):
+            writer.name("unset")
+            writer.beginArray()
+            for name in path { writer.string(name) }
+            writer.endArray()
+        case .expire(let time): writer.member("expire", time)
+        case .remote(let remote):
+            writer.name("remote")
+            remote.write(to: &writer)
+        case .dropRemote: writer.member("dropRemote", true)
+        }
+        writer.endObject()
+    }
+
+    func apply(to layers: inout Layers) {
+        switch self {
+        case .set(let entry): layers.override.set(entry)
+        case .unset(let path): _ = layers.override.unset(path)
+        case .expire(let time): _ = layers.override.expire(at: time)
+        case .remote(let remote): layers.remote = remote
+        case .dropRemote: layers.remote = nil
+        }
+    }
+}

@@ -1,0 +1,183 @@
+import Logging
+import Synchronization
+
+/// A namespace's state on disk: generations, the journal of what came after the newest one, and the revision numbers
+/// that are reserved. Every function here blocks on the disk.
+///
+/// - `generations/<revision>.json`: see ``Generation``; the newest 16 are kept.
+/// - `journal`: see ``JournalRecord``; one write in place and one fdatasync for each durable change.
+/// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
+final class SnapshotArchive: Sendable {
+    static let keptGenerations = 16
+    private static let journalSize = 256 * 1024
+
+    private struct Journal {
+        var file: (any JournalFile)?
+        var end = 0
+        /// The sequence number of the last record written.
+        var lastSequence = 0
+    }
+
+    let namespace: String
+    let epoch: String
+    private let directory: String
+    private let files: any FileSystem
+    private let logger: Logger
+    /// Written by the store's committer alone; the lock is never held by two.
+    private let journal = Mutex(Journal())
+
+    init(namespace: String, epoch: String, directory: String, files: any FileSystem, logger: Logger) {
+        self.namespace = namespace
+        self.epoch = epoch
+        self.directory = directory
+        self.files = files
+        self.logger = logger
+    }
+
+    private var generations: String { directory + "/generations" }
+    private var journalPath: String { directory + "/journal" }
+    private var reservedPath: String { directory + "/reserved" }
+
+    /// What a start finds.
+    struct Restored: Sendable {
+        var layers = Layers()
+        /// The revision that the layers resolved to.
+        var revision = 0
+        /// The digest that the layers had then.
+        var digest = ""
+        /// In milliseconds since 1970.
+        var publishedAt = 0
+        /// The last journal record contained.
+        var journalSequence = 0
+        /// The highest bound that was ever reserved.
+        var reservedBound = 0
+        /// Reservations up to this bound are settled.
+        var released = 0
+        /// The highest number of a generation on disk, readable or not.
+        var highestName = 0
+
+        /// The highest number that somebody may have seen although nothing with it is on disk.
+        var highestSeen: Int { max(highestName, reservedBound > released ? reservedBound : 0) }
+    }
+
+    /// Reads the newest whole state. A damaged file is set aside under the name `….damaged`, and the one before it serves.
+    func restore() throws(FileError) -> Restored {
+        try files.createDirectory(generations)
+        var restored = Restored()
+        restored.reservedBound = try reservation()
+        let names = try files.list(generations)
+        for name in names where name.hasSuffix(".tmp") { try files.remove(generations + "/" + name) }
+        // Whatever a name says was published once, even if its content is lost.
+        for name in names { restored.highestName = max(restored.highestName, Self.revision(inName: name) ?? 0) }
+        for name in names.filter({ $0.hasSuffix(".json") }).sorted(by: >) {
+            guard let generation = try load(name) else { continue }
+            restored.layers = generation.layers
+            restored.revision = generation.revision
+            restored.digest = generation.digest
+            restored.publishedAt = generation.publishedAt
+            restored.journalSequence = generation.journalSequence
+            restored.released = generation.released
+            break
+        }
+        try replayJournal(into: &restored)
+        return restored
+    }
+
+    private func replayJournal(into restored: inout Restored) throws(FileError) {
+        guard let bytes = try files.read(journalPath) else { return }
+        let (records, end) = JournalRecord.read(bytes, after: restored.journalSequence)
+        for record in records {
+            for operation in record.operations { operation.apply(to: &restored.layers) }
+            restored.revision = record.revision
+            restored.digest = record.digest
+            restored.publishedAt = record.publishedAt
+            restored.journalSequence = record.sequence
+            restored.released = record.released
+        }
+        let last = restored.journalSequence
+        journal.withLock { journal in
+            journal.lastSequence = last
+            journal.end = end
+        }
+    }
+
+    private func load(_ name: String) throws(FileError) -> Generation? {
+        let path = generations + "/" + name
+        let reason: String
+        do {
+            guard let bytes = try files.read(path) else { return nil }
+            return try Generation(decoding: bytes)
+        } catch let damage as Generation.Damage {
+            reason = damage.reason
+        } catch let error as FileError {
+            reason = error.description
+        } catch {
+            reason = "\(error)"
+        }
+        logger.error(
+            "a saved generation is damaged and set aside; the one before it is used",
+            metadata: ["namespace": "\(namespace)", "file": "\(path)", "reason": "\(reason)"])
+        try files.rename(path, to: path + ".damaged")
+        return nil
+    }
+
+    /// Puts a change on disk. When it returns, the change survives a crash.
+    /// - Parameter containedSequence: the last record that a generation on disk contains; where that is the last one
+    ///   written, the journal begins again at its start.
+    func append(_ record: JournalRecord, afterGenerationWith containedSequence: Int) throws(FileError) {
+        try journal.withLock { (journal) throws(FileError) -> Void in
+            let file: any JournalFile
+            if let open = journal.file {
+                file = open
+            } else {
+                file = try files.openJournal(journalPath, size: Self.journalSize)
+            }
+            journal.file = file
+            if containedSequence >= journal.lastSequence { journal.end = 0 }
+            let bytes = record.encoded()
+            do throws(FileError) {
+                try file.write(bytes, at: journal.end)
+            } catch {
+                // The record must not come to life at the next start: its change is about to be refused.
+                try? file.write([0], at: journal.end)
+                throw error
+            }
+            journal.end += bytes.count
+            journal.lastSequence = record.sequence
+        }
+    }
+
+    /// Puts a whole generation on disk and removes the oldest ones over the limit.
+    func write(_ generation: Generation) throws(FileError) {
+        let name = Self.name(revision: generation.revision)
+        try files.replace(
+            generations + "/" + name, with: generation.encoded(epoch: epoch, namespace: namespace))
+        let kept = try files.list(generations).filter { $0.hasSuffix(".json") }.sorted(by: >)
+        for old in kept.dropFirst(Self.keptGenerations) { try files.remove(generations + "/" + old) }
+    }
+
+    /// Promises that no revision up to this number is ever given to anything else.
+    func reserve(_ revision: Int) throws(FileError) {
+        try files.replace(reservedPath, with: Array("\(revision)\n".utf8))
+    }
+
+    private func reservation() throws(FileError) -> Int {
+        guard let bytes = try files.read(reservedPath) else { return 0 }
+        let text = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        if let revision = Int(text) { return revision }
+        logger.error(
+            "the file of reserved revisions is damaged; numbering goes on after the newest generation",
+            metadata: ["namespace": "\(namespace)", "file": "\(reservedPath)"])
+        return 0
+    }
+
+    /// Zero-padded, so that names sort as their numbers do.
+    static func name(revision: Int) -> String {
+        let digits = String(revision)
+        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"
+    }
+
+    private static func revision(inName name: String) -> Int? {
+        name.firstIndex(of: ".").flatMap { Int(name[..<$0]) }
+    }
+}

@@ -1,0 +1,123 @@
+import JSON
+
+/// A change that the store is asked to make, and what it does to the layers.
+enum ConfigChange: Sendable {
+    case set(path: [String], value: JSONValue, timeToLive: Duration?)
+    case unset(path: [String])
+    case expireOverrides
+    case host(JSONValue)
+    /// The settings no longer name the source that the remote layer came from.
+    case dropRemote
+    case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
+
+    /// What a change did.
+    enum Effect {
+        /// Nothing: the layers already said so.
+        case none
+        /// The layer changed.
+        case changed(JournalRecord.Operation?)
+    }
+
+    /// Whether a local client waits for this to be on disk.
+    var comesFromClient: Bool {
+        switch self {
+        case .set, .unset: true
+        case .remote(_, _, _, let isPush): isPush
+        case .expireOverrides, .host, .dropRemote: false
+        }
+    }
+
+    /// Makes the change.
+    /// - Throws: `rejected` or `invalidChange`; the layers are then as before.
+    func apply(
+        to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, now: Int
+    ) throws(ConfigError) -> Effect {
+        switch self {
+        case .set(let path, let value, let timeToLive):
+            try Self.check(path, value, resolved)
+            try Self.check(layers.override.bytes + value.textSize, maximumBytes, "the overrides would have")
+            let entry = OverrideLayer.Entry(
+                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds })
+            layers.override.set(entry)
+            return .changed(.set(entry))
+        case .unset(let path):
+            return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
+        case .expireOverrides:
+            return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
+        case .host(let document):
+            if (layers.host?.document ?? .emptyObject) == document { return .none }
+            layers.host = Layers.Host(document: document, updatedAt: now)
+            return .changed(nil)
+        case .dropRemote:
+            if layers.remote == nil { return .none }
+            layers.remote = nil
+            return .changed(.dropRemote)
+        case .remote(let document, let origin, let force, _):
+            try Self.check(document.value.textSize, maximumBytes, "the document has")
+            return try Self.replaceRemote(document, origin, force: force, now: now, in: &layers)
+        }
+    }
+
+    private static func check(_ bytes: Int, _ maximum: Int, _ what: String) throws(ConfigError) {
+        guard bytes > maximum else { return }
+        throw ConfigError(
+            .rejected, "\(what) \(bytes) bytes; limits.documentBytes in the settings allows \(maximum)")
+    }
+
+    private static func check(_ path: [String], _ value: JSONValue, _ resolved: JSONValue) throws(ConfigError) {
+        if path.isEmpty, value.kind != .object {
+            throw ConfigError(
+                .invalidChange, "the whole configuration is an object; set a member of it, as in: set search.limit 20")
+        }
+        guard path.count + value.depth <= JSONParser.defaultMaximumDepth else {
+            throw ConfigError(
+                .rejected, "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth)")
+        }
+        for length in path.indices.dropFirst() {
+            guard resolved.value(at: JSONPath(Array(path[..<length])))?.kind == .array else { continue }
+            throw ConfigError(
+                .invalidChange,
+                "\(JSONPath(Array(path[..<length]))) is an array, whose elements cannot be overridden one by one; "
+                    + "set the whole array")
+        }
+    }
+
+    private static func replaceRemote(
+        _ document: SourceDocument, _ origin: String, force: Bool, now: Int, in layers: inout Layers
+    ) throws(ConfigError) -> Effect {
+        guard document.value.kind == .object else {
+            throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
+        }
+        if !force, let held = layers.remote?.version, let new = document.version, new.isOlder(than: held) {
+            throw ConfigError(
+                .rejected,
+                "version \(new) is older than version \(held), which is held; force it if that is intended")
+        }
+        let held = layers.remote
+        let isSame = held?.document == document.value
+        let remote = Layers.Remote(
+            document: document.value, version: document.version, validator: document.validator, origin: origin,
+            updatedAt: isSame ? held?.updatedAt ?? now : now)
+        layers.remote = remote
+        return isSame && held?.version == document.version && held?.origin == origin ? .none : .changed(.remote(remote))
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded up so that what is to last at least a moment does.
+    var milliseconds: Int {
+        let (seconds, attoseconds) = components
+        return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    }
+}
+
+extension JSONValue {
+    /// How deep arrays and objects are nested in it; 0 for a scalar. The parser has bounded it.
+    fileprivate var depth: Int {
+        switch kind {
+        case .array: 1 + (elements.lazy.map(\.depth).max() ?? 0)
+        case .object: 1 + (members.lazy.map(\.value.depth).max() ?? 0)
+        case .null, .bool, .number, .string: 0
+        }
+    }
+}

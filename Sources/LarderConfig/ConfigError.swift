@@ -1,0 +1,41 @@
+/// What can go wrong with a configuration, said so that an administrator knows what to do next.
+public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Which kind of error; new kinds may be added.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        private enum Kind: String { case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange }
+        private let kind: Kind
+
+        /// The source gave no usable answer.
+        public static let upstreamFailed = Self(kind: .upstreamFailed)
+        /// A document was refused: it is no object, or older than the one held.
+        public static let rejected = Self(kind: .rejected)
+        /// The state directory could not take the change.
+        public static let storageFailed = Self(kind: .storageFailed)
+        /// The caller cancelled; nothing was written after that.
+        public static let cancelled = Self(kind: .cancelled)
+        /// The namespace is being stopped.
+        public static let stopped = Self(kind: .stopped)
+        /// The change makes no sense for the configuration held.
+        public static let invalidChange = Self(kind: .invalidChange)
+
+        /// The code's name.
+        public var description: String { kind.rawValue }
+    }
+
+    /// Which kind of error.
+    public let code: Code
+    /// What happened and what to do, in one line.
+    public let message: String
+    /// How long the source asked to be left alone (`Retry-After`).
+    public let retryAfter: Duration?
+
+    /// Makes an error.
+    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil) {
+        self.code = code
+        self.message = message
+        self.retryAfter = retryAfter
+    }
+
+    /// The message.
+    public var description: String { message }
+}

@@ -1,0 +1,210 @@
+import JSON
+import LarderUpstream
+import Logging
+import NIOPosix
+import Synchronization
+
+/// One namespace at work: its store, its ordered flow, and what keeps it fresh.
+public final class ConfigNamespace: Sendable {
+    /// What namespaces share: the process-wide means that their sources and archives use.
+    public struct Environment: Sendable {
+        var epoch: String
+        var stateDirectory: String
+        var files: any FileSystem
+        var blocking: BlockingWork
+        var watcher: FileWatcher
+        var fetcher: HTTPFetcher
+        var hostIdentity: String
+        var clock: any Clock<Duration>
+        var wallClock: WallClock
+        var logger: Logger
+    }
+
+    private struct Running {
+        var configuration: NamespaceConfiguration
+        var refresher: ConfigRefresher
+        var task: Task<Void, Never>?
+    }
+
+    /// The namespace's name.
+    public let name: String
+    /// The only writer of its configuration.
+    public let store: ConfigStore
+    private let environment: Environment
+    private let running: Mutex<Running>
+
+    /// Where the current snapshot is read.
+    public var publication: ConfigPublication { store.publication }
+
+    /// The flow in which refreshes and pushes run in order.
+    public var refresher: ConfigRefresher { running.withLock { $0.refresher } }
+
+    /// What the settings say of it.
+    public var configuration: NamespaceConfiguration { running.withLock { $0.configuration } }
+
+    /// Reads the last known good state and the administrator's files, and is then ready to be read. The network is not
+    /// waited for.
+    /// - Throws: ``FileError`` where the state directory cannot be used.
+    init(_ configuration: NamespaceConfiguration, environment: Environment) async throws(FileError) {
+        let archive = SnapshotArchive(
+            namespace: configuration.name, epoch: environment.epoch,
+            directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
+            logger: environment.logger)
+        var restored = try await environment.blocking.run { () throws(FileError) in try archive.restore() }
+        var status = NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory)
+        switch await Self.readHost(configuration, environment) {
+        case .none: restored.layers.host = nil
+        case .success(let document):
+            if restored.layers.host?.document != document {
+                restored.layers.host = Layers.Host(document: document, updatedAt: environment.wallClock.now)
+            }
+        case .failure(let error): status.hostProblem = error.description
+        }
+        if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != pushOrigin {
+            restored.layers.remote = nil
+        }
+        name = configuration.name
+        self.environment = environment
+        store = try await ConfigStore.open(
+            restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
+            clock: environment.clock, durability: configuration.durability,
+            maximumBytes: configuration.maximumBytes, status: status, logger: environment.logger)
+        running = Mutex(
+            Running(
+                configuration: configuration,
+                refresher: ConfigRefresher(
+                    store: store, source: Self.source(configuration, environment), logger: environment.logger)))
+    }
+
+    // MARK: Life
+
+    /// Starts to keep the namespace fresh.
+    func start() {
+        running.withLock { running in
+            let configuration = running.configuration
+            let refresher = running.refresher
+            running.task = Task { await self.keepFresh(configuration, refresher) }
+        }
+    }
+
+    /// Takes over other settings; readers and subscribers notice nothing but new snapshots.
+    func apply(_ configuration: NamespaceConfiguration) async {
+        await stopKeepingFresh()
+        let refresher = ConfigRefresher(
+            store: store, source: Self.source(configuration, environment), logger: environment.logger)
+        running.withLock { running in
+            running.configuration = configuration
+            running.refresher = refresher
+        }
+        await store.configure(
+            durability: configuration.durability, maximumBytes: configuration.maximumBytes,
+            status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
+        await store.dropRemote(unlessFrom: configuration.source?.location)
+        start()
+    }
+
+    /// Stops, with everything on disk.
+    func stop() async {
+        await stopKeepingFresh()
+        await store.stop()
+    }
+
+    private func stopKeepingFresh() async {
+        let task = running.withLock { $0.task }
+        task?.cancel()
+        await task?.value
+    }
+
+    private func keepFresh(_ configuration: NamespaceConfiguration, _ refresher: ConfigRefresher) async {
+        await store.armExpiry()
+        await withTaskGroup { group in
+            group.addTask { await refresher.run() }
+            group.addTask { await self.followHostDirectory(configuration) }
+            if let source = Self.source(configuration, environment) {
+                let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
+                let poller = SourcePoller(
+                    refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
+                    wallClock: environment.wallClock)
+                group.addTask { await poller.run() }
+                if let changes = source.changes() { group.addTask { await poller.follow(changes) } }
+            }
+        }
+    }
+
+    // MARK: The host layer
+
+    /// Reads the administrator's files again now.
+    /// - Throws: `rejected` naming the file that cannot be used; the layer stays as it was.
+    public func refreshHost() async throws(ConfigError) -> ConfigStore.Commit? {
+        switch await Self.readHost(configuration, environment) {
+        case .none: return nil
+        case .success(let document): return try await store.replaceHost(document)
+        case .failure(let error):
+            await store.hostFailed(error.description)
+            throw ConfigError(.rejected, error.description)
+        }
+    }
+
+    private func followHostDirectory(_ configuration: NamespaceConfiguration) async {
+        guard let directory = configuration.hostDirectory else {
+            _ = try? await store.replaceHost(.emptyObject)
+            return
+        }
+        for await _ in environment.watcher.changes(at: directory) {
+            do throws(ConfigError) {
+                _ = try await refreshHost()
+            } catch {
+                if Task.isCancelled { return }
+                environment.logger.warning(
+                    "the host layer cannot be read; its last good content stays",
+                    metadata: ["namespace": "\(name)", "error": "\(error.message)"])
+            }
+        }
+    }
+
+    private static func readHost(
+        _ configuration: NamespaceConfiguration, _ environment: Environment
+    ) async -> Result<JSONValue, FileReadError>? {
+        guard let directory = configuration.hostDirectory else { return nil }
+        let host = HostDirectory(path: directory, isNamed: configuration.isHostDirectoryNamed)
+        do throws(FileReadError) {
+            let reading = try await environment.blocking.run { () throws(FileReadError) in try host.read() }
+            return .success(reading.document)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private static func source(
+        _ configuration: NamespaceConfiguration, _ environment: Environment
+    ) -> (any ConfigSource)? {
+        switch configuration.remote {
+        case nil: return nil
+        case .http(let http): return HTTPSource(fetcher: environment.fetcher, configuration: http)
+        case .file(let file):
+            return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
+        }
+    }
+}
+
+extension NamespaceConfiguration {
+    /// The source's kind and location as status and logs show them.
+    var source: (kind: String, location: String)? {
+        switch remote {
+        case nil: nil
+        case .http(let http): ("http", http.location)
+        case .file(let file): ("file", file.path)
+        }
+    }
+
+    /// When the source is polled: a file slowly, behind the watch on it.
+    func schedule(hostIdentity: String) -> PollSchedule {
+        switch remote {
+        case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
+        case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
+        }
+    }
+}
+
+/// The origin of a remote layer that a local process pushed.
+let pushOrigin = "push"

@@ -1,0 +1,89 @@
+public import LarderUpstream
+public import Logging
+public import NIOPosix
+import Synchronization
+
+/// All namespaces of the agent, by name. Looking one up never waits.
+public final class ConfigNamespaces: Sendable {
+    private let environment: ConfigNamespace.Environment
+    private let byName: Mutex<[String: ConfigNamespace]>
+    /// The lock on the state directory, held as long as this lives.
+    private let stateDirectory: StateDirectory
+
+    /// The life of the state directory in which all revisions count.
+    public var epoch: String { environment.epoch }
+
+    /// Opens the state directory and every namespace's last known good state. Nothing is asked of the network.
+    /// - Parameters:
+    ///   - threads: where system calls that may wait for the disk are made.
+    ///   - hostIdentity: what tells this host from others, for the phase of its polls.
+    /// - Throws: ``FileError`` or ``StateDirectory/Locked``.
+    public init(
+        _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
+        fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
+        wallClock: WallClock = .system, files: any FileSystem = LocalFileSystem(), logger: Logger
+    ) async throws {
+        stateDirectory = try StateDirectory(path: path, files: files)
+        environment = ConfigNamespace.Environment(
+            epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
+            watcher: FileWatcher(clock: clock), fetcher: fetcher, hostIdentity: hostIdentity, clock: clock,
+            wallClock: wallClock, logger: logger)
+        var opened: [String: ConfigNamespace] = [:]
+        for configuration in configurations {
+            opened[configuration.name] = try await ConfigNamespace(configuration, environment: environment)
+        }
+        byName = Mutex(opened)
+    }
+
+    /// The namespace of a name; nil where the settings declare none.
+    public subscript(name: String) -> ConfigNamespace? { byName.withLock { $0[name] } }
+
+    /// All of them in the order of their names.
+    public var all: [ConfigNamespace] {
+        byName.withLock { $0.values.sorted { $0.name < $1.name } }
+    }
+
+    /// Starts to keep all of them fresh.
+    public func start() {
+        for namespace in all { namespace.start() }
+    }
+
+    /// Takes over other settings: new namespaces appear, missing ones end, changed ones go on with their snapshots.
+    /// Those that did not change are not touched. What cannot be opened is logged and left out.
+    public func apply(_ configurations: [NamespaceConfiguration]) async {
+        let names = Set(configurations.map(\.name))
+        for namespace in all where !names.contains(namespace.name) {
+            _ = byName.withLock { $0.removeValue(forKey: namespace.name) }
+            await namespace.stop()
+            namespace.publication.end()
+        }
+        for configuration in configurations {
+            if let namespace = self[configuration.name] {
+                if namespace.configuration != configuration { await namespace.apply(configuration) }
+                continue
+            }
+            do {
+                let namespace = try await ConfigNamespace(configuration, environment: environment)
+                byName.withLock { $0[namespace.name] = namespace }
+                namespace.start()
+            } catch {
+                environment.logger.error(
+                    "a new namespace cannot be opened and is left out",
+                    metadata: ["namespace": "\(configuration.name)", "error": "\(error)"])
+            }
+        }
+    }
+
+    /// Stops all of them, with everything on disk.
+    public func stop() async {
+        await withTaskGroup { group in
+            for namespace in all { group.addTask { await namespace.stop() } }
+        }
+        await environment.watcher.stop()
+    }
+
+    /// Asks every store for a sign of life, for the watchdog.
+    public func probe() async {
+        for namespace in all { await namespace.store.probe() }
+    }
+}

@@ -1,0 +1,117 @@
+import Synchronization
+
+/// The place where one namespace's current snapshot is read: by any thread, at any time, without waiting for a writer.
+///
+/// Only ``ConfigStore`` writes. A write replaces the whole snapshot in one step.
+public final class ConfigPublication: Sendable {
+    /// What is current.
+    public struct Current: Sendable {
+        /// The newest snapshot; revision 0 with `{}` where nothing is published yet.
+        public var snapshot: ConfigSnapshot
+        /// The namespace's state.
+        public var freshness: Freshness
+        /// Whether the namespace left the settings; nothing follows then.
+        public var hasEnded = false
+    }
+
+    private struct State {
+        var current: Current
+        var status: ConfigStatusReport
+        var history: RecentSnapshots
+        var nextFollower = 0
+        var followers: [Int: AsyncStream<Current>.Continuation] = [:]
+    }
+
+    /// The namespace's name.
+    public let namespace: String
+    /// The life of the state directory in which the revisions count.
+    public let epoch: String
+    private let state: Mutex<State>
+
+    init(namespace: String, epoch: String, snapshot: ConfigSnapshot, status: ConfigStatusReport) {
+        self.namespace = namespace
+        self.epoch = epoch
+        var history = RecentSnapshots()
+        history.append(snapshot)
+        state = Mutex(
+            State(
+                current: Current(snapshot: snapshot, freshness: status.freshness), status: status, history: history))
+    }
+
+    /// What is current.
+    public var current: Current { state.withLock { $0.current } }
+
+    /// The whole status.
+    public var status: ConfigStatusReport { state.withLock { $0.status } }
+
+    /// A snapshot published not long ago, as the base of a patch; nil where it is no longer held.
+    public func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }
+
+    /// Everything current from now on, beginning with what is current: the newest only, for a reader that is slower
+    /// than the changes. It ends with the namespace.
+    public func follow() -> AsyncStream<Current> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Current.self, bufferingPolicy: .bufferingNewest(1))
+        let id = state.withLock { state in
+            state.nextFollower += 1
+            continuation.yield(state.current)
+            if state.current.hasEnded {
+                continuation.finish()
+            } else {
+                state.followers[state.nextFollower] = continuation
+            }
+            return state.nextFollower
+        }
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.state.withLock { $0.followers.removeValue(forKey: id) }
+        }
+        return stream
+    }
+
+    /// Replaces the snapshot and tells the followers.
+    func publish(_ snapshot: ConfigSnapshot, status: ConfigStatusReport) {
+        state.withLock { state in
+            state.current.snapshot = snapshot
+            state.current.freshness = status.freshness
+            state.status = status
+            state.history.append(snapshot)
+            for follower in state.followers.values { follower.yield(state.current) }
+        }
+    }
+
+    /// Replaces the status; subscribers hear of snapshots only.
+    func update(_ status: ConfigStatusReport) {
+        state.withLock { state in
+            state.status = status
+            state.current.freshness = status.freshness
+        }
+    }
+
+    /// Says that nothing follows.
+    func end() {
+        let followers = state.withLock { state in
+            state.current.hasEnded = true
+            for follower in state.followers.values { follower.yield(state.current) }
+            defer { state.followers = [:] }
+            return state.followers
+        }
+        for follower in followers.values { follower.finish() }
+    }
+}
+
+/// The last snapshots, from which patches are made; bounded by number and by bytes.
+private struct RecentSnapshots {
+    private static let maximumCount = 16
+    private static let maximumBytes = 4 << 20
+    private var snapshots: [ConfigSnapshot] = []
+    private var bytes = 0
+
+    mutating func append(_ snapshot: ConfigSnapshot) {
+        snapshots.append(snapshot)
+        bytes += snapshot.bytes
+        while snapshots.count > 2, snapshots.count > Self.maximumCount || bytes > Self.maximumBytes {
+            bytes -= snapshots.removeFirst().bytes
+        }
+    }
+
+    subscript(revision: Int) -> ConfigSnapshot? { snapshots.last { $0.revision == revision } }
+}

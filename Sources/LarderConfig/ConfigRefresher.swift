@@ -1,0 +1,235 @@
+import DequeModule
+import LarderUpstream
+import Logging
+
+/// The ordered flow of one namespace: refreshes, forced refreshes and pushes run strictly one after the other, first
+/// come first served, each from its first line to its last, network waits included.
+///
+/// An actor alone would not give that: actors are re-entrant at each `await`. Here a queue does, which one task
+/// empties, ``run()``. The actor only guards the queue.
+public actor ConfigRefresher {
+    /// What a refresh brought.
+    public struct Outcome: Sendable, Hashable {
+        /// The snapshot that carries it.
+        public var commit: ConfigStore.Commit
+        /// Whether the source said that nothing is new.
+        public var notModified: Bool
+    }
+
+    private enum Command {
+        case refresh
+        /// A refresh whose answer must be younger than the request for it.
+        case refreshAfterChange
+        case forceRefresh
+        case push(SourceDocument, force: Bool)
+
+        var isPlainRefresh: Bool {
+            switch self {
+            case .refresh, .refreshAfterChange: true
+            case .forceRefresh, .push: false
+            }
+        }
+    }
+
+    private typealias Waiter = CheckedContinuation<Result<Outcome, ConfigError>, Never>
+
+    /// A command with those who wait for its result. A command that nobody waits for any more is given up.
+    private struct Entry {
+        var id: Int
+        var command: Command
+        var waiters: [Int: Waiter]
+        /// Whether the last waiter left while it ran; nobody joins it any more.
+        var isAbandoned = false
+    }
+
+    private let store: ConfigStore
+    private let source: (any ConfigSource)?
+    private let logger: Logger
+    private var queue = Deque<Entry>()
+    private var running: Entry?
+    private var runningTask: Task<Outcome, any Error>?
+    private var nextID = 0
+    private var isStopped = false
+    private nonisolated let wakeups: AsyncStream<Void>
+    private nonisolated let wake: AsyncStream<Void>.Continuation
+
+    init(store: ConfigStore, source: (any ConfigSource)?, logger: Logger) {
+        self.store = store
+        self.source = source
+        self.logger = logger
+        (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    // MARK: Commands
+
+    /// Asks the source, with the validator of what is held. Callers that wait for the same answer share it: whoever
+    /// comes while the last command in the queue is a plain refresh, running or waiting, joins that one.
+    /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
+    public func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
+
+    /// Asks the source after it signalled a change: an answer that was under way before the signal does not do.
+    func refreshAfterChange() async throws(ConfigError) -> Outcome { try await submit(.refreshAfterChange) }
+
+    /// Asks the source for the whole document and takes what it says, even an older upstream version.
+    /// - Throws: as ``refreshIfNeeded()``.
+    public func forceRefresh() async throws(ConfigError) -> Outcome { try await submit(.forceRefresh) }
+
+    /// Takes a document from a local process as the remote layer.
+    /// - Throws: `rejected` where its version is older than the one held and `force` is not said; `storageFailed`,
+    ///   `cancelled`, `stopped`.
+    public func applyPush(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
+        try await submit(.push(document, force: force))
+    }
+
+    private func submit(_ command: Command) async throws(ConfigError) -> Outcome {
+        nextID += 1
+        let waiterID = nextID
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: Waiter) in
+                if Task.isCancelled { return waiter.resume(returning: .failure(Self.cancelled)) }
+                if isStopped { return waiter.resume(returning: .failure(Self.stopped)) }
+                enqueue(command, waiterID, waiter)
+            }
+        } onCancel: {
+            Task { await self.leave(waiterID) }
+        }
+        return try result.get()
+    }
+
+    private func enqueue(_ command: Command, _ waiterID: Int, _ waiter: Waiter) {
+        if command.isPlainRefresh, let last = queue.last {
+            if last.command.isPlainRefresh {
+                queue[queue.count - 1].waiters[waiterID] = waiter
+                return
+            }
+        } else if case .refresh = command, let running, running.command.isPlainRefresh, !running.isAbandoned {
+            self.running?.waiters[waiterID] = waiter
+            return
+        }
+        queue.append(Entry(id: waiterID, command: command, waiters: [waiterID: waiter]))
+        wake.yield()
+    }
+
+    /// One waiter cancels. The others are not touched; a command without waiters is given up.
+    private func leave(_ waiterID: Int) {
+        if let waiter = running?.waiters.removeValue(forKey: waiterID) {
+            waiter.resume(returning: .failure(Self.cancelled))
+            if running?.waiters.isEmpty ?? false {
+                running?.isAbandoned = true
+                runningTask?.cancel()
+            }
+            return
+        }
+        for index in queue.indices {
+            guard let waiter = queue[index].waiters.removeValue(forKey: waiterID) else { continue }
+            waiter.resume(returning: .failure(Self.cancelled))
+            if queue[index].waiters.isEmpty { queue.remove(at: index) }
+            return
+        }
+    }
+
+    private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
+    private static let stopped = ConfigError(.stopped, "the namespace is being stopped; try again later")
+
+    // MARK: The flow
+
+    /// Runs the commands until the surrounding task is cancelled; those that wait then fail with `stopped`.
+    func run() async {
+        // The stream ends when the task is cancelled.
+        for await _ in wakeups {
+            while let entry = queue.popFirst() { await perform(entry) }
+        }
+        isStopped = true
+        for entry in queue {
+            for waiter in entry.waiters.values { waiter.resume(returning: .failure(Self.stopped)) }
+        }
+        queue.removeAll()
+    }
+
+    private func perform(_ entry: Entry) async {
+        let command = entry.command
+        // A task of its own, because it ends with its last waiter and not with the flow.
+        let task = Task { try await self.execute(command) }
+        running = entry
+        runningTask = task
+        let result = await withTaskCancellationHandler {
+            await task.result
+        } onCancel: {
+            task.cancel()
+        }
+        let waiters = running?.waiters.values
+        running = nil
+        runningTask = nil
+        let answer: Result<Outcome, ConfigError> = result.mapError { error in
+            if Task.isCancelled { return Self.stopped }
+            return (error as? ConfigError) ?? ConfigError(.upstreamFailed, "\(error)")
+        }
+        for waiter in waiters ?? [:].values { waiter.resume(returning: answer) }
+    }
+
+    private nonisolated func execute(_ command: Command) async throws(ConfigError) -> Outcome {
+        switch command {
+        case .push(let document, let force):
+            let commit = try await store.replaceRemote(document, origin: pushOrigin, force: force, isPush: true)
+            return Outcome(commit: commit, notModified: false)
+        case .refresh, .refreshAfterChange, .forceRefresh:
+            var force = false
+            if case .forceRefresh = command { force = true }
+            guard let source else {
+                let revision = store.publication.current.snapshot.revision
+                return Outcome(
+                    commit: ConfigStore.Commit(revision: revision, changed: false, layerChanged: false),
+                    notModified: true)
+            }
+            return try await ask(source, force: force)
+        }
+    }
+
+    private nonisolated func ask(_ source: any ConfigSource, force: Bool) async throws(ConfigError) -> Outcome {
+        await store.refreshBegan()
+        do throws(ConfigError) {
+            let validator = force ? nil : await store.validator(ofOrigin: source.location)
+            let answer = try await fetch(from: source, ifChangedFrom: validator)
+            // From here on nothing is written for a caller that went away.
+            if Task.isCancelled { throw Self.cancelled }
+            switch answer {
+            case .notModified:
+                await store.refreshConfirmed()
+                let revision = store.publication.current.snapshot.revision
+                return Outcome(
+                    commit: ConfigStore.Commit(revision: revision, changed: false, layerChanged: false),
+                    notModified: true)
+            case .document(let document):
+                let commit = try await store.replaceRemote(
+                    document, origin: source.location, force: force, isPush: false)
+                return Outcome(commit: commit, notModified: false)
+            }
+        } catch {
+            if error.code == .cancelled || Task.isCancelled {
+                await store.refreshCancelled()
+                throw Self.cancelled
+            }
+            await store.refreshFailed(error)
+            logger.warning(
+                "the source gave no usable answer; the last good snapshot stays",
+                metadata: [
+                    "namespace": "\(store.publication.namespace)", "source": "\(source.location)",
+                    "error": "\(error.message)",
+                ])
+            throw error
+        }
+    }
+
+    /// Fetches, and has the status show a document that is none. One that can be read is compared with what is held
+    /// later, and noted there.
+    private nonisolated func fetch(
+        from source: any ConfigSource, ifChangedFrom validator: Validator?
+    ) async throws(ConfigError) -> SourceAnswer {
+        do throws(ConfigError) {
+            return try await source.fetch(ifChangedFrom: validator)
+        } catch {
+            if error.code == .rejected { await store.documentRefused(error) }
+            throw error
+        }
+    }
+}

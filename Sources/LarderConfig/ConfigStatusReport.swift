@@ -1,0 +1,100 @@
+/// What a namespace's configuration is worth right now.
+public enum Freshness: String, Sendable {
+    /// The remote source has not answered yet, and nothing of it is on disk.
+    case initializing
+    /// What is served is what the sources last said.
+    case fresh
+    /// The remote source is being asked.
+    case refreshing
+    /// The last attempt failed, or none was made since the start; the last good snapshot is served.
+    case stale
+    /// The last attempt failed and there never was a usable answer.
+    case failed
+}
+
+/// What an administrator asks about a namespace: its state, its source, its layers, what went wrong and what was refused.
+/// Times are milliseconds since 1970.
+public struct ConfigStatusReport: Sendable {
+    /// Something that went wrong.
+    public struct Problem: Sendable {
+        /// What kind of thing.
+        public var error: ConfigError
+        /// When.
+        public var at: Int
+    }
+
+    /// A document that was refused.
+    public struct Refusal: Sendable {
+        /// Its upstream version, where it had one.
+        public var version: String?
+        /// Why.
+        public var reason: String
+        /// When.
+        public var at: Int
+    }
+
+    /// The remote source.
+    public struct Upstream: Sendable {
+        /// `http` or `file`.
+        public var kind: String
+        /// URL or path.
+        public var location: String
+        /// When it was last asked.
+        public var lastAttemptAt: Int?
+        /// When it last gave a usable answer.
+        public var lastSuccessAt: Int?
+        /// When it will be asked next.
+        public var nextAttemptAt: Int?
+        /// Failures since the last usable answer.
+        public var consecutiveFailures = 0
+    }
+
+    /// One layer.
+    public struct Layer: Sendable {
+        /// `host`, `remote` or `override`.
+        public var name: String
+        /// Whether it holds anything.
+        public var isPresent: Bool
+        /// The size of its document.
+        public var bytes: Int
+        /// Where it comes from.
+        public var origin: String
+        /// When it last changed.
+        public var updatedAt: Int?
+        /// Why it could not be read last time.
+        public var problem: String?
+    }
+
+    /// Refreshes since the start.
+    public struct Counters: Sendable {
+        /// Snapshots published.
+        public var publishes = 0
+        /// Requests to the source.
+        public var attempted = 0
+        /// Answers that changed the remote layer.
+        public var changed = 0
+        /// Answers that said "not modified", or the same document again.
+        public var notModified = 0
+        /// Failures and refusals.
+        public var failed = 0
+    }
+
+    /// The state.
+    public var freshness: Freshness
+    /// Since when.
+    public var since: Int
+    /// What went wrong last; nil once the source answers again.
+    public var lastError: Problem?
+    /// What was refused last; nil once a document is taken again.
+    public var refused: Refusal?
+    /// The remote source; nil where there is none.
+    public var upstream: Upstream?
+    /// The upstream version held.
+    public var upstreamVersion: String?
+    /// The entity tag held.
+    public var etag: String?
+    /// The layers, lowest first.
+    public var layers: [Layer] = []
+    /// Counters since the start.
+    public var counters = Counters()
+}

@@ -1,0 +1,92 @@
+internal import Glibc
+
+/// Reads a file that others may be writing: the bytes are of one version of the file, or there is an error.
+struct CarefulFile {
+    /// The name as system calls get it.
+    let name: [CChar]
+    /// What the name is relative to.
+    let directory: CInt
+    /// The path for people.
+    let path: String
+    let maximumBytes: Int
+
+    /// How often something that changes under its reader is read again.
+    static let attempts = 5
+
+    struct Reading {
+        let bytes: [UInt8]
+        let identity: FileIdentity
+    }
+
+    init(name: [CChar], in directory: CInt = AT_FDCWD, path: String, maximumBytes: Int) {
+        self.name = name
+        self.directory = directory
+        self.path = path
+        self.maximumBytes = maximumBytes
+    }
+
+    /// Reads the file; again if it changed meanwhile, a few times.
+    func read() throws(FileReadError) -> Reading {
+        var dangling: FileReadError?
+        for _ in 0..<Self.attempts {
+            let file: Descriptor
+            do {
+                file = try Descriptor(name, in: directory, flags: 0)
+            } catch {
+                // A link that leads nowhere may have led somewhere a moment ago: what is behind it is being exchanged.
+                dangling = try danglingLink(error.number)
+                continue
+            }
+            dangling = nil
+            guard let before = file.status() else { throw FileReadError(path, errno: errno) }
+            try check(before)
+            let bytes = try contents(of: file.number, expected: Int(before.st_size))
+            let identity = FileIdentity(before)
+            // The second comparison sees a file that was replaced by renaming: what was read is whole, but already old.
+            guard let after = file.status(), identity == FileIdentity(after),
+                let named = fileStatus(name, in: directory), identity == FileIdentity(named)
+            else { continue }
+            return Reading(bytes: bytes, identity: identity)
+        }
+        throw dangling
+            ?? FileReadError(
+                .unstable, path, "it changed each time while it was read; write it less often or rename it into place")
+    }
+
+    private func check(_ status: stat) throws(FileReadError) {
+        guard status.fileType == S_IFREG else {
+            throw FileReadError(.notAFile, path, "it is not a regular file; correct the path")
+        }
+        if Int(status.st_size) > maximumBytes { throw tooLarge }
+    }
+
+    /// Reads to the end, whatever the size was said to be: files of /proc say 0.
+    private func contents(of descriptor: CInt, expected: Int) throws(FileReadError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var room = expected + 1  // so that one call reads what is expected, and the next sees the end
+        while true {
+            var result = 0
+            let piece = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+                result = Glibc.read(descriptor, buffer.baseAddress, room)
+                count = max(0, result)
+            }
+            if result < 0 && errno == EINTR { continue }
+            if result < 0 { throw FileReadError(path, errno: errno) }
+            if result == 0 { return bytes }
+            if piece.count > maximumBytes - bytes.count { throw tooLarge }
+            if bytes.isEmpty { bytes = piece } else { bytes += piece }
+            room = 1 << 16
+        }
+    }
+
+    private var tooLarge: FileReadError {
+        FileReadError(.tooLarge, path, "it has more than \(maximumBytes) bytes; shrink it or raise the limit")
+    }
+
+    private func danglingLink(_ number: CInt) throws(FileReadError) -> FileReadError {
+        guard number == ENOENT, fileStatus(name, in: directory, followingLinks: false)?.fileType == S_IFLNK else {
+            throw FileReadError(path, errno: number)
+        }
+        return FileReadError(.notFound, path, "the symbolic link leads nowhere; repair or remove it", errno: number)
+    }
+}

@@ -1,0 +1,80 @@
+internal import Glibc
+
+/// Why a file or a directory of files gave no usable document.
+public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The kind of failure. More kinds may be added; compare with the static members.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        private enum Kind: String {
+            case notFound, parentMissing, permissionDenied, notAFile, tooLarge, tooMany, empty, invalidJSON, notAnObject
+            case unstable, ioFailed
+        }
+
+        private let kind: Kind
+
+        private init(_ kind: Kind) { self.kind = kind }
+
+        /// There is no such file, or its symbolic link leads nowhere.
+        public static let notFound = Code(.notFound)
+        /// The directory does not exist, and neither does the one it should be in: a wrong path or a missing mount.
+        public static let parentMissing = Code(.parentMissing)
+        /// The agent may not read it.
+        public static let permissionDenied = Code(.permissionDenied)
+        /// It is there, but it is not a regular file (or not a directory, where one is asked for).
+        public static let notAFile = Code(.notAFile)
+        /// It has more bytes than allowed.
+        public static let tooLarge = Code(.tooLarge)
+        /// The directory has more files than allowed.
+        public static let tooMany = Code(.tooMany)
+        /// It has no bytes, as a file has that is about to be written.
+        public static let empty = Code(.empty)
+        /// It is not JSON; see ``FileReadError/offset``.
+        public static let invalidJSON = Code(.invalidJSON)
+        /// It is JSON, but not an object.
+        public static let notAnObject = Code(.notAnObject)
+        /// It changed each time while it was read.
+        public static let unstable = Code(.unstable)
+        /// A system call failed in another way; see ``FileReadError/errno``.
+        public static let ioFailed = Code(.ioFailed)
+
+        /// The name of the code, as it is written here.
+        public var description: String { kind.rawValue }
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The file or directory that it is about.
+    public let path: String
+    /// Where in the file, in bytes from 0, if there is a place.
+    public let offset: Int?
+    /// The error number of the system call that failed, if one did.
+    public let errno: CInt?
+    /// What is wrong and what to do, without the path.
+    public let reason: String
+
+    init(_ code: Code, _ path: String, _ reason: String, offset: Int? = nil, errno: CInt? = nil) {
+        self.code = code
+        self.path = path
+        self.reason = reason
+        self.offset = offset
+        self.errno = errno
+    }
+
+    /// A system call that failed.
+    init(_ path: String, errno number: CInt) {
+        let (code, advice): (Code, String) =
+            switch number {
+            case ENOENT: (.notFound, "create it or correct the path")
+            case EACCES, EPERM: (.permissionDenied, "let the agent's user read it and search the directories above it")
+            case ENOTDIR, EISDIR, ENXIO: (.notAFile, "correct the path")
+            case ELOOP: (.ioFailed, "repair the symbolic links")
+            default: (.ioFailed, "see the kernel's log")
+            }
+        // strerror(3) is safe here: glibc gives a constant or thread-local text for every number.
+        self.init(code, path, "\(String(cString: strerror(number))); \(advice)", errno: number)
+    }
+
+    /// The path, the place in it and the reason, on one line.
+    public var description: String {
+        offset.map { "\(path), byte \($0): \(reason)" } ?? "\(path): \(reason)"
+    }
+}

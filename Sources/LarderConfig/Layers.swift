@@ -1,0 +1,41 @@
+import JSON
+import LarderUpstream
+
+/// Every source of a namespace's values, each kept whole, lowest first: `host`, `remote`, `override`.
+struct Layers: Sendable {
+    /// The document of the administrator's files.
+    struct Host: Sendable {
+        var document: JSONValue
+        /// When it last changed, in milliseconds since 1970.
+        var updatedAt: Int
+    }
+
+    /// The document of the remote source or of a push.
+    struct Remote: Sendable {
+        var document: JSONValue
+        var version: UpstreamVersion?
+        var validator: Validator?
+        /// A URL, a path, or `push`.
+        var origin: String
+        /// When it last changed, in milliseconds since 1970.
+        var updatedAt: Int
+    }
+
+    var host: Host?
+    var remote: Remote?
+    var override = OverrideLayer()
+
+    /// RFC 7396 merging, lowest to highest.
+    func resolved() -> JSONValue {
+        var documents: [JSONValue] = []
+        if let host { documents.append(host.document) }
+        if let remote { documents.append(remote.document) }
+        if !override.entries.isEmpty { documents.append(override.patch()) }
+        return MergePatch.merge(documents)
+    }
+
+    /// Whether any layer says anything.
+    var isEmpty: Bool {
+        (host?.document.count ?? 0) == 0 && remote == nil && override.entries.isEmpty
+    }
+}

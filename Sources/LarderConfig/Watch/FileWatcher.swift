@@ -1,0 +1,81 @@
+internal import Glibc
+public import Logging
+
+/// Tells when files may have changed: "read again", never what happened.
+///
+/// What a path stands for can change in more places than at its end: an editor renames a new file over the old one,
+/// Kubernetes exchanges the symbolic link `..data` two links away, a mount or a whole directory appears. So every
+/// directory on the way is watched, behind every link, and the way is gone anew after each event. A slow poll stands
+/// behind it for what inotify(7) cannot see, such as writes by another host on a network file system.
+///
+/// One watcher serves the process. Its thread is started by the first use and ends with ``stop()`` or with the watcher.
+public final class FileWatcher: Sendable {
+    /// How long to wait, and for what.
+    public struct Timing: Sendable, Hashable {
+        /// The time without events after which a burst is over.
+        public var settle: Duration
+        /// How many times `settle` is waited at most, when events do not cease.
+        public var longestBurst: Int
+        /// The time between two elements when nothing happens.
+        public var poll: Duration
+
+        /// Makes a timing.
+        public init(
+            settle: Duration = .milliseconds(20), longestBurst: Int = 10, poll: Duration = .seconds(30)
+        ) {
+            self.settle = settle
+            self.longestBurst = longestBurst
+            self.poll = poll
+        }
+    }
+
+    private let inotify = Inotify()
+    private let clock: any Clock<Duration>
+    private let timing: Timing
+    private let logger: Logger?
+
+    /// Makes a watcher. Nothing is started.
+    ///
+    /// - Parameters:
+    ///   - clock: measures the settling and the polling
+    ///   - timing: how long to wait
+    ///   - logger: hears when the kernel refuses to watch
+    public init(
+        clock: any Clock<Duration> = ContinuousClock(), timing: Timing = Timing(), logger: Logger? = nil
+    ) {
+        self.clock = clock
+        self.timing = timing
+        self.logger = logger
+    }
+
+    deinit { inotify.requestStop() }
+
+    /// Follows a file or a directory with its files, whether it exists already or not.
+    ///
+    /// Each element means "read now". The first comes at once, as soon as the watches are set: who reads after each
+    /// element misses nothing, not even what happens between the first reading and the next line. Elements that are not
+    /// fetched in time become one. The stream ends when the watcher stops.
+    ///
+    /// - Parameter path: where it is; a relative path starts from the current directory as it is now
+    public func changes(at path: String) -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let follower = PathFollower(
+            path: Self.absolute(path), inotify: inotify, clock: clock, timing: timing, logger: logger,
+            output: continuation)
+        let task = Task { await follower.run() }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
+    /// Ends all streams, and returns when the thread has ended. Safe to call more than once.
+    public func stop() async { await inotify.stop() }
+
+    /// For tests: what the thread does with the bytes of the queue.
+    func handleEvents(_ bytes: UnsafeRawBufferPointer) { inotify.handle(bytes) }
+
+    private static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let directory = getcwd(nil, 0) else { return path }
+        defer { free(directory) }
+        return String(cString: directory) + "/" + path
+    }
+}

@@ -1,0 +1,112 @@
+internal import Glibc
+
+/// Goes the way that the kernel goes when it looks a path up, and watches all that could lead it elsewhere next time: each
+/// directory on the way, for the one name in it that matters, behind each symbolic link as well (path_resolution(7)).
+///
+/// A watch is always set before what it watches is looked at. So whatever changes during the survey is seen by it or
+/// raises a signal.
+struct PathSurvey {
+    /// What is watched after the survey.
+    private(set) var interests: [Int32: Inotify.Interest] = [:]
+    /// Whether something on the way could not be watched, so that its changes are found by polling only.
+    private(set) var isBlind = false
+
+    private let inotify: Inotify
+    private let subscriber: Int
+    private var links = 0
+
+    /// As many links as the kernel follows in one lookup.
+    private static let maximumLinks = 40
+    /// Entries of a directory that are followed one by one; users have few watches, and more are left to polling.
+    private static let maximumEntries = 1024
+
+    private enum Goal {
+        case directory(String)
+        case other
+    }
+
+    init(_ inotify: Inotify, subscriber: Int) {
+        self.inotify = inotify
+        self.subscriber = subscriber
+    }
+
+    /// Surveys a path that is a file or a directory, or will be one.
+    ///
+    /// - Parameter path: an absolute path
+    mutating func run(_ path: String) {
+        guard case .directory(let directory) = walk(Self.components(path), from: "/") else { return }
+        watch(directory, as: .directory, .everything)
+        // The directory does not hear of what happens behind its symbolic links, nor of writes through other links or
+        // mounts of its files.
+        for entry in entries(of: directory) {
+            _ = walk([entry], from: directory)
+        }
+    }
+
+    /// Follows names from a directory that is no link and not behind one.
+    private mutating func walk(_ names: [String], from start: String) -> Goal {
+        var current = start
+        var ahead = Array(names.reversed())
+        links = 0
+        while let name = ahead.popLast() {
+            if name == "." { continue }
+            if name == ".." {
+                current = Self.parent(current)
+                continue
+            }
+            watch(current, as: .passage, .names([name]))
+            let next = current == "/" ? "/" + name : current + "/" + name
+            // Not there, or not for us to see: the watch tells when it is.
+            guard let status = fileStatus(next.cPath, followingLinks: false) else { return .other }
+            switch status.fileType {
+            case S_IFLNK:
+                links += 1
+                guard links <= Self.maximumLinks, let target = Self.target(of: next) else { return .other }
+                if target.hasPrefix("/") { current = "/" }
+                ahead += Self.components(target).reversed()
+            case S_IFDIR:
+                current = next
+            default:
+                if ahead.isEmpty { watch(next, as: .file, .everything) }
+                return .other
+            }
+        }
+        return .directory(current)
+    }
+
+    private mutating func watch(_ path: String, as kind: Inotify.Kind, _ interest: Inotify.Interest) {
+        guard let watch = inotify.watch(path, as: kind, interest, for: subscriber) else {
+            isBlind = true
+            return
+        }
+        interests[watch] = interests[watch].map { $0.union(interest) } ?? interest
+    }
+
+    private func entries(of directory: String) -> [String] {
+        guard let descriptor = try? Descriptor(directory.cPath, flags: O_DIRECTORY),
+            let names = try? directoryNames(descriptor.number)
+        else { return [] }
+        return names.filter { $0.first != UInt8(ascii: ".") && $0.last != UInt8(ascii: "~") }
+            .prefix(Self.maximumEntries)
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static func components(_ path: String) -> [String] {
+        path.split(separator: "/").map(String.init)
+    }
+
+    private static func parent(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+
+    private static func target(of link: String) -> String? {
+        // Longer targets cannot be made (symlink(7)).
+        let bytes = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, count in
+            count = buffer.withMemoryRebound(to: CChar.self) { text in
+                text.baseAddress.map { max(0, readlink(link, $0, text.count)) } ?? 0
+            }
+        }
+        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+}

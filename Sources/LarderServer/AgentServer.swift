@@ -1,0 +1,120 @@
+import JSON
+import LarderConfig
+import LarderWire
+import Logging
+public import NIOCore
+import NIOPosix
+
+/// The agent's server: accepts connections on one socket and serves each on one of a few event loops.
+public final class AgentServer: Sendable {
+    private let context: ServerContext
+    private let socket: ListeningSocket
+    private let group: any EventLoopGroup
+    private let registry = ConnectionRegistry()
+
+    /// How long connections may take to finish at the end.
+    private static let finishTime = Duration.seconds(3)
+
+    /// Makes a server; nothing is accepted yet.
+    public init(context: ServerContext, socket: ListeningSocket, group: any EventLoopGroup) {
+        self.context = context
+        self.socket = socket
+        self.group = group
+    }
+
+    /// Serves until the task is cancelled; then accepts nothing more, lets every connection finish, and returns.
+    /// - Parameter onReady: called once connections are accepted.
+    public func run(onReady: @Sendable () async -> Void) async throws {
+        let loops = try await makeLoops()
+        let listener = try await listen(on: loops)
+        context.logger.info(
+            "ready",
+            metadata: [
+                "socket": "\(socket.path)", "activated": "\(socket.isActivated)",
+                "permissions": "\(socket.permissions)",
+            ])
+        await onReady()
+        // Ends only by cancellation.
+        try? await Task.sleep(for: .seconds(Int64.max / 2))
+        await stop(listener)
+    }
+
+    /// Asks every event loop for a sign of life.
+    public func probe() async { await registry.probe() }
+
+    private func stop(_ listener: any Channel) async {
+        // A task that is cancelled cannot wait for anything; what is left to do is done in one that is not.
+        await Task {
+            // Closing the listener's descriptor does not shut the socket down: one that systemd holds goes on queueing.
+            try? await listener.close()
+            socket.remove()
+            await registry.finishAll()
+            let patience = Task {
+                try await Task.sleep(for: Self.finishTime)
+                await registry.closeAll()
+            }
+            await registry.waitUntilEmpty()
+            patience.cancel()
+        }.value
+    }
+
+    // MARK: Event loops
+
+    private func makeLoops() async throws -> [ObjectIdentifier: NIOLoopBound<LoopContext>] {
+        var loops: [ObjectIdentifier: NIOLoopBound<LoopContext>] = [:]
+        for eventLoop in group.makeIterator() {
+            let (context, registry) = (context, registry)
+            let loop = try await eventLoop.submit {
+                NIOLoopBound(
+                    LoopContext(
+                        eventLoop: eventLoop, server: context, methods: MethodTable.agent, registry: registry),
+                    eventLoop: eventLoop)
+            }.get()
+            registry.add(loop)
+            loops[ObjectIdentifier(eventLoop)] = loop
+        }
+        return loops
+    }
+
+    private func listen(on loops: [ObjectIdentifier: NIOLoopBound<LoopContext>]) async throws -> any Channel {
+        let (context, registry) = (context, registry)
+        return try await ServerBootstrap(group: group)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            // One read each turn keeps a busy client from starving the others of its loop.
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    guard let loop = loops[ObjectIdentifier(channel.eventLoop)]?.value else { return }
+                    try Self.accept(channel, on: loop, context, registry)
+                }
+            }
+            .withBoundSocket(socket.descriptor)
+            .get()
+    }
+
+    private static func accept(
+        _ channel: any Channel, on loop: LoopContext, _ context: ServerContext, _ registry: ConnectionRegistry
+    ) throws {
+        let limits = context.limits
+        guard let id = registry.admit(limit: limits.connections) else {
+            context.logger.warning("a connection was refused: too many", metadata: ["limit": "\(limits.connections)"])
+            return try channel.pipeline.syncOperations.addHandler(RefusalHandler(limit: limits.connections))
+        }
+        let peer =
+            try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+                PeerCredentials(descriptor: $0)
+            } ?? PeerCredentials(descriptor: -1)
+        let session = SessionHandler(id: id, loop: loop, peer: peer, limits: limits)
+        try channel.pipeline.syncOperations.addHandler(session)
+    }
+}
+
+extension MethodTable {
+    /// Every method of the agent.
+    static var agent: MethodTable {
+        var table = MethodTable()
+        table.addAgentMethods()
+        table.addConfigMethods()
+        return table
+    }
+}

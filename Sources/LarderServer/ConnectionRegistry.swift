@@ -1,0 +1,97 @@
+import LarderWire
+import NIOCore
+import Synchronization
+
+/// All connections of the server, over all event loops: their number, their counters, their end.
+final class ConnectionRegistry: Sendable {
+    private let nextID = Atomic<Int>(0)
+    private let open = Atomic<Int>(0)
+    private let refused = Atomic<Int>(0)
+    private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
+    private let emptied = Mutex<[CheckedContinuation<Void, Never>]>([])
+
+    /// Adds an event loop. All are added before the first connection.
+    func add(_ loop: NIOLoopBound<LoopContext>) {
+        loops.withLock { $0.append(loop) }
+    }
+
+    /// A number for a new connection, or nil where there are `limit` already.
+    func admit(limit: Int) -> Int? {
+        guard open.add(1, ordering: .relaxed).newValue <= limit else {
+            open.subtract(1, ordering: .relaxed)
+            refused.add(1, ordering: .relaxed)
+            return nil
+        }
+        return nextID.add(1, ordering: .relaxed).newValue
+    }
+
+    func sessionEnded() {
+        guard open.subtract(1, ordering: .relaxed).newValue == 0 else { return }
+        let waiters = emptied.withLock { waiters in
+            defer { waiters = [] }
+            return waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Returns once no connection is open.
+    func waitUntilEmpty() async {
+        await withCheckedContinuation { continuation in
+            let isEmpty = emptied.withLock { waiters in
+                if open.load(ordering: .relaxed) == 0 { return true }
+                waiters.append(continuation)
+                return false
+            }
+            if isEmpty { continuation.resume() }
+        }
+    }
+
+    /// The counters of all event loops together.
+    func traffic() async -> AgentStats.Traffic {
+        var total = AgentStats.Traffic()
+        for traffic in await onEachLoop({ $0.traffic }) {
+            total.connectionsOpen += traffic.connectionsOpen
+            total.connectionsAccepted += traffic.connectionsAccepted
+            total.connectionsStalled += traffic.connectionsStalled
+            total.requestsTotal += traffic.requestsTotal
+            total.requestErrors += traffic.requestErrors
+            total.requestsInFlight += traffic.requestsInFlight
+            total.subscriptionsOpen += traffic.subscriptionsOpen
+            total.eventsSent += traffic.eventsSent
+            total.eventsSkipped += traffic.eventsSkipped
+            total.bytesReceived += traffic.bytesReceived
+            total.bytesSent += traffic.bytesSent
+        }
+        total.connectionsRefused = refused.load(ordering: .relaxed)
+        return total
+    }
+
+    /// Every connection in the order of their numbers.
+    func clients() async -> [AgentClients.Client] {
+        await onEachLoop { loop in loop.sessions.values.map(\.description) }.flatMap { $0 }.sorted { $0.id < $1.id }
+    }
+
+    /// Asks every event loop for a sign of life, for the watchdog.
+    func probe() async {
+        _ = await onEachLoop { _ in true }
+    }
+
+    /// Lets every connection finish: no new requests, replies written, `end` to every subscription.
+    func finishAll() async {
+        _ = await onEachLoop { loop in for session in loop.sessions.values { session.finish() } }
+    }
+
+    /// Closes every connection that is left.
+    func closeAll() async {
+        _ = await onEachLoop { loop in for session in loop.sessions.values { session.close() } }
+    }
+
+    private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (LoopContext) -> Value) async -> [Value] {
+        var values: [Value] = []
+        for loop in loops.withLock({ $0 }) {
+            // It fails only once the event loops are shut down; then there is nothing left to tell.
+            if let value = try? await loop.eventLoop.submit({ body(loop.value) }).get() { values.append(value) }
+        }
+        return values
+    }
+}

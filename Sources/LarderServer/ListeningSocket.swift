@@ -1,0 +1,165 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// The Unix socket that the server listens on: handed over by systemd, or made here.
+///
+/// A socket that was handed over belongs to whoever made it: it is never unlinked and never shut down. One made here is
+/// guarded by a lock file beside it, and only its own inode is unlinked at the end.
+public final class ListeningSocket: Sendable {
+    /// The listening descriptor.
+    public let descriptor: CInt
+    /// Its path, for people.
+    public let path: String
+    /// Whether it was handed over.
+    public let isActivated: Bool
+    private let lock: CInt?
+    private let inode: UInt64?
+
+    /// Takes a socket that was handed over.
+    public init(activated descriptor: CInt) {
+        self.descriptor = descriptor
+        isActivated = true
+        lock = nil
+        inode = nil
+        path = Self.path(of: descriptor)
+    }
+
+    /// Makes a socket.
+    /// - Parameters:
+    ///   - mode: the permission bits of the socket's file; whoever may write to it may connect (unix(7)).
+    ///   - group: the name of the group that owns the file; nil for the process's own.
+    /// - Throws: `alreadyRunning` or `cannotListen`.
+    public init(path: String, mode: UInt32, group: String?) throws(ServerError) {
+        self.path = path
+        isActivated = false
+        let lock = try Self.lock(path + ".lock", socket: path)
+        do throws(ServerError) {
+            try Self.removeStale(path)
+            descriptor = try Self.bind(path, mode: mode)
+            self.lock = lock
+            var information = stat()
+            inode = stat(path, &information) == 0 ? UInt64(information.st_ino) : nil
+            if let group { try Self.give(path, to: group, mode: mode) }
+            guard listen(descriptor, 4096) == 0 else { throw Self.failure("listen on", path) }
+        } catch {
+            Glibc.close(lock)
+            throw error
+        }
+    }
+
+    /// Removes the socket's file, if it is still this one's, and lets go of the lock.
+    public func remove() {
+        guard let lock else { return }
+        var information = stat()
+        if let inode, stat(path, &information) == 0, UInt64(information.st_ino) == inode { unlink(path) }
+        Glibc.close(lock)
+    }
+
+    /// The file's owner, group and mode, as they are in effect, for the log.
+    public var permissions: String {
+        var information = stat()
+        guard stat(path, &information) == 0 else { return "unknown" }
+        let mode = String(information.st_mode & 0o7777, radix: 8)
+        return "0\(mode) uid \(information.st_uid) gid \(information.st_gid)"
+    }
+
+    // MARK: Steps
+
+    /// The lock file stays where it is: removing it would let two agents hold two locks of one name.
+    private static func lock(_ lockPath: String, socket: String) throws(ServerError) -> CInt {
+        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw failure("open", lockPath) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            close(descriptor)
+            throw ServerError(
+                .alreadyRunning,
+                "another agent is starting or running on \(socket); stop it, or choose another path with --socket")
+        }
+        return descriptor
+    }
+
+    /// Removes the file of an agent that is no more; an agent that answers keeps its socket.
+    private static func removeStale(_ path: String) throws(ServerError) {
+        var information = stat()
+        guard lstat(path, &information) == 0 else { return }
+        guard information.st_mode & S_IFMT == S_IFSOCK else {
+            throw ServerError(
+                .cannotListen, "\(path) exists and is no socket; remove it, or choose another path with --socket")
+        }
+        let probe = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard probe >= 0 else { throw failure("open a socket for", path) }
+        defer { close(probe) }
+        if try withAddress(path, { connect(probe, $0, $1) }) == 0 {
+            throw ServerError(
+                .alreadyRunning,
+                "another agent answers on \(path); stop it, or choose another path with --socket")
+        }
+        guard errno == ECONNREFUSED else { throw failure("probe", path) }
+        guard unlink(path) == 0 || errno == ENOENT else { throw failure("remove the stale socket", path) }
+    }
+
+    private static func bind(_ path: String, mode: UInt32) throws(ServerError) -> CInt {
+        let descriptor = socket(
+            AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
+        guard descriptor >= 0 else { throw failure("open a socket for", path) }
+        do throws(ServerError) {
+            // The mode of the descriptor becomes that of the file at bind(2): there is no moment with a wider one.
+            guard fchmod(descriptor, mode) == 0 else { throw failure("set the mode of", path) }
+            guard try withAddress(path, { Glibc.bind(descriptor, $0, $1) }) == 0 else { throw failure("bind", path) }
+            // The process's umask has narrowed it; the directory decides who sees the file at all.
+            guard chmod(path, mode) == 0 else { throw failure("set the mode of", path) }
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    private static func give(_ path: String, to group: String, mode: UInt32) throws(ServerError) {
+        guard let number = gid_t(group) ?? getgrnam(group)?.pointee.gr_gid else {
+            throw ServerError(
+                .cannotListen, "there is no group \"\(group)\", which socket.group names; create it first")
+        }
+        guard chown(path, uid_t.max, number) == 0 else {
+            throw failure("give to group \(group)", path)
+        }
+    }
+
+    private static func withAddress(
+        _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt
+    ) throws(ServerError) -> CInt {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw ServerError(
+                .cannotListen, "the socket path \(path) has \(bytes.count) bytes; at most 107 are possible (unix(7))")
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+
+    private static func path(of descriptor: CInt) -> String {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        guard result == 0 else { return "" }
+        return withUnsafeBytes(of: &address.sun_path) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+
+    private static func failure(_ action: String, _ path: String) -> ServerError {
+        let reason = String(cString: strerror(errno))
+        return ServerError(.cannotListen, "cannot \(action) \(path): \(reason)")
+    }
+}

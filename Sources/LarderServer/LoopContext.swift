@@ -1,0 +1,68 @@
+import JSON
+import LarderConfig
+import LarderWire
+import NIOCore
+
+/// What the connections of one event loop share. Everything in it is touched on that loop only.
+final class LoopContext {
+    let eventLoop: any EventLoop
+    let server: ServerContext
+    let methods: MethodTable
+    let registry: ConnectionRegistry
+    let hub: SubscriptionHub
+    /// Keeps its memory from request to request.
+    var parser = JSONParser()
+    /// The output of the connection that is being served now; empty between two of them.
+    var output = JSONWriter(reservingCapacity: 64 * 1024)
+    var replies = ReplyCache()
+    var traffic = AgentStats.Traffic()
+    private(set) var sessions: [Int: SessionHandler] = [:]
+    private var isSweeping = false
+
+    init(eventLoop: any EventLoop, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry) {
+        self.eventLoop = eventLoop
+        self.server = server
+        self.methods = methods
+        self.registry = registry
+        hub = SubscriptionHub(eventLoop: eventLoop)
+    }
+
+    func add(_ session: SessionHandler) {
+        sessions[session.id] = session
+        traffic.connectionsOpen += 1
+        traffic.connectionsAccepted += 1
+    }
+
+    func remove(_ session: SessionHandler) {
+        guard sessions.removeValue(forKey: session.id) != nil else { return }
+        traffic.connectionsOpen -= 1
+        registry.sessionEnded()
+    }
+
+    /// Empties the output buffer. Memory for an unusually large reply is given back.
+    func clearOutput() {
+        if output.bytes.capacity > 512 * 1024 {
+            output = JSONWriter(reservingCapacity: 64 * 1024)
+        } else {
+            output.removeAll()
+        }
+    }
+
+    // MARK: Stalled clients
+
+    /// Watches over clients whose output waits, as long as there are any.
+    func watchForStalls(within limit: TimeAmount) {
+        if isSweeping { return }
+        isSweeping = true
+        sweepStalls(every: TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)))
+    }
+
+    private func sweepStalls(every turn: TimeAmount) {
+        let now = NIODeadline.now()
+        let waiting = sessions.values.filter(\.isOutputPending)
+        for session in waiting { session.dropIfStalled(at: now) }
+        isSweeping = !waiting.isEmpty
+        guard isSweeping else { return }
+        eventLoop.assumeIsolated().scheduleTask(in: turn) { self.sweepStalls(every: turn) }
+    }
+}

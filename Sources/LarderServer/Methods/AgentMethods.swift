@@ -1,0 +1,72 @@
+import JSON
+import LarderConfig
+import LarderWire
+import NIOCore
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+extension MethodTable {
+    /// Adds `agent.…`, `rpc.discover` and `request.cancel`.
+    mutating func addAgentMethods() {
+        immediate(AgentPing.self) { _, _ in AgentPing.Result() }
+        immediate(AgentInfo.self) { scope, _ in scope.info }
+        immediate(RPCDiscover.self) { _, _ in RPCDiscover.Result(document: ProtocolDescription.openRPC) }
+        deferred(AgentStats.self, endsWithConnection: true) { scope, _ in await scope.stats() }
+        deferred(AgentClients.self, endsWithConnection: true) { scope, _ in
+            AgentClients.Result(clients: await scope.connections.clients())
+        }
+        session(RequestCancel.self) { session, parameters in
+            SessionReply(result: RequestCancel.Result(cancelled: session.cancel(parameters.id)))
+        }
+    }
+}
+
+extension RequestScope {
+    fileprivate var info: AgentInfo.Result {
+        let limits = context.limits
+        return AgentInfo.Result(
+            name: "larderd", version: context.identity.version, protocolVersion: larderProtocolVersion,
+            pid: Int(getpid()),
+            startedAt: context.startedAt, uptimeMilliseconds: context.uptimeMilliseconds,
+            epoch: context.namespaces.epoch, socket: context.identity.socketPath,
+            activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
+            settings: context.identity.settingsPath, namespaces: context.namespaces.all.map(\.name),
+            limits: AgentInfo.Limits(
+                lineBytes: limits.lineBytes, batch: SessionHandler.maximumBatch,
+                nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
+                subscriptionsPerConnection: limits.subscriptionsPerConnection,
+                requestsInFlightPerConnection: limits.requestsInFlightPerConnection,
+                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000)),
+            peer: peer.wire)
+    }
+
+    fileprivate func stats() async -> AgentStats.Result {
+        var namespaces: [String: AgentStats.Namespace] = [:]
+        for namespace in context.namespaces.all {
+            let counters = namespace.publication.status.counters
+            namespaces[namespace.name] = AgentStats.Namespace(
+                revision: namespace.publication.current.snapshot.revision, publishes: counters.publishes,
+                attempted: counters.attempted, changed: counters.changed, notModified: counters.notModified,
+                failed: counters.failed)
+        }
+        return AgentStats.Result(
+            uptimeMilliseconds: context.uptimeMilliseconds, traffic: await connections.traffic(),
+            residentBytes: Self.residentBytes(), namespaces: namespaces)
+    }
+
+    /// The second number of `/proc/self/statm` (proc(5)) is in pages.
+    private static func residentBytes() -> Int {
+        let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return 0 }
+        defer { close(file) }
+        let bytes = [UInt8](unsafeUninitializedCapacity: 256) { buffer, count in
+            count = max(0, read(file, buffer.baseAddress, buffer.count))
+        }
+        let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+        return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
+    }
+}

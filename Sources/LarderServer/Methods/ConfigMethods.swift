@@ -1,0 +1,127 @@
+import JSON
+import LarderConfig
+import LarderWire
+
+extension MethodTable {
+    /// Adds `config.…`.
+    mutating func addConfigMethods() {
+        reading(ConfigGet.self) { (scope, parameters) throws(WireError) in try scope.read(parameters) }
+        immediate(ConfigStatus.self) { (scope, parameters) throws(WireError) in
+            try scope.status(parameters)
+        }
+        session(ConfigSubscribe.self, needsReply: true) { (session, parameters) throws(WireError) in
+            try session.subscribe(parameters)
+        }
+        session(ConfigUnsubscribe.self) { (session, parameters) throws(WireError) in
+            SessionReply(result: try session.unsubscribe(parameters.subscription))
+        }
+        deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let namespace = try scope.context.namespace(parameters.namespace)
+            return try await namespace.change { (store) async throws(ConfigError) in
+                try await store.set(
+                    parameters.path, to: parameters.value.detached(),
+                    timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) })
+            }
+        }
+        deferred(ConfigUnset.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let namespace = try scope.context.namespace(parameters.namespace)
+            return try await namespace.change { (store) async throws(ConfigError) in
+                try await store.unset(parameters.path)
+            }
+        }
+        deferred(ConfigPush.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let namespace = try scope.context.namespace(parameters.namespace)
+            let document = SourceDocument(
+                value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init))
+            return try await namespace.change { (_) async throws(ConfigError) in
+                try await namespace.refresher.applyPush(document, force: parameters.force).commit
+            }
+        }
+        deferred(ConfigRefresh.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
+            try await scope.context.namespace(parameters.namespace).refresh(force: parameters.force)
+        }
+    }
+}
+
+extension RequestScope {
+    /// A value, read without waiting for any writer.
+    fileprivate func read(_ parameters: ConfigGet.Parameters) throws(WireError) -> MethodTable.SnapshotReading {
+        let publication = try context.namespace(parameters.namespace).publication
+        let current = publication.current
+        guard current.snapshot.revision > 0, let value = current.snapshot.value.value(at: parameters.path) else {
+            throw Self.missing(parameters, current)
+        }
+        return MethodTable.SnapshotReading(
+            publication: publication, current: current,
+            result: ConfigGet.Result(
+                value: value, revision: current.snapshot.revision, epoch: publication.epoch,
+                state: ConfigState(current.freshness)))
+    }
+
+    private static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
+        let path = parameters.path
+        switch current.freshness {
+        case .initializing, .failed:
+            return WireError(
+                .unavailable,
+                "nothing is at \"\(path)\" of namespace \"\(parameters.namespace)\", whose remote source has not given "
+                    + "a usable answer yet; config.status says why")
+        case .refreshing where current.snapshot.revision == 0:
+            return WireError(
+                .unavailable,
+                "namespace \"\(parameters.namespace)\" waits for the first answer of its remote source; try again soon")
+        case .fresh, .refreshing, .stale:
+            return WireError(.notFound, "nothing is at \"\(path)\" of namespace \"\(parameters.namespace)\"")
+        }
+    }
+
+    fileprivate func status(_ parameters: ConfigStatus.Parameters) throws(WireError) -> ConfigStatus.Result {
+        guard let name = parameters.namespace else {
+            return ConfigStatus.Result(namespaces: context.namespaces.all.map(\.wireStatus))
+        }
+        return ConfigStatus.Result(namespaces: [try context.namespace(name).wireStatus])
+    }
+}
+
+extension ConfigNamespace {
+    /// Makes a change and puts its outcome into the protocol's words.
+    fileprivate func change(
+        _ body: (ConfigStore) async throws(ConfigError) -> ConfigStore.Commit
+    ) async throws(WireError) -> ConfigChange {
+        do throws(ConfigError) {
+            let commit = try await body(store)
+            return ConfigChange(revision: commit.revision, epoch: publication.epoch, changed: commit.changed)
+        } catch {
+            throw WireError(error)
+        }
+    }
+
+    fileprivate func refresh(force: Bool) async throws(WireError) -> ConfigRefresh.Result {
+        do throws(ConfigError) {
+            let host = try await refreshHost()
+            let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
+            let (current, status) = (publication.current, publication.status)
+            return ConfigRefresh.Result(
+                revision: outcome.commit.revision, epoch: publication.epoch,
+                changed: outcome.commit.changed || host?.changed ?? false, notModified: outcome.notModified,
+                state: ConfigState(current.freshness), upstreamVersion: status.upstreamVersion)
+        } catch {
+            throw WireError(error)
+        }
+    }
+}
+
+extension WireError {
+    /// A configuration error in the protocol's words.
+    init(_ error: ConfigError) {
+        switch error.code {
+        case .upstreamFailed: self.init(.upstreamFailed, error.message)
+        case .rejected: self.init(.rejected, error.message)
+        case .storageFailed: self.init(.storageFailed, error.message)
+        case .cancelled: self.init(.cancelled, error.message)
+        case .stopped: self.init(.shuttingDown, error.message)
+        case .invalidChange: self.init(.invalidParams, error.message)
+        default: self.init(.internalError, error.message)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import LarderConfig
+import LarderWire
+
+extension ConfigNamespace {
+    /// The namespace's status in the protocol's shape.
+    var wireStatus: ConfigStatus.Namespace {
+        let (current, status) = (publication.current, publication.status)
+        let now = WallClock.system.now
+        let isPublished = current.snapshot.revision > 0
+        return ConfigStatus.Namespace(
+            namespace: name, state: ConfigState(status.freshness), since: Timestamp(milliseconds: status.since),
+            revision: current.snapshot.revision, epoch: publication.epoch,
+            digest: isPublished ? "sha256:" + current.snapshot.digest : nil,
+            bytes: isPublished ? current.snapshot.bytes : 0,
+            publishedAt: isPublished ? Timestamp(milliseconds: current.snapshot.publishedAt) : nil,
+            ageMilliseconds: status.upstream?.lastSuccessAt.map { max(0, now - $0) },
+            durability: configuration.durability.rawValue,
+            lastError: status.lastError.map {
+                ConfigStatus.Problem(
+                    name: WireError($0.error).code.name, message: $0.error.message, at: Timestamp(milliseconds: $0.at))
+            },
+            refused: status.refused.map {
+                ConfigStatus.Refusal(version: $0.version, reason: $0.reason, at: Timestamp(milliseconds: $0.at))
+            },
+            upstream: status.upstream.map { upstream in
+                ConfigStatus.Upstream(
+                    kind: upstream.kind, location: upstream.location, version: status.upstreamVersion,
+                    etag: status.etag, lastAttemptAt: upstream.lastAttemptAt.map(Timestamp.init(milliseconds:)),
+                    lastSuccessAt: upstream.lastSuccessAt.map(Timestamp.init(milliseconds:)),
+                    nextAttemptAt: upstream.nextAttemptAt.map(Timestamp.init(milliseconds:)),
+                    consecutiveFailures: upstream.consecutiveFailures)
+            },
+            layers: status.layers.map { layer in
+                ConfigStatus.Layer(
+                    name: layer.name, present: layer.isPresent, bytes: layer.bytes, origin: layer.origin,
+                    updatedAt: layer.updatedAt.map(Timestamp.init(milliseconds:)), problem: layer.problem)
+            })
+    }
+}

@@ -1,0 +1,45 @@
+import CLinuxShims
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+import LarderWire
+
+/// Who is at the other end of a connection, as the kernel recorded it when they connected (`SO_PEERCRED`, unix(7)).
+struct PeerCredentials: Sendable, Hashable {
+    /// Process id; 0 where the kernel does not tell.
+    var pid: Int
+    /// Effective user id.
+    var uid: Int
+    /// Effective group id.
+    var gid: Int
+    /// The process's name, `/proc/PID/comm`; empty where it cannot be read.
+    var command: String
+
+    /// Asks the kernel about a connected socket.
+    init(descriptor: CInt) {
+        var (process, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
+        if larder_peer_credentials(descriptor, &process, &user, &group) != 0 {
+            // Nobody is taken for somebody: uid and gid 65534 are Debian's nobody and nogroup.
+            (process, user, group) = (0, 65534, 65534)
+        }
+        (pid, uid, gid) = (Int(process), Int(user), Int(group))
+        command = Self.command(of: pid)
+    }
+
+    /// Their numbers as `agent.info` tells them.
+    var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
+
+    private static func command(of pid: Int) -> String {
+        guard pid > 0 else { return "" }
+        let file = open("/proc/\(pid)/comm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        // The kernel keeps 16 bytes of it (proc(5)).
+        let bytes = [UInt8](unsafeUninitializedCapacity: 64) { buffer, count in
+            count = max(0, read(file, buffer.baseAddress, buffer.count))
+        }
+        return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
+    }
+}

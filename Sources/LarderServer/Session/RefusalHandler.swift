@@ -1,0 +1,28 @@
+import JSON
+import LarderWire
+import NIOCore
+
+/// Turns a connection away that is one too many: it is told why before it is closed.
+final class RefusalHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let limit: Int
+
+    init(limit: Int) { self.limit = limit }
+
+    func channelActive(context: ChannelHandlerContext) {
+        var writer = JSONWriter()
+        Envelope.writeError(
+            id: .null,
+            WireError(
+                .limitExceeded,
+                "the agent has \(limit) connections, its limit; close some, or raise limits.connections"),
+            to: &writer)
+        writer.endLine()
+        let channel = context.channel
+        context.writeAndFlush(wrapOutboundOut(channel.allocator.buffer(bytes: writer.bytes))).whenComplete { _ in
+            channel.close(promise: nil)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import JSON
+import LarderWire
+import Logging
+import NIOCore
+
+extension SessionHandler {
+    /// More output than this is written before the next request is looked at.
+    private static let largeOutput = 64 * 1024
+
+    /// Whether something waits for the client.
+    var isOutputPending: Bool { output.isPending }
+
+    /// Writes what the requests served so far have to say: one system call for all of them.
+    func flush() {
+        if loop.output.bytes.isEmpty { return }
+        send(then: nil)
+    }
+
+    func flushIfLarge() {
+        if loop.output.bytes.count >= Self.largeOutput { flush() }
+    }
+
+    /// Writes the output and an event's shared body behind it, without copying the body.
+    func flush(then body: [UInt8]) { send(then: body) }
+
+    private func send(then body: [UInt8]?) {
+        loop.traffic.bytesSent += loop.output.bytes.count + (body?.count ?? 0)
+        let waits = output.write(loop.output.bytes, then: body)
+        loop.clearOutput()
+        if waits { loop.watchForStalls(within: limits.stallTime) }
+    }
+
+    /// The client took everything: it gets what it missed, and its requests are read again.
+    func outputDrained() {
+        catchUp()
+        resumeInput()
+        closeIfDone()
+    }
+
+    /// Drops a client that has taken no byte for too long.
+    func dropIfStalled(at now: NIODeadline) {
+        guard let stalled = output.stalledTime(at: now), stalled >= limits.stallTime else { return }
+        loop.traffic.connectionsStalled += 1
+        loop.server.logger.warning(
+            "a client that does not read was dropped",
+            metadata: logMetadata([
+                "seconds": "\(stalled.nanoseconds / 1_000_000_000)", "pending_bytes": "\(output.pendingBytes)",
+            ]))
+        close()
+    }
+}
+
+extension LimitSettings {
+    /// How long a client may take no byte.
+    var stallTime: TimeAmount {
+        let (seconds, attoseconds) = stall.components
+        return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+}

@@ -1,0 +1,214 @@
+import JSON
+import LarderWire
+import NIOCore
+
+/// A request whose reply is not written yet.
+struct RequestInFlight {
+    var id: RequestID?
+    var task: Task<Void, Never>?
+    var place: BatchPlace?
+    /// Whether it is given up when its connection ends.
+    var endsWithConnection: Bool
+}
+
+extension SessionHandler {
+    /// The most requests in a batch.
+    static let maximumBatch = 64
+
+    /// Serves one line: a request or a batch of them.
+    func handleLine(_ bytes: UnsafeRawBufferPointer) {
+        let message: JSONValue
+        do {
+            message = try loop.parser.parse(bytes)
+        } catch {
+            return refuse(WireError(.parseError, error.description))
+        }
+        if serveAgain(message) { return }
+        if message.kind == .array { handleBatch(message) } else { serve(message, in: nil) }
+    }
+
+    /// Answers something that has no id.
+    func refuse(_ error: WireError) {
+        loop.traffic.requestsTotal += 1
+        reply(id: .null, error, in: nil)
+    }
+
+    private func handleBatch(_ message: JSONValue) {
+        let count = message.count
+        if count == 0 { return refuse(WireError(.invalidRequest, "a batch has at least one request")) }
+        if count > Self.maximumBatch {
+            return refuse(
+                WireError(.invalidRequest, "a batch has at most \(Self.maximumBatch) requests, this one has \(count)"))
+        }
+        let batch = BatchReply()
+        for request in message.elements { serve(request, in: batch.nextPlace()) }
+        batch.isComplete = true
+        writeIfFinished(batch)
+    }
+
+    // MARK: One request
+
+    private func serve(_ message: JSONValue, in place: BatchPlace?) {
+        loop.traffic.requestsTotal += 1
+        let request: Request
+        do {
+            request = try Request(message)
+        } catch {
+            return reply(id: error.id, error.error, in: place)
+        }
+        guard let name = request.method.string, let answer = loop.methods[name] else {
+            let error = WireError(
+                .methodNotFound, "there is no method \(request.method.compactText); rpc.discover lists them")
+            return reply(id: request.id, error, in: place)
+        }
+        switch answer {
+        case .immediate(let body): serveNow(request, body, in: place)
+        case .reading(let body): serveReading(request, body, in: place)
+        case .deferred(let body, let endsWithConnection):
+            serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
+        case .session(let body, let needsReply):
+            if needsReply, request.id == nil { return }
+            serveHere(request, body, in: place)
+        }
+    }
+
+    var scope: RequestScope {
+        RequestScope(context: loop.server, connections: loop.registry, peer: peer)
+    }
+
+    private func serveNow(_ request: Request, _ body: MethodTable.Immediate, in place: BatchPlace?) {
+        guard let id = request.id else {
+            var nowhere = JSONWriter()
+            // A notification has no reply, not even for an error (JSON-RPC 2.0 section 4.1).
+            try? body(scope, request.params, &nowhere)
+            return
+        }
+        if let place {
+            var writer = JSONWriter()
+            do throws(WireError) {
+                try Envelope.writeResult(id: id, to: &writer) { (writer) throws(WireError) in
+                    try body(scope, request.params, &writer)
+                }
+                place.put(writer.bytes)
+            } catch {
+                reply(id: id, error, in: place)
+            }
+            return
+        }
+        let mark = loop.output.mark
+        do throws(WireError) {
+            try Envelope.writeResult(id: id, to: &loop.output) { (writer) throws(WireError) in
+                try body(scope, request.params, &writer)
+            }
+            loop.output.endLine()
+        } catch {
+            loop.output.rewind(to: mark)
+            reply(id: id, error, in: nil)
+        }
+    }
+
+    private func serveHere(_ request: Request, _ body: MethodTable.InSession, in place: BatchPlace?) {
+        do throws(WireError) {
+            let answer = try body(self, request.params)
+            reply(id: request.id, answer.result, in: place)
+            guard let afterwards = answer.afterwards else { return }
+            // An event never comes before the reply that announces it, also where that one waits for its batch.
+            if let place { place.batch.afterwards.append(afterwards) } else { afterwards() }
+        } catch {
+            reply(id: request.id, error, in: place)
+        }
+    }
+
+    private func serveLater(
+        _ request: Request, _ body: @escaping MethodTable.Deferred, endsWithConnection: Bool, in place: BatchPlace?
+    ) {
+        nextTicket += 1
+        let ticket = nextTicket
+        place?.batch.waiting += 1
+        inFlight[ticket] = RequestInFlight(
+            id: request.id, task: nil, place: place, endsWithConnection: endsWithConnection)
+        loop.traffic.requestsInFlight += 1
+        let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        let (scope, params, eventLoop) = (scope, request.params, loop.eventLoop)
+        // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
+        // in the order of the requests.
+        let task = Task.immediate {
+            let result: Result<any WireResult, WireError>
+            do throws(WireError) {
+                result = .success(try await body(scope, params))
+            } catch {
+                result = .failure(error)
+            }
+            eventLoop.execute { session.value.complete(ticket, result) }
+        }
+        inFlight[ticket]?.task = task
+    }
+
+    private func complete(_ ticket: Int, _ result: Result<any WireResult, WireError>) {
+        guard let request = inFlight.removeValue(forKey: ticket) else { return }
+        loop.traffic.requestsInFlight -= 1
+        request.place?.batch.waiting -= 1
+        switch result {
+        case .success(let value): reply(id: request.id, value, in: request.place)
+        case .failure(let error): reply(id: request.id, error, in: request.place)
+        }
+        if let batch = request.place?.batch { writeIfFinished(batch) }
+        flush()
+        resumeInput()
+        closeIfDone()
+    }
+
+    /// Cancels what only waits for something, because the agent is stopping; each request gets its own reply. What a
+    /// client handed over goes on to its end.
+    func cancelWaiting() {
+        for request in inFlight.values where request.endsWithConnection { request.task?.cancel() }
+    }
+
+    /// Cancels a request that waits; it gets its own reply.
+    func cancel(_ id: RequestID) -> Bool {
+        var isFound = false
+        for request in inFlight.values where request.id == id {
+            request.task?.cancel()
+            isFound = true
+        }
+        return isFound
+    }
+
+    // MARK: Replies
+
+    func reply(id: RequestID?, _ error: WireError, in place: BatchPlace?) {
+        guard let id else { return }
+        loop.traffic.requestErrors += 1
+        write(in: place) { writer in Envelope.writeError(id: id, error, to: &writer) }
+    }
+
+    func reply(id: RequestID?, _ result: any WireResult, in place: BatchPlace?) {
+        guard let id else { return }
+        write(in: place) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
+    }
+
+    private func write(in place: BatchPlace?, _ body: (inout JSONWriter) -> Void) {
+        guard let place else {
+            body(&loop.output)
+            loop.output.endLine()
+            return
+        }
+        var writer = JSONWriter()
+        body(&writer)
+        place.put(writer.bytes)
+    }
+
+    private func writeIfFinished(_ batch: BatchReply) {
+        guard batch.isComplete, batch.waiting == 0 else { return }
+        // A batch of notifications gets no reply at all.
+        let replies = batch.replies.compactMap { $0 }
+        if !replies.isEmpty {
+            loop.output.beginArray()
+            for reply in replies { loop.output.raw(reply) }
+            loop.output.endArray()
+            loop.output.endLine()
+        }
+        for action in batch.afterwards { action() }
+        batch.afterwards = []
+    }
+}

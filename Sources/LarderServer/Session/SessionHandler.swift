@@ -1,0 +1,217 @@
+import JSON
+import LarderConfig
+import LarderWire
+import Logging
+import NIOCore
+
+/// One connection: lines in, replies and events out, all on the connection's event loop.
+///
+/// This file holds the connection's life and its input. Requests are dispatched in `SessionHandler+Requests.swift`,
+/// output is written in `SessionHandler+Output.swift`, subscriptions are in `SessionHandler+Subscriptions.swift`.
+final class SessionHandler: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    let id: Int
+    let loop: LoopContext
+    let peer: PeerCredentials
+    let limits: LimitSettings
+    private let connectedAt: Timestamp
+    private(set) var channelContext: ChannelHandlerContext?
+
+    // Input
+    private var framer: LineFramer
+    /// Input that is not looked at yet, because output waits or too many requests are in flight.
+    private var heldInput: ByteBuffer?
+    /// Whether the channel asked to read on while that is so.
+    private var isReadHeld = false
+    /// Whether the peer shut down its writing side.
+    private var inputEnded = false
+    /// Whether the last line was taken too.
+    private var inputFinished = false
+    /// Whether the agent is stopping: nothing is read any more.
+    private(set) var isFinishing = false
+    /// Whether the connection is over. It may end while its input is being looked at: at a write that fails.
+    private(set) var isClosed = false
+
+    // Requests
+    var inFlight: [Int: RequestInFlight] = [:]
+    var nextTicket = 0
+
+    // Output
+    let output: SessionOutput
+
+    // Subscriptions
+    var subscriptions: [Int: Subscription] = [:]
+    var nextSubscription = 0
+    /// Subscriptions that were not offered the newest snapshot because output waited.
+    var behind: [Subscription] = []
+
+    private var requests = 0
+    private var bytesReceived = 0
+
+    init(id: Int, loop: LoopContext, peer: PeerCredentials, limits: LimitSettings) {
+        self.id = id
+        self.loop = loop
+        self.peer = peer
+        self.limits = limits
+        framer = LineFramer(maximumLineBytes: limits.lineBytes)
+        connectedAt = Timestamp(milliseconds: WallClock.system.now)
+        output = SessionOutput()
+    }
+
+    // MARK: Life
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        channelContext = context
+        output.attach(context)
+        output.onDrained = { [weak self] in self?.outputDrained() }
+        loop.add(self)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { channelContext = nil }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        isClosed = true
+        output.detach()
+        heldInput = nil
+        // What a client handed over is done even if it did not wait for the reply; what only it waited for is not.
+        cancelWaiting()
+        loop.traffic.requestsInFlight -= inFlight.count
+        inFlight.removeAll()
+        endSubscriptions(reason: nil)
+        loop.remove(self)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A peer that went away without reading: nothing that an administrator could act on.
+        loop.server.logger.debug("a connection failed", metadata: logMetadata(["error": "\(error)"]))
+        context.close(promise: nil)
+    }
+
+    /// Takes no more requests; closes once all replies are written and every subscription has had its `end`.
+    func finish() {
+        if isFinishing { return }
+        isFinishing = true
+        heldInput = nil
+        cancelWaiting()
+        endSubscriptions(reason: .shutdown)
+        flush()
+        closeIfDone()
+    }
+
+    func close() { channelContext?.close(promise: nil) }
+
+    /// Closes when nothing is left to say.
+    func closeIfDone() {
+        guard inputFinished || isFinishing, inFlight.isEmpty, subscriptions.isEmpty, !isOutputPending else { return }
+        close()
+    }
+
+    /// The connection as `agent.clients` shows it.
+    var description: AgentClients.Client {
+        AgentClients.Client(
+            id: id, peer: peer.wire, command: peer.command, connectedAt: connectedAt, requests: requests,
+            subscriptions: subscriptions.count, bytesReceived: bytesReceived, bytesSent: output.acceptedBytes,
+            pendingBytes: output.pendingBytes)
+    }
+
+    func logMetadata(_ more: Logger.Metadata = [:]) -> Logger.Metadata {
+        var metadata = more
+        metadata["peer_pid"] = "\(peer.pid)"
+        metadata["peer_uid"] = "\(peer.uid)"
+        metadata["peer_command"] = "\(peer.command)"
+        return metadata
+    }
+
+    // MARK: Input
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var buffer = unwrapInboundIn(data)
+        bytesReceived += buffer.readableBytes
+        loop.traffic.bytesReceived += buffer.readableBytes
+        if isFinishing { return }
+        if heldInput != nil {
+            heldInput?.writeBuffer(&buffer)
+            return
+        }
+        take(&buffer)
+        if buffer.readableBytes > 0, !isClosed { heldInput = buffer }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        flush()
+        closeIfDone()
+        context.fireChannelReadComplete()
+    }
+
+    /// While output waits for the client, its requests are not read.
+    func read(context: ChannelHandlerContext) {
+        if isReady, heldInput == nil { context.read() } else { isReadHeld = true }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .inputClosed? = event as? ChannelEvent {
+            inputEnded = true
+            finishInput()
+            flush()
+            closeIfDone()
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    /// Goes on with input that had to wait.
+    func resumeInput() {
+        guard isReady, !isFinishing else { return }
+        if var held = heldInput {
+            heldInput = nil
+            take(&held)
+            if held.readableBytes > 0, !isClosed { heldInput = held }
+            flush()
+        }
+        finishInput()
+        flush()
+        if isReadHeld, isReady, heldInput == nil {
+            isReadHeld = false
+            channelContext?.read()
+        }
+    }
+
+    /// Whether another request may be taken now.
+    private var isReady: Bool { !isClosed && !isOutputPending && inFlight.count < limits.requestsInFlightPerConnection }
+
+    private func take(_ buffer: inout ByteBuffer) {
+        let taken = buffer.withUnsafeReadableBytes { bytes in
+            framer.receive(bytes) { output in
+                handle(output)
+                return isReady && !isFinishing
+            }
+        }
+        buffer.moveReaderIndex(forwardBy: taken)
+    }
+
+    private func finishInput() {
+        guard inputEnded, !inputFinished, !isClosed, heldInput == nil else { return }
+        inputFinished = true
+        framer.finish { output in
+            handle(output)
+            return true
+        }
+    }
+
+    private func handle(_ output: LineFramer.Output) {
+        switch output {
+        case .line(let bytes):
+            requests += 1
+            handleLine(bytes)
+        case .tooLong:
+            let limit = limits.lineBytes
+            refuse(
+                WireError(
+                    .lineTooLong, "a line may have \(limit) bytes; this one was dropped up to its line end"))
+        }
+        flushIfLarge()
+    }
+}

@@ -1,0 +1,32 @@
+import LarderWire
+
+/// A client's standing request for one path of one namespace.
+final class Subscription {
+    let id: Int
+    /// Gone once the connection is closed.
+    private(set) weak var session: SessionHandler?
+    let topic: Topic
+    let wantsPatches: Bool
+    /// Where it stands among the topic's subscriptions.
+    var place = 0
+    /// The revision that the client holds; 0 for none.
+    var delivered: Int
+    /// Whether the reply that tells of it was written; no event comes before. In a batch that may take a while.
+    var isAnnounced = false
+    /// Why it ended before that.
+    var pendingEnd: ConfigEvent.Reason?
+    /// Events sent.
+    var sequence = 0
+    /// The first revision that it was not offered because its client did not keep up.
+    var firstMissed: Int?
+    /// Why the next event carries the whole value, where that is not just a change.
+    var pendingReason: ConfigEvent.Reason?
+
+    init(id: Int, session: SessionHandler, topic: Topic, wantsPatches: Bool, delivered: Int) {
+        self.id = id
+        self.session = session
+        self.topic = topic
+        self.wantsPatches = wantsPatches
+        self.delivered = delivered
+    }
+}

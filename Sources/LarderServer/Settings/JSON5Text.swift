@@ -1,0 +1,125 @@
+/// The words of JSON5: a position in a text, and what can be read from there (spec.json5.org, sections 2 to 8).
+struct JSON5Text {
+    private let scalars: [Unicode.Scalar]
+    /// The position, in Unicode scalars.
+    private(set) var offset = 0
+
+    init(_ scalars: [Unicode.Scalar]) {
+        self.scalars = scalars
+    }
+
+    /// The character at the position; `nil` at the end.
+    var peek: Unicode.Scalar? { scalar(0) }
+
+    private func scalar(_ distance: Int) -> Unicode.Scalar? {
+        offset + distance < scalars.count ? scalars[offset + distance] : nil
+    }
+
+    mutating func advance() {
+        offset += 1
+    }
+
+    /// Moves over a character if it is the next one.
+    mutating func take(_ expected: Unicode.Scalar) -> Bool {
+        guard peek == expected else { return false }
+        offset += 1
+        return true
+    }
+
+    // MARK: Errors
+
+    func failure(_ reason: String, at offset: Int) -> SettingsError {
+        SettingsError(.syntax, reason, offset: offset)
+    }
+
+    /// The next character is something else than what should follow.
+    func unexpected(_ expected: String) -> SettingsError {
+        let found = peek.map { $0 == "\"" ? "a quotation mark" : "\"\(SettingsText.printable($0))\"" }
+        return failure("found \(found ?? "the end of the text") where \(expected) should be", at: offset)
+    }
+
+    func line(of offset: Int) -> Int { Self.place(of: offset, in: scalars).line }
+
+    /// Line and column of an offset, from 1. CR LF is one line break.
+    static func place(of offset: Int, in scalars: [Unicode.Scalar]) -> (line: Int, column: Int) {
+        var line = 1
+        var start = 0
+        for index in 0..<min(offset, scalars.count) where isLineBreak(scalars[index]) {
+            if scalars[index] == "\r", index + 1 < scalars.count, scalars[index + 1] == "\n" { continue }
+            line += 1
+            start = index + 1
+        }
+        return (line, offset - start + 1)
+    }
+
+    // MARK: Space and comments
+
+    /// Moves over white space and comments.
+    mutating func skipSpace() throws(SettingsError) {
+        while let scalar = peek {
+            if Self.isSpace(scalar) {
+                offset += 1
+            } else if scalar == "/", self.scalar(1) == "/" {
+                while let inside = peek, !Self.isLineBreak(inside) { offset += 1 }
+            } else if scalar == "/", self.scalar(1) == "*" {
+                let start = offset
+                offset += 2
+                while peek != "*" || self.scalar(1) != "/" {
+                    guard peek != nil else {
+                        throw failure("the comment that begins here is never closed; add \"*/\"", at: start)
+                    }
+                    offset += 1
+                }
+                offset += 2
+            } else {
+                return
+            }
+        }
+    }
+
+    static func isLineBreak(_ scalar: Unicode.Scalar) -> Bool {
+        scalar == "\n" || scalar == "\r" || scalar == "\u{2028}" || scalar == "\u{2029}"
+    }
+
+    private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case " ", "\t", "\u{b}", "\u{c}", "\u{feff}": true
+        default: isLineBreak(scalar) || scalar.properties.generalCategory == .spaceSeparator
+        }
+    }
+
+    // MARK: Names
+
+    /// Whether a name without quotation marks can begin like this (ECMAScript 5.1, IdentifierName).
+    static func beginsName(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "a"..."z", "A"..."Z", "_", "$", "\\": true
+        default: scalar.value > 0x7f && scalar.properties.isIDStart
+        }
+    }
+
+    private static func continuesName(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "0"..."9", "\u{200c}", "\u{200d}": true
+        default: beginsName(scalar) || (scalar.value > 0x7f && scalar.properties.isIDContinue)
+        }
+    }
+
+    /// Reads a name without quotation marks.
+    mutating func name() throws(SettingsError) -> String {
+        let start = offset
+        while let scalar = peek, Self.continuesName(scalar) {
+            guard scalar != "\\" else {
+                throw failure("a name with an escape in it needs quotation marks around it", at: start)
+            }
+            offset += 1
+        }
+        return slice(start)
+    }
+
+    func slice(_ start: Int) -> String {
+        var text = String.UnicodeScalarView()
+        text.append(contentsOf: scalars[start..<offset])
+        return String(text)
+    }
+}

@@ -1,0 +1,72 @@
+/// `namespaces.NAME`: one configuration document, and where it comes from.
+public struct NamespaceSettings: Sendable, Equatable {
+    /// When a change from a local client is acknowledged.
+    public enum Durability: String, Sendable, CaseIterable {
+        /// Once it is on disk.
+        case full
+        /// At once; it is written behind.
+        case relaxed
+    }
+
+    /// `durability`. Default: full.
+    public var durability = Durability.full
+    /// `host`: the administrator's files.
+    public var host = HostLayerSettings()
+    /// `remote`: the upstream; `nil` when there is none.
+    public var remote: RemoteSettings?
+
+    /// The defaults.
+    public init() {}
+}
+
+/// `namespaces.NAME.host`: the layer of the administrator's files.
+public struct HostLayerSettings: Sendable, Equatable {
+    /// `directory`: the directory whose `*.json` files are merged in the order of their names. An absolute path.
+    public var directory: String?
+
+    /// The defaults.
+    public init() {}
+}
+
+extension NamespaceSettings {
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: path, knowing: ["durability", "host", "remote"])
+        let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
+        durability = word.flatMap(Durability.init(rawValue:)) ?? durability
+        host = try reader.section("host", HostLayerSettings.init) ?? host
+        remote = try reader.section("remote", RemoteSettings.init)
+    }
+
+    /// All namespaces of the file.
+    static func all(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> [String: NamespaceSettings] {
+        let reader = try SettingsReader(value, at: path, knowing: nil)
+        var namespaces: [String: NamespaceSettings] = [:]
+        for name in reader.names {
+            guard isName(name) else {
+                throw reader.failure(
+                    name,
+                    "is no name of a namespace; use 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\", "
+                        + "the first a letter or a digit")
+            }
+            // A namespace that is only named, as in `web: null`, exists with every default.
+            namespaces[name] = try reader.section(name, NamespaceSettings.init) ?? NamespaceSettings()
+        }
+        return namespaces
+    }
+
+    /// Whether a text matches `[a-z0-9][a-z0-9._-]{0,63}`.
+    static func isName(_ text: String) -> Bool {
+        func isLetterOrDigit(_ byte: UInt8) -> Bool {
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        }
+        guard let first = text.utf8.first, isLetterOrDigit(first), text.utf8.count <= 64 else { return false }
+        return text.utf8.allSatisfy { isLetterOrDigit($0) || "._-".utf8.contains($0) }
+    }
+}
+
+extension HostLayerSettings {
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        directory = try SettingsReader(value, at: path, knowing: ["directory"]).path("directory")
+    }
+}

@@ -1,0 +1,43 @@
+/// Which known name somebody meant.
+enum NearestName {
+    /// What to say about a name that is not known: the one that was meant, if one is close or begins with it, else all
+    /// of them, the nearest first.
+    static func advice(for name: String, among known: [String]) -> String {
+        // Sorting by distance keeps the given order among equals.
+        let ranked = known.enumerated()
+            .map { index, candidate in
+                (distance: distance(name.lowercased(), candidate.lowercased()), index: index, name: candidate)
+            }
+            .sorted { ($0.distance, $0.index) < ($1.distance, $1.index) }
+        guard let nearest = ranked.first else { return "remove it" }
+        if nearest.distance <= max(2, nearest.name.count / 3), nearest.distance < nearest.name.count {
+            return "did you mean \"\(nearest.name)\"?"
+        }
+        if name.count >= 3, let longer = ranked.first(where: { $0.name.lowercased().hasPrefix(name.lowercased()) }) {
+            return "did you mean \"\(longer.name)\"?"
+        }
+        return "known here: \(ranked.map(\.name).joined(separator: ", "))"
+    }
+
+    /// The Damerau-Levenshtein distance in its restricted form (optimal string alignment): how many characters must be
+    /// added, removed, replaced or swapped with their neighbour, none of them twice.
+    static func distance(_ first: String, _ second: String) -> Int {
+        // A name comes from the file; what is this much longer than any setting is far from all of them anyway.
+        let a = Array(first.unicodeScalars.prefix(100)), b = Array(second.unicodeScalars.prefix(100))
+        var beforeLast: [Int] = []
+        var last = Array(0...b.count)
+        for i in 0..<a.count {
+            var row = [i + 1]
+            for j in 0..<b.count {
+                var best = min(row[j] + 1, last[j + 1] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
+                if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] {
+                    best = min(best, beforeLast[j - 1] + 1)
+                }
+                row.append(best)
+            }
+            beforeLast = last
+            last = row
+        }
+        return last[b.count]
+    }
+}

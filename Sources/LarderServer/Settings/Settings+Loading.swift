@@ -1,0 +1,107 @@
+internal import Glibc
+
+extension Settings {
+    /// The largest settings file that is read: 1 MiB.
+    public static let maximumFileBytes = 1 << 20
+
+    /// Reads the settings that were asked for.
+    ///
+    /// - Parameter path: The file; `nil` when none was named: every default.
+    /// - Returns: The settings, checked.
+    /// - Throws: ``SettingsError``; a file that was named and does not exist is an error (`fileNotFound`).
+    public static func load(from path: String?) throws(SettingsError) -> Settings {
+        guard let path else { return Settings() }
+        do {
+            return try Settings(parsing: SettingsFile.read(path))
+        } catch {
+            var error = error
+            error.file = path
+            throw error
+        }
+    }
+
+    /// Reads the settings at a place where they may well not be.
+    ///
+    /// - Parameter path: The file.
+    /// - Returns: The settings, checked; `nil` when there is no such file.
+    /// - Throws: ``SettingsError`` as ``load(from:)`` does, except for a missing file.
+    public static func loadIfPresent(at path: String) throws(SettingsError) -> Settings? {
+        do {
+            return try load(from: path)
+        } catch {
+            guard error.code == .fileNotFound else { throw error }
+            return nil
+        }
+    }
+
+    /// Reads settings from the bytes of a file.
+    ///
+    /// - Throws: ``SettingsError`` with the line and column of the problem.
+    public init(parsing bytes: [UInt8]) throws(SettingsError) {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw SettingsFile.invalidUTF8(bytes)
+        }
+        let scalars = Array(text.unicodeScalars)
+        do {
+            try self.init(JSON5Parser.parse(scalars))
+        } catch {
+            var error = error
+            if let offset = error.offset {
+                (error.line, error.column) = JSON5Text.place(of: offset, in: scalars)
+                error.offset = nil
+            }
+            throw error
+        }
+    }
+}
+
+/// Reading the bytes of a settings file.
+enum SettingsFile {
+    /// The bytes of a file of at most ``Settings/maximumFileBytes``.
+    static func read(_ path: String) throws(SettingsError) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(errno) }
+        defer { close(descriptor) }
+        var content: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 16384)
+        while true {
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            if count == 0 { return content }
+            if count < 0 {
+                guard errno == EINTR else { throw failure(errno) }
+                continue
+            }
+            content += piece[..<count]
+            guard content.count <= Settings.maximumFileBytes else {
+                throw SettingsError(
+                    .fileTooLarge,
+                    "the settings are larger than \(Settings.maximumFileBytes) bytes; is this the right file?")
+            }
+        }
+    }
+
+    private static func failure(_ number: CInt) -> SettingsError {
+        switch number {
+        case ENOENT, ENOTDIR:
+            SettingsError(.fileNotFound, "there is no such file; create it, or name another settings file")
+        case EISDIR:
+            SettingsError(.fileUnreadable, "this is a directory; name the settings file in it")
+        case EACCES, EPERM:
+            SettingsError(.fileUnreadable, "the settings may not be read by user \(geteuid()); change the file's mode")
+        default:
+            // glibc's strerror is thread-safe since 2.32.
+            SettingsError(.fileUnreadable, "the settings cannot be read: \(String(cString: strerror(number)))")
+        }
+    }
+
+    /// Says where the text stops being UTF-8.
+    static func invalidUTF8(_ bytes: [UInt8]) -> SettingsError {
+        var decoder = UTF8()
+        var rest = bytes.makeIterator()
+        var valid: [Unicode.Scalar] = []
+        while case .scalarValue(let scalar) = decoder.decode(&rest) { valid.append(scalar) }
+        var error = SettingsError(.syntax, "the text is not UTF-8 from here on; save the file as UTF-8")
+        (error.line, error.column) = JSON5Text.place(of: valid.count, in: valid)
+        return error
+    }
+}

@@ -1,0 +1,128 @@
+/// Reads the members of one object of the settings, and says of each that is wrong which it is and what it should be.
+///
+/// A member that is `null` counts as one that is not there.
+struct SettingsReader {
+    private let members: [String: SettingsValue.Member]
+    private let path: SettingsPath
+    private let offset: Int
+
+    /// Begins to read an object.
+    ///
+    /// - Parameter known: The members that the object may have; `nil` when their names are free.
+    /// - Throws: ``SettingsError`` with `wrongType` when the value is no object, `unknownMember` when it has others.
+    init(_ value: SettingsValue, at path: SettingsPath, knowing known: [String]?) throws(SettingsError) {
+        guard case .object(let members) = value.content else {
+            throw SettingsError(
+                .wrongType, "\(path) must be an object in braces, not \(value.shown)", member: path,
+                offset: value.offset)
+        }
+        if let known, let stranger = members.first(where: { !known.contains($0.name) }) {
+            let member = path.appending(stranger.name)
+            throw SettingsError(
+                .unknownMember, "\(member) is not a setting; \(NearestName.advice(for: stranger.name, among: known))",
+                member: member, offset: stranger.offset)
+        }
+        // Names are distinct: the parser refuses an object in which they are not.
+        self.members = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
+        self.path = path
+        self.offset = value.offset
+    }
+
+    /// The names of the members that are there, in alphabetical order.
+    var names: [String] { members.keys.sorted() }
+
+    /// Whether a member is there and not `null`.
+    func has(_ name: String) -> Bool { value(name) != nil }
+
+    /// Whether a member is there and is `null`.
+    func isNull(_ name: String) -> Bool { members[name] != nil && value(name) == nil }
+
+    private func value(_ name: String) -> SettingsValue? {
+        guard let value = members[name]?.value else { return nil }
+        if case .null = value.content { return nil }
+        return value
+    }
+
+    /// An object, read by its own type.
+    func section<Section>(
+        _ name: String, _ read: (SettingsValue, SettingsPath) throws(SettingsError) -> Section
+    ) throws(SettingsError) -> Section? {
+        guard let value = value(name) else { return nil }
+        return try read(value, path.appending(name))
+    }
+
+    /// A string that passes a check.
+    ///
+    /// - Parameter expected: What the string must be, to follow "must be".
+    func string(
+        _ name: String, expected: String, where isValid: (String) -> Bool
+    ) throws(SettingsError) -> String? {
+        guard let value = value(name) else { return nil }
+        guard case .string(let text) = value.content else { throw wrongType(name, expected, value) }
+        guard isValid(text) else { throw invalid(name, expected, value) }
+        return text
+    }
+
+    /// A string that may be a secret; `nil` when the value is something else. The caller writes the error.
+    func unshownString(_ name: String) -> String? {
+        guard case .string(let text)? = value(name)?.content else { return nil }
+        return text
+    }
+
+    /// The absolute path of a file, directory or socket.
+    func path(_ name: String, maximumBytes: Int = 4095) throws(SettingsError) -> String? {
+        try string(name, expected: "an absolute path in quotes, of at most \(maximumBytes) bytes") {
+            $0.hasPrefix("/") && $0.utf8.count <= maximumBytes && !$0.utf8.contains(0)
+        }
+    }
+
+    /// One of a few words.
+    func choice(_ name: String, _ words: [String]) throws(SettingsError) -> String? {
+        let expected = "one of \(words.map { "\"\($0)\"" }.joined(separator: ", "))"
+        return try string(name, expected: expected) { words.contains($0) }
+    }
+
+    /// A whole number in a range.
+    func integer(_ name: String, in range: ClosedRange<Int>) throws(SettingsError) -> Int? {
+        let expected = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        guard let value = value(name) else { return nil }
+        guard case .number(let number, _) = value.content else { throw wrongType(name, expected, value) }
+        guard let integer = Int(exactly: number), range.contains(integer) else { throw invalid(name, expected, value) }
+        return integer
+    }
+
+    /// A time in seconds, fractions allowed.
+    func seconds(_ name: String, in range: ClosedRange<Double>) throws(SettingsError) -> Duration? {
+        let expected = "a number of seconds from \(Self.short(range.lowerBound)) to \(Self.short(range.upperBound))"
+        guard let value = value(name) else { return nil }
+        guard case .number(let number, _) = value.content else { throw wrongType(name, expected, value) }
+        guard range.contains(number) else { throw invalid(name, expected, value) }
+        return .seconds(number)
+    }
+
+    private static func short(_ number: Double) -> String {
+        Int(exactly: number).map(String.init) ?? String(number)
+    }
+
+    /// The error for a member whose value has the wrong type.
+    private func wrongType(_ name: String, _ expected: String, _ value: SettingsValue) -> SettingsError {
+        let member = path.appending(name)
+        return SettingsError(
+            .wrongType, "\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
+    }
+
+    private func invalid(_ name: String, _ expected: String, _ value: SettingsValue) -> SettingsError {
+        let member = path.appending(name)
+        return SettingsError(
+            .invalidValue, "\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
+    }
+
+    /// An error about a member, or, without a name, about the object itself.
+    ///
+    /// - Parameter problem: What is wrong and what to do, to follow the setting's path.
+    func failure(_ name: String? = nil, _ problem: String) -> SettingsError {
+        let member = name.map(path.appending) ?? path
+        let offset = name.flatMap { members[$0]?.offset } ?? offset
+        return SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: offset)
+    }
+}

@@ -1,0 +1,36 @@
+/// `socket`: where clients connect. None of it applies to a socket that the service manager passed.
+public struct SocketSettings: Sendable, Equatable {
+    /// The longest path of a socket in bytes: `sun_path` of `unix(7)`, less its final NUL.
+    public static let maximumPathBytes = 107
+
+    /// `path`: the socket's absolute path, of at most ``maximumPathBytes`` bytes.
+    public var path: String?
+    /// `mode`: the permission bits of the socket, in the file an octal number in quotes. Default: "0660".
+    public var mode: UInt32 = 0o660
+    /// `group`: the group, by name or number, that the socket is given to. Default: that of the process.
+    public var group: String?
+
+    /// The defaults.
+    public init() {}
+}
+
+extension SocketSettings {
+    init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: settingsPath, knowing: ["path", "mode", "group"])
+        path = try reader.path("path", maximumBytes: Self.maximumPathBytes)
+        let digits = try reader.string("mode", expected: "octal permissions in quotes, such as \"0660\"") {
+            Self.mode($0) != nil
+        }
+        mode = digits.flatMap(Self.mode) ?? mode
+        group = try reader.string("group", expected: "the name or number of a group, in quotes") { group in
+            !group.isEmpty && !group.unicodeScalars.contains { $0.value <= 0x20 || $0 == ":" || $0.value == 0x7f }
+        }
+    }
+
+    /// Three octal digits, with or without the customary 0 before them.
+    private static func mode(_ text: String) -> UInt32? {
+        guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }) else { return nil }
+        guard text.utf8.count == 3 || (text.utf8.count == 4 && text.hasPrefix("0")) else { return nil }
+        return UInt32(text, radix: 8)
+    }
+}

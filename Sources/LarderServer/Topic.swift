@@ -1,0 +1,111 @@
+import JSON
+import LarderConfig
+import LarderWire
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// All subscriptions of one event loop to one path of one namespace. What they are told is encoded once for all.
+final class Topic {
+    let path: JSONPath
+    unowned let feed: Feed
+    /// In no order.
+    private(set) var subscriptions: [Subscription] = []
+    /// The last revision in which the value at the path changed.
+    private(set) var lastChanged: Int
+    private var bodies: [BodyKey: [UInt8]] = [:]
+
+    private enum BodyKey: Hashable {
+        case snapshot(ConfigEvent.Reason)
+        case patch(from: Int)
+    }
+
+    init(path: JSONPath, feed: Feed) {
+        self.path = path
+        self.feed = feed
+        lastChanged = feed.snapshot.revision
+    }
+
+    func add(_ subscription: Subscription) {
+        subscription.place = subscriptions.count
+        subscriptions.append(subscription)
+    }
+
+    /// Takes the same time however many there are: ten thousand clients may leave at once.
+    func remove(_ subscription: Subscription) {
+        guard let last = subscriptions.popLast(), last !== subscription else { return }
+        subscriptions[subscription.place] = last
+        last.place = subscription.place
+    }
+
+    /// Takes note of a new snapshot.
+    /// - Returns: whether the value at the path changed.
+    func advance(from old: ConfigSnapshot, to new: ConfigSnapshot) -> Bool {
+        bodies.removeAll(keepingCapacity: true)
+        guard old.revision == 0 || path.segments.isEmpty || !Self.isSame(value(in: old), value(in: new)) else {
+            return false
+        }
+        lastChanged = new.revision
+        return true
+    }
+
+    /// The shared part of the event that brings a client from the revision which it holds to the current one.
+    func body(for subscription: Subscription) -> [UInt8] {
+        if let reason = subscription.pendingReason { return snapshotBody(reason) }
+        guard subscription.wantsPatches else { return snapshotBody(.change) }
+        let from = subscription.delivered
+        if let known = bodies[.patch(from: from)] { return known }
+        guard let base = feed.publication.recent(revision: from) else { return snapshotBody(.gap) }
+        guard let old = value(in: base), let new = value(in: feed.snapshot),
+            let patch = MergePatch.difference(from: old, to: new)
+        else { return snapshotBody(.inexpressible) }
+        let body = encode(.patch(patch, from: from))
+        bodies[.patch(from: from)] = body
+        return body
+    }
+
+    /// Whether a client that holds a revision need not be told anything.
+    func isUnchanged(since revision: Int) -> Bool {
+        if path.segments.isEmpty { return false }
+        guard let base = feed.publication.recent(revision: revision) else { return false }
+        return Self.isSame(value(in: base), value(in: feed.snapshot))
+    }
+
+    private func snapshotBody(_ reason: ConfigEvent.Reason) -> [UInt8] {
+        if let known = bodies[.snapshot(reason)] { return known }
+        let body = encode(.snapshot(value(in: feed.snapshot), reason))
+        bodies[.snapshot(reason)] = body
+        return body
+    }
+
+    func encode(_ content: ConfigEvent.Content) -> [UInt8] {
+        ConfigEvent.body(
+            namespace: feed.publication.namespace, epoch: feed.publication.epoch, revision: feed.snapshot.revision,
+            state: ConfigState(feed.publication.current.freshness), content: content)
+    }
+
+    private func value(in snapshot: ConfigSnapshot) -> JSONValue? {
+        path.segments.isEmpty ? snapshot.value : snapshot.value.value(at: path)
+    }
+
+    /// Whether the value is the same, in whatever order its members stand. Texts of different lengths differ.
+    private static func isSame(_ old: JSONValue?, _ new: JSONValue?) -> Bool {
+        guard let old, let new else { return old == nil && new == nil }
+        return old.withTextBytes { left in
+            new.withTextBytes { right in
+                guard left.count == right.count, let first = left.baseAddress, let second = right.baseAddress else {
+                    return false
+                }
+                return memcmp(first, second, left.count) == 0 || old == new
+            }
+        }
+    }
+}
+
+extension ConfigState {
+    /// The state's name on the wire.
+    init(_ freshness: Freshness) { self.init(rawValue: freshness.rawValue) }
+}

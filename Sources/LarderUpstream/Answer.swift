@@ -1,0 +1,101 @@
+internal import AsyncHTTPClient
+internal import NIOCore
+internal import NIOHTTP1
+
+/// The head of an answer that is not a redirect, and the way to its body.
+struct Answer {
+    private let response: HTTPClientResponse
+    private let request: FetchRequest
+    private let url: FetchURL
+    private let metadata: FetchMetadata
+
+    init(_ response: HTTPClientResponse, to request: FetchRequest, from url: FetchURL) {
+        self.response = response
+        self.request = request
+        self.url = url
+        metadata = FetchMetadata(response, from: url)
+    }
+
+    /// The verdict: unchanged, a complete document, or an error.
+    func read(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse {
+        switch response.status.code {
+        case 304 where request.validator != nil:
+            return .notModified(metadata)
+        case 304:
+            throw failure(.malformedAnswer, "answered 304 to a request without a validator; check proxies on the way")
+        case 200, 203:
+            try checkHead()
+            let body = try await collect(deadline)
+            guard !body.isEmpty else { throw empty }
+            return .document(FetchDocument(body: body, metadata: metadata))
+        case 204, 205:
+            throw empty
+        default:
+            throw failure(
+                .status, "answered \(response.status.code)\(Self.advice(response.status.code)), not with a document")
+        }
+    }
+
+    /// Refuses what is known to be unusable before a byte of the body is read.
+    private func checkHead() throws(UpstreamError) {
+        let codings = response.headers[canonicalForm: "Content-Encoding"].filter { $0.lowercased() != "identity" }
+        guard codings.count <= 1, codings.allSatisfy({ ["gzip", "deflate"].contains($0.lowercased()) }) else {
+            throw failure(
+                .unsupportedEncoding,
+                "sent content encoding \"\(codings.joined(separator: ", "))\" unasked; serve gzip or none")
+        }
+        if let length = declaredLength, length > request.maximumBytes { throw tooLarge("\(length) bytes") }
+    }
+
+    /// Collects the body, asking for the next piece only when the last one is put away.
+    private func collect(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
+        var body: [UInt8] = []
+        // The origin's word is not worth a large allocation.
+        body.reserveCapacity(min(declaredLength ?? 0, request.maximumBytes, 1 << 20))
+        do {
+            for try await piece in response.body {
+                deadline.progressed()
+                guard piece.readableBytes <= request.maximumBytes - body.count else { throw tooLarge("more bytes") }
+                piece.withUnsafeReadableBytes { body.append(contentsOf: $0) }
+            }
+        } catch let error as UpstreamError {
+            throw error
+        } catch {
+            throw UpstreamError(within: error, from: url, received: body.count)
+        }
+        // A cancelled stream may end like a complete one.
+        if Task.isCancelled { throw failure(.cancelled, "was not read to its end: cancelled") }
+        if let length = declaredLength, !isEncoded, length != body.count {
+            throw failure(.truncated, "sent \(body.count) of \(length) bytes; the last good document stays in use")
+        }
+        return body
+    }
+
+    private var declaredLength: Int? { response.headers.first(name: "Content-Length").flatMap { Int($0) } }
+
+    private var isEncoded: Bool { response.headers.contains(name: "Content-Encoding") }
+
+    private var empty: UpstreamError {
+        failure(.empty, "answered \(response.status.code) with an empty body; the last good document stays in use")
+    }
+
+    private func tooLarge(_ size: String) -> UpstreamError {
+        failure(
+            .tooLarge, "sends \(size), over the limit of \(request.maximumBytes); raise it or shrink the document")
+    }
+
+    private func failure(_ code: UpstreamError.Code, _ text: String) -> UpstreamError {
+        UpstreamError(
+            code, "\(url.display) \(text)", status: Int(response.status.code), retryAfter: metadata.retryAfter)
+    }
+
+    private static func advice(_ status: UInt) -> String {
+        switch status {
+        case 401, 403, 407: " (check the credentials)"
+        case 404, 410: " (check the address)"
+        case 408, 425, 429, 503: " (it asks to come later)"
+        case 500...: " (it has a problem of its own)"
+        default: ""
+        }
+    }
+}

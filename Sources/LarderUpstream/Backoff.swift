@@ -1,0 +1,58 @@
+/// How long to wait after a failure: exponential growth with full jitter.
+///
+/// After "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): each wait is drawn evenly between a floor and a
+/// ceiling that doubles with every failure in a row, so that hosts that failed together do not come back together.
+public struct Backoff: Sendable, Hashable {
+    /// The shortest wait.
+    public let floor: Duration
+    /// The ceiling after the first failure.
+    public let base: Duration
+    /// The highest ceiling.
+    public let cap: Duration
+    /// The longest `Retry-After` that is honoured.
+    public let retryAfterCap: Duration
+    /// The failures in a row so far.
+    public private(set) var failures = 0
+
+    /// Makes a backoff that has seen no failure. Values that contradict each other are brought in order:
+    /// 0 ≤ floor ≤ base ≤ cap ≤ 30 days.
+    public init(
+        floor: Duration = .milliseconds(500),
+        base: Duration = .seconds(2),
+        cap: Duration = .seconds(300),
+        retryAfterCap: Duration = .seconds(3_600)
+    ) {
+        self.floor = min(max(.zero, floor), RetryAfter.longest)
+        self.base = min(max(self.floor, base), RetryAfter.longest)
+        self.cap = min(max(self.base, cap), RetryAfter.longest)
+        self.retryAfterCap = min(max(.zero, retryAfterCap), RetryAfter.longest)
+    }
+
+    /// Notes one more failure and gives the time to wait before the next attempt.
+    ///
+    /// `Retry-After` is a lower bound. The jitter comes on top of it and not beside it: otherwise all the hosts that were
+    /// told "60" would return in the same second.
+    ///
+    /// - Parameters:
+    ///   - retryAfter: what the origin asked for
+    ///   - generator: the source of chance
+    public mutating func next(
+        retryAfter: Duration? = nil, using generator: inout some RandomNumberGenerator
+    ) -> Duration {
+        let ceiling = ceiling
+        failures += 1
+        let jittered = Duration.random(from: floor, to: ceiling, using: &generator)
+        guard let retryAfter, retryAfter > .zero else { return jittered }
+        return min(retryAfter, retryAfterCap) + jittered
+    }
+
+    /// Forgets the failures: the next one waits as if it were the first.
+    public mutating func reset() { failures = 0 }
+
+    /// The longest wait after the next failure, without `Retry-After`.
+    public var ceiling: Duration {
+        var ceiling = base
+        for _ in 0..<failures where ceiling < cap { ceiling *= 2 }
+        return min(ceiling, cap)
+    }
+}

@@ -1,0 +1,51 @@
+/// When a host asks its origin: once in each interval, at a moment of its own.
+///
+/// Thousands of hosts that start together, after a deployment or a power cut, must not come together. Each has a phase
+/// within the interval that follows from a seed and never changes, so the load on the origin is even and a host is easy
+/// to find in its log; a little jitter keeps hosts apart whose phases are close.
+public struct PollSchedule: Sendable, Hashable {
+    /// The time from one poll to the next, on average.
+    public let interval: Duration
+    /// Where in the interval this host polls, counted from 1970-01-01T00:00:00Z.
+    public let phase: Duration
+    /// How far a poll may be from its moment, to either side; at most a quarter of the interval.
+    public let jitter: Duration
+    private let seed: String
+
+    /// Makes a schedule.
+    ///
+    /// - Parameters:
+    ///   - interval: the time between polls; held between a millisecond and a year
+    ///   - seed: what tells this host and source from all others, such as the machine id and the URL
+    ///   - jitter: the largest deviation as a share of the interval, from 0 to 0.25
+    public init(interval: Duration, seed: String, jitter: Double = 0.05) {
+        let interval = min(max(interval, .milliseconds(1)), .seconds(366 * 86_400))
+        self.interval = interval
+        self.seed = seed
+        phase = StableHash.share(of: interval, for: seed)
+        self.jitter = interval * min(max(jitter, 0), 0.25)
+    }
+
+    /// The time to wait until the next poll.
+    ///
+    /// It aims at the first moment of this host that is more than half an interval away. Half, because a poll that came
+    /// early by its jitter must not be repeated at the same moment: waits are between a quarter and one and three
+    /// quarters of the interval, and one interval on average.
+    ///
+    /// - Parameters:
+    ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
+    ///   - generator: the source of chance
+    public func delay(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
+        let (now, step) = (now.wholeNanoseconds, interval.wholeNanoseconds)
+        let earliest = now + step / 2
+        let past = (earliest - phase.wholeNanoseconds) % step
+        let moment = earliest - (past < 0 ? past + step : past) + step
+        let deviation = Duration.random(from: .zero - jitter, to: jitter, using: &generator)
+        return .nanoseconds(moment - now) + deviation
+    }
+
+    /// This host's share of a window: a wait before a first, unscheduled request that is the same at every start.
+    public func splay(within window: Duration) -> Duration {
+        StableHash.share(of: window, for: "splay\u{0}" + seed)
+    }
+}

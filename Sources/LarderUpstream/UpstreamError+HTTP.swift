@@ -1,0 +1,130 @@
+internal import AsyncHTTPClient
+internal import Glibc
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOHTTPCompression
+internal import NIOPosix
+internal import NIOSSL
+
+extension UpstreamError {
+    /// What an error of the HTTP client means before the head of an answer came.
+    init(before error: any Error, from url: FetchURL) {
+        self =
+            Self.ofConnection(error, url) ?? Self.ofLibrary(error, url)
+            ?? UpstreamError(.other, "\(url.display) could not be fetched: \(Self.line(error))")
+    }
+
+    /// What an error of the HTTP client means after a part of the body came.
+    init(within error: any Error, from url: FetchURL, received: Int) {
+        if Self.isEnd(error) {
+            self.init(
+                .truncated,
+                "\(url.display) closed the connection after \(received) bytes of its body; \(Self.kept)")
+        } else {
+            self =
+                Self.ofLibrary(error, url)
+                ?? UpstreamError(.truncated, "\(url.display) broke off its body: \(Self.line(error)); \(Self.kept)")
+        }
+    }
+
+    private static let kept = "the last good document stays in use"
+
+    /// Whether the connection ended: orderly, by reset, or in the middle of what was being parsed.
+    private static func isEnd(_ error: any Error) -> Bool {
+        switch error {
+        case let error as HTTPClientError: error == .remoteConnectionClosed || error == .uncleanShutdown
+        case let error as HTTPParserError: error == .invalidEOFState
+        case let error as IOError: [ECONNRESET, EPIPE, ECONNABORTED].contains(error.errnoCode)
+        default: false
+        }
+    }
+
+    private static func ofConnection(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
+        let place = "\(url.host):\(url.port)"
+        if isEnd(error) {
+            return UpstreamError(
+                .connectionClosed, "\(place) closed the connection before it answered for \(url.display); see its log")
+        }
+        switch error {
+        case let error as NIOConnectionError:
+            guard let failure = error.connectionErrors.first?.error else {
+                return UpstreamError(
+                    .connectFailed,
+                    "the name \(url.host) does not resolve; check the address \(url.display) and the DNS")
+            }
+            return ofConnection(failure, url)
+        case let error as IOError:
+            // strerror(3) is safe here: glibc gives a constant or thread-local text for every code.
+            let reason = String(cString: strerror(error.errnoCode))
+            return UpstreamError(
+                .connectFailed, "cannot connect to \(place) for \(url.display): \(reason); check that its server runs")
+        case let error as HTTPClientError where isConnectTimeout(error):
+            return connectTimeout(place, url)
+        case ChannelError.connectTimeout:
+            return connectTimeout(place, url)
+        default:
+            return nil
+        }
+    }
+
+    private static func isConnectTimeout(_ error: HTTPClientError) -> Bool {
+        [.connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout].contains(error)
+    }
+
+    private static func connectTimeout(_ place: String, _ url: FetchURL) -> UpstreamError {
+        UpstreamError(
+            .timeout, "no connection to \(place) for \(url.display) in time; check the network and its server")
+    }
+
+    /// Errors that mean the same at any moment of a request.
+    private static func ofLibrary(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
+        switch error {
+        case is CancellationError:
+            return UpstreamError(.cancelled, "the request to \(url.display) was cancelled")
+        case let error as HTTPParserError:
+            return UpstreamError(
+                .malformedAnswer, "\(url.display) answered what is not HTTP (\(error)); check the address and proxies")
+        case let error as HTTPClientError:
+            return ofClient(error, url)
+        default:
+            return ofHandler(error, url)
+        }
+    }
+
+    private static func ofClient(_ error: HTTPClientError, _ url: FetchURL) -> UpstreamError? {
+        // Whether it is our caller that cancels is known to Exchange. What is left is the client's own shutdown.
+        if error == .alreadyShutdown || error == .cancelled {
+            return UpstreamError(.shutDown, "the agent is shutting down; ask again after its restart")
+        }
+        guard error.shortDescription.hasPrefix("Invalid header") else { return nil }
+        return UpstreamError(
+            .invalidRequest,
+            "a header for \(url.display) cannot be sent (\(error.shortDescription)); correct the headers")
+    }
+
+    /// Errors of the TLS and the decompression handlers.
+    private static func ofHandler(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
+        switch error {
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            return UpstreamError(
+                .tlsFailed,
+                "TLS with \(url.host):\(url.port) failed: \(line(error)); check its certificate and our authorities")
+        case let error as NIOHTTPDecompression.ExtraDecompressionError where error == .truncatedData:
+            return UpstreamError(.truncated, "\(url.display) sent a compressed body without its end; \(kept)")
+        case let error as NIOHTTPDecompression.DecompressionError where error == .limit:
+            return UpstreamError(
+                .tooLarge, "\(url.display) sent a compressed body that expands beyond the limit; shrink the document")
+        case is NIOHTTPDecompression.ExtraDecompressionError, is NIOHTTPDecompression.DecompressionError:
+            return UpstreamError(
+                .unsupportedEncoding,
+                "\(url.display) sent a compressed body that cannot be used: \(line(error)); \(kept)")
+        default:
+            return nil
+        }
+    }
+
+    /// The words of a library, held to one line of a sensible length.
+    private static func line(_ error: any Error) -> String {
+        String(String(describing: error).prefix(300).map { $0.isNewline ? " " : $0 })
+    }
+}

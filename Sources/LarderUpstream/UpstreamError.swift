@@ -1,0 +1,108 @@
+/// Why a remote source gave no usable answer.
+///
+/// The error is a value that can be kept, compared and shown: ``message`` is one line that says what happened and what
+/// to do about it, and never holds a query string, a header or a credential.
+public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The kind of failure.
+    public let code: Code
+    /// The status code of the answer, where there was one that decided the failure.
+    public let status: Int?
+    /// How long the origin asked us to stay away (`Retry-After`, RFC 9110, section 10.2.3), never negative.
+    public let retryAfter: Duration?
+    /// One line: what happened, and what to do.
+    public let message: String
+
+    /// Makes an error from its parts.
+    ///
+    /// - Parameters:
+    ///   - code: the kind of failure
+    ///   - message: one line, without secrets
+    ///   - status: the status code that decided the failure
+    ///   - retryAfter: the time the origin asked for
+    public init(_ code: Code, _ message: String, status: Int? = nil, retryAfter: Duration? = nil) {
+        self.code = code
+        self.message = message
+        self.status = status
+        self.retryAfter = retryAfter
+    }
+
+    /// Whether the same request may succeed later although nobody changes the settings of this machine.
+    ///
+    /// A status is retryable when it speaks of the moment (408, 425, 429, and 5xx but for 501 and 505) and not of the
+    /// request.
+    public var isRetryable: Bool {
+        guard let status, code == .status else { return code.isRetryable }
+        switch status {
+        case 408, 425, 429: return true
+        case 501, 505: return false
+        default: return status >= 500
+        }
+    }
+
+    /// The code and the message.
+    public var description: String { "\(code): \(message)" }
+}
+
+extension UpstreamError {
+    /// A kind of failure. More kinds may be added; compare with the static members.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        private enum Kind: String {
+            case invalidURL, invalidRequest, connectFailed, tlsFailed, timeout, connectionClosed
+            case truncated, malformedAnswer, unsupportedEncoding, tooLarge, empty, status
+            case tooManyRedirects, invalidRedirect, cancelled, shutDown, other
+        }
+
+        private let kind: Kind
+
+        private init(_ kind: Kind) { self.kind = kind }
+
+        /// The address is not an absolute `http` or `https` URL that we are willing to fetch.
+        public static let invalidURL = Code(.invalidURL)
+        /// A header of the request cannot be sent.
+        public static let invalidRequest = Code(.invalidRequest)
+        /// The name did not resolve, or nobody accepted the connection.
+        public static let connectFailed = Code(.connectFailed)
+        /// The TLS handshake failed, most often over a certificate.
+        public static let tlsFailed = Code(.tlsFailed)
+        /// The connection, the next bytes or the whole answer took too long.
+        public static let timeout = Code(.timeout)
+        /// The connection ended before the answer began.
+        public static let connectionClosed = Code(.connectionClosed)
+        /// The answer ended before its declared end.
+        public static let truncated = Code(.truncated)
+        /// The answer is not HTTP, or not one that fits the request.
+        public static let malformedAnswer = Code(.malformedAnswer)
+        /// The body carries a content coding that we did not ask for, or is not what its coding says.
+        public static let unsupportedEncoding = Code(.unsupportedEncoding)
+        /// The body is larger than the caller allows.
+        public static let tooLarge = Code(.tooLarge)
+        /// The answer is a success without a body.
+        public static let empty = Code(.empty)
+        /// The status code says that there is no document; see ``UpstreamError/status``.
+        public static let status = Code(.status)
+        /// One redirect too many.
+        public static let tooManyRedirects = Code(.tooManyRedirects)
+        /// A redirect without a usable target, or one from `https` to `http`.
+        public static let invalidRedirect = Code(.invalidRedirect)
+        /// The task that asked was cancelled.
+        public static let cancelled = Code(.cancelled)
+        /// The fetcher was shut down.
+        public static let shutDown = Code(.shutDown)
+        /// Anything else; the message has the words of the library that failed.
+        public static let other = Code(.other)
+
+        /// The name of the code, as it is written here.
+        public var description: String { kind.rawValue }
+
+        fileprivate var isRetryable: Bool {
+            switch kind {
+            case .connectFailed, .tlsFailed, .timeout, .connectionClosed, .truncated, .malformedAnswer, .empty,
+                .cancelled, .other:
+                true
+            case .invalidURL, .invalidRequest, .unsupportedEncoding, .tooLarge, .status, .tooManyRedirects,
+                .invalidRedirect, .shutDown:
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/// What a namespace's configuration is worth right now. A value that this version does not know is kept as it came.
+public struct ConfigState: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+    /// The name on the wire.
+    public let rawValue: String
+    /// Makes a state from its name on the wire.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// The remote source has not answered yet, and nothing of it is on disk.
+    public static let initializing = Self(rawValue: "initializing")
+    /// What is served is what the sources last said.
+    public static let fresh = Self(rawValue: "fresh")
+    /// The remote source is being asked.
+    public static let refreshing = Self(rawValue: "refreshing")
+    /// The last attempt failed; the last good snapshot is served.
+    public static let stale = Self(rawValue: "stale")
+    /// The last attempt failed and there never was a usable answer.
+    public static let failed = Self(rawValue: "failed")
+
+    /// The name on the wire.
+    public var description: String { rawValue }
+}
+
+/// The namespace that always exists and that a request without `namespace` means.
+public let defaultNamespace = "default"

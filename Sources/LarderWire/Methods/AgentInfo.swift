@@ -1,0 +1,171 @@
+public import JSON
+
+/// `agent.info`: who the agent is, where its files are, its limits, and whom it takes the caller for.
+public enum AgentInfo: WireMethod {
+    /// `agent.info`
+    public static let name = "agent.info"
+    /// None.
+    public typealias Parameters = NoParameters
+
+    /// The caller as the kernel names it (`SO_PEERCRED`, unix(7)).
+    public struct Peer: Sendable, Equatable {
+        /// Process id at the time of the connection.
+        public var pid: Int
+        /// Effective user id.
+        public var uid: Int
+        /// Effective group id.
+        public var gid: Int
+        /// Makes it.
+        public init(pid: Int, uid: Int, gid: Int) { (self.pid, self.uid, self.gid) = (pid, uid, gid) }
+    }
+
+    /// What the agent takes at most.
+    public struct Limits: Sendable, Equatable {
+        /// Bytes in a line.
+        public var lineBytes: Int
+        /// Requests in a batch.
+        public var batch: Int
+        /// Nested arrays and objects.
+        public var nesting: Int
+        /// Connections at once.
+        public var connections: Int
+        /// Subscriptions of one connection.
+        public var subscriptionsPerConnection: Int
+        /// Requests of one connection that wait for their reply.
+        public var requestsInFlightPerConnection: Int
+        /// Milliseconds for which a client may take no byte before it is dropped.
+        public var stallMilliseconds: Int
+
+        /// Makes them.
+        public init(
+            lineBytes: Int, batch: Int, nesting: Int, connections: Int, subscriptionsPerConnection: Int,
+            requestsInFlightPerConnection: Int, stallMilliseconds: Int
+        ) {
+            self.lineBytes = lineBytes
+            self.batch = batch
+            self.nesting = nesting
+            self.connections = connections
+            self.subscriptionsPerConnection = subscriptionsPerConnection
+            self.requestsInFlightPerConnection = requestsInFlightPerConnection
+            self.stallMilliseconds = stallMilliseconds
+        }
+    }
+
+    /// What `agent.info` answers.
+    public struct Result: WireResult, Equatable {
+        /// The program's name, `larderd`.
+        public var name: String
+        /// The program's version.
+        public var version: String
+        /// The protocol's version; see `Protocol/README.md` for what may change within one.
+        public var protocolVersion: Int
+        /// The agent's process id.
+        public var pid: Int
+        /// When it started.
+        public var startedAt: Timestamp
+        /// Milliseconds since then, on a clock that is never set.
+        public var uptimeMilliseconds: Int
+        /// The life of the state directory.
+        public var epoch: String
+        /// The path of the socket.
+        public var socket: String
+        /// Whether the socket was handed over by systemd.
+        public var activated: Bool
+        /// Where the state is.
+        public var stateDirectory: String
+        /// The settings file in force; nil where there is none.
+        public var settings: String?
+        /// The names of all namespaces, sorted.
+        public var namespaces: [String]
+        /// The limits in force.
+        public var limits: Limits
+        /// The caller.
+        public var peer: Peer
+
+        /// Makes it.
+        public init(
+            name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
+            uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
+            settings: String?, namespaces: [String], limits: Limits, peer: Peer
+        ) {
+            self.name = name
+            self.version = version
+            self.protocolVersion = protocolVersion
+            self.pid = pid
+            self.startedAt = startedAt
+            self.uptimeMilliseconds = uptimeMilliseconds
+            self.epoch = epoch
+            self.socket = socket
+            self.activated = activated
+            self.stateDirectory = stateDirectory
+            self.settings = settings
+            self.namespaces = namespaces
+            self.limits = limits
+            self.peer = peer
+        }
+
+        /// Reads it.
+        public init(from value: JSONValue) throws(WireError) {
+            let reader = try MemberReader(object: value)
+            name = try reader.requiredString("name")
+            version = try reader.requiredString("version")
+            protocolVersion = try reader.requiredInt("protocol")
+            pid = try reader.requiredInt("pid")
+            startedAt = try reader.requiredTimestamp("startedAt")
+            uptimeMilliseconds = try reader.requiredInt("uptimeMilliseconds")
+            epoch = try reader.requiredString("epoch")
+            socket = try reader.requiredString("socket")
+            activated = try reader.requiredBool("activated")
+            stateDirectory = try reader.requiredString("stateDirectory")
+            settings = try reader.string("settings")
+            namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
+            let limits = try MemberReader(object: reader.requiredValue("limits"))
+            self.limits = Limits(
+                lineBytes: try limits.requiredInt("lineBytes"), batch: try limits.requiredInt("batch"),
+                nesting: try limits.requiredInt("nesting"), connections: try limits.requiredInt("connections"),
+                subscriptionsPerConnection: try limits.requiredInt("subscriptionsPerConnection"),
+                requestsInFlightPerConnection: try limits.requiredInt("requestsInFlightPerConnection"),
+                stallMilliseconds: try limits.requiredInt("stallMilliseconds"))
+            let peer = try MemberReader(object: reader.requiredValue("peer"))
+            self.peer = Peer(
+                pid: try peer.requiredInt("pid"), uid: try peer.requiredInt("uid"), gid: try peer.requiredInt("gid"))
+        }
+
+        /// Writes it.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("name", name)
+            writer.member("version", version)
+            writer.member("protocol", protocolVersion)
+            writer.member("pid", pid)
+            writer.member("startedAt", startedAt.description)
+            writer.member("uptimeMilliseconds", uptimeMilliseconds)
+            writer.member("epoch", epoch)
+            writer.member("socket", socket)
+            writer.member("activated", activated)
+            writer.member("stateDirectory", stateDirectory)
+            writer.nullableMember("settings", settings)
+            writer.name("namespaces")
+            writer.beginArray()
+            for namespace in namespaces { writer.string(namespace) }
+            writer.endArray()
+            writer.name("limits")
+            writer.beginObject()
+            writer.member("lineBytes", limits.lineBytes)
+            writer.member("batch", limits.batch)
+            writer.member("nesting", limits.nesting)
+            writer.member("connections", limits.connections)
+            writer.member("subscriptionsPerConnection", limits.subscriptionsPerConnection)
+            writer.member("requestsInFlightPerConnection", limits.requestsInFlightPerConnection)
+            writer.member("stallMilliseconds", limits.stallMilliseconds)
+            writer.endObject()
+            writer.name("peer")
+            writer.beginObject()
+            writer.member("pid", peer.pid)
+            writer.member("uid", peer.uid)
+            writer.member("gid", peer.gid)
+            writer.endObject()
+            writer.endObject()
+        }
+    }
+}

@@ -1,0 +1,70 @@
+public import JSON
+
+/// `config.get`: the value at a path in the current snapshot.
+public enum ConfigGet: WireMethod {
+    /// `config.get`
+    public static let name = "config.get"
+
+    /// What to read.
+    public struct Parameters: WireParameters {
+        /// The path; the root is the whole document.
+        public var path: JSONPath
+        /// The namespace's name.
+        public var namespace: String
+        /// `path`, `namespace`
+        public static var positional: [String] { ["path", "namespace"] }
+        /// Makes them.
+        public init(path: JSONPath = JSONPath([]), namespace: String = defaultNamespace) {
+            self.path = path
+            self.namespace = namespace
+        }
+        /// Reads them.
+        public init(from reader: MemberReader) throws(WireError) {
+            path = try reader.path()
+            namespace = try reader.namespace()
+        }
+        /// Writes them.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.path(path)
+            writer.namespace(namespace)
+            writer.endObject()
+        }
+    }
+
+    /// The value and the snapshot that it is part of.
+    public struct Result: WireResult, Equatable {
+        /// The value.
+        public var value: JSONValue
+        /// The snapshot's revision.
+        public var revision: Int
+        /// The epoch in which that revision counts.
+        public var epoch: String
+        /// The namespace's state.
+        public var state: ConfigState
+        /// Makes it.
+        public init(value: JSONValue, revision: Int, epoch: String, state: ConfigState) {
+            self.value = value
+            self.revision = revision
+            self.epoch = epoch
+            self.state = state
+        }
+        /// Reads it.
+        public init(from value: JSONValue) throws(WireError) {
+            let reader = try MemberReader(object: value)
+            self.value = try reader.requiredValue("value")
+            revision = try reader.requiredInt("revision")
+            epoch = try reader.requiredString("epoch")
+            state = ConfigState(rawValue: try reader.requiredString("state"))
+        }
+        /// Writes it.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("value", value)
+            writer.member("revision", revision)
+            writer.member("epoch", epoch)
+            writer.member("state", state.rawValue)
+            writer.endObject()
+        }
+    }
+}

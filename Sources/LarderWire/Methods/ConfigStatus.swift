@@ -1,0 +1,196 @@
+public import JSON
+
+/// `config.status`: each namespace's state, its layers, its source, and what was last refused and why.
+public enum ConfigStatus: WireMethod {
+    /// `config.status`
+    public static let name = "config.status"
+
+    /// Which namespaces.
+    public struct Parameters: WireParameters {
+        /// The namespace's name; nil for all.
+        public var namespace: String?
+        /// `namespace`
+        public static var positional: [String] { ["namespace"] }
+        /// Makes them.
+        public init(namespace: String? = nil) { self.namespace = namespace }
+        /// Reads them.
+        public init(from reader: MemberReader) throws(WireError) { namespace = try reader.string("namespace") }
+        /// Writes them.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("namespace", namespace)
+            writer.endObject()
+        }
+    }
+
+    /// What went wrong last, or what was refused last.
+    public struct Problem: Sendable, Equatable {
+        /// The error's name, as in the table of errors.
+        public var name: String
+        /// What happened.
+        public var message: String
+        /// When.
+        public var at: Timestamp
+        /// Makes it.
+        public init(name: String, message: String, at: Timestamp) {
+            self.name = name
+            self.message = message
+            self.at = at
+        }
+    }
+
+    /// A document that was refused.
+    public struct Refusal: Sendable, Equatable {
+        /// Its upstream version, where it had one.
+        public var version: String?
+        /// Why.
+        public var reason: String
+        /// When.
+        public var at: Timestamp
+        /// Makes it.
+        public init(version: String?, reason: String, at: Timestamp) {
+            self.version = version
+            self.reason = reason
+            self.at = at
+        }
+    }
+
+    /// The remote source.
+    public struct Upstream: Sendable, Equatable {
+        /// `http` or `file`.
+        public var kind: String
+        /// The URL (without user information) or path.
+        public var location: String
+        /// The upstream version held.
+        public var version: String?
+        /// The validator held.
+        public var etag: String?
+        /// When it was last asked.
+        public var lastAttemptAt: Timestamp?
+        /// When it last gave a usable answer.
+        public var lastSuccessAt: Timestamp?
+        /// When it will be asked next.
+        public var nextAttemptAt: Timestamp?
+        /// Failures since the last usable answer.
+        public var consecutiveFailures: Int
+        /// Makes it.
+        public init(
+            kind: String, location: String, version: String?, etag: String?, lastAttemptAt: Timestamp?,
+            lastSuccessAt: Timestamp?, nextAttemptAt: Timestamp?, consecutiveFailures: Int
+        ) {
+            self.kind = kind
+            self.location = location
+            self.version = version
+            self.etag = etag
+            self.lastAttemptAt = lastAttemptAt
+            self.lastSuccessAt = lastSuccessAt
+            self.nextAttemptAt = nextAttemptAt
+            self.consecutiveFailures = consecutiveFailures
+        }
+    }
+
+    /// One layer.
+    public struct Layer: Sendable, Equatable {
+        /// `host`, `remote` or `override`.
+        public var name: String
+        /// Whether it holds anything.
+        public var present: Bool
+        /// The size of its document as compact JSON.
+        public var bytes: Int
+        /// Where it comes from.
+        public var origin: String
+        /// When it last changed.
+        public var updatedAt: Timestamp?
+        /// Why it could not be read last time; the content before that is kept.
+        public var problem: String?
+        /// Makes it.
+        public init(
+            name: String, present: Bool, bytes: Int, origin: String, updatedAt: Timestamp?, problem: String?
+        ) {
+            self.name = name
+            self.present = present
+            self.bytes = bytes
+            self.origin = origin
+            self.updatedAt = updatedAt
+            self.problem = problem
+        }
+    }
+
+    /// One namespace.
+    public struct Namespace: Sendable, Equatable {
+        /// Its name.
+        public var namespace: String
+        /// Its state.
+        public var state: ConfigState
+        /// Since when it is in that state.
+        public var since: Timestamp
+        /// The newest revision; 0 where nothing is published yet.
+        public var revision: Int
+        /// The epoch in which it counts.
+        public var epoch: String
+        /// `sha256:` and the digest of the snapshot's compact JSON; nil where nothing is published yet.
+        public var digest: String?
+        /// The size of the snapshot's compact JSON.
+        public var bytes: Int
+        /// When the snapshot was published; nil where nothing is published yet.
+        public var publishedAt: Timestamp?
+        /// Milliseconds since the source last confirmed what is served; nil without a source or before its first answer.
+        public var ageMilliseconds: Int?
+        /// `full` or `relaxed`.
+        public var durability: String
+        /// What went wrong last; nil once the source answers again.
+        public var lastError: Problem?
+        /// What was refused last; nil once a document is taken again.
+        public var refused: Refusal?
+        /// The remote source; nil where the namespace has none.
+        public var upstream: Upstream?
+        /// The layers, lowest first.
+        public var layers: [Layer]
+
+        /// Makes it.
+        public init(
+            namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
+            bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,
+            refused: Refusal?, upstream: Upstream?, layers: [Layer]
+        ) {
+            self.namespace = namespace
+            self.state = state
+            self.since = since
+            self.revision = revision
+            self.epoch = epoch
+            self.digest = digest
+            self.bytes = bytes
+            self.publishedAt = publishedAt
+            self.ageMilliseconds = ageMilliseconds
+            self.durability = durability
+            self.lastError = lastError
+            self.refused = refused
+            self.upstream = upstream
+            self.layers = layers
+        }
+    }
+
+    /// What `config.status` answers.
+    public struct Result: WireResult, Equatable {
+        /// The namespaces in the order of their names.
+        public var namespaces: [Namespace]
+        /// Makes it.
+        public init(namespaces: [Namespace]) { self.namespaces = namespaces }
+        /// Reads it.
+        public init(from value: JSONValue) throws(WireError) {
+            namespaces = []
+            for namespace in try MemberReader(object: value).requiredValue("namespaces").elements {
+                namespaces.append(try Namespace(from: namespace))
+            }
+        }
+        /// Writes it.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.name("namespaces")
+            writer.beginArray()
+            for namespace in namespaces { namespace.write(to: &writer) }
+            writer.endArray()
+            writer.endObject()
+        }
+    }
+}

@@ -1,0 +1,45 @@
+public import JSON
+
+/// `config.unsubscribe`: ends a subscription; after the reply no event of it follows.
+public enum ConfigUnsubscribe: WireMethod {
+    /// `config.unsubscribe`
+    public static let name = "config.unsubscribe"
+
+    /// Which subscription.
+    public struct Parameters: WireParameters {
+        /// The number from the reply to `config.subscribe`.
+        public var subscription: Int
+        /// `subscription`
+        public static var positional: [String] { ["subscription"] }
+        /// Makes them.
+        public init(subscription: Int) { self.subscription = subscription }
+        /// Reads them.
+        public init(from reader: MemberReader) throws(WireError) {
+            subscription = try reader.requiredInt("subscription")
+        }
+        /// Writes them.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("subscription", subscription)
+            writer.endObject()
+        }
+    }
+
+    /// The subscription that ended.
+    public struct Result: WireResult, Equatable {
+        /// Its number.
+        public var subscription: Int
+        /// Makes it.
+        public init(subscription: Int) { self.subscription = subscription }
+        /// Reads it.
+        public init(from value: JSONValue) throws(WireError) {
+            subscription = try MemberReader(object: value).requiredInt("subscription")
+        }
+        /// Writes it.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("subscription", subscription)
+            writer.endObject()
+        }
+    }
+}

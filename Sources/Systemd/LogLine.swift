@@ -1,0 +1,103 @@
+internal import Glibc
+
+/// One line of text for one log statement, which nothing inside the statement can break in two.
+enum LogLine {
+    /// The message and its metadata as `message key=value key="other value"`.
+    static func text(_ message: String, _ members: [(key: String, value: String)]) -> String {
+        var line = ""
+        appendEscaped(message, to: &line, quoting: false)
+        for (key, value) in members {
+            line += " "
+            appendValue(key, to: &line)
+            line += "="
+            appendValue(value, to: &line)
+        }
+        return line
+    }
+
+    /// The time as milliseconds since 1970 in UTC.
+    static func now() -> Int {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+    }
+
+    /// RFC 3339 in UTC with milliseconds.
+    static func timestamp(_ milliseconds: Int) -> String {
+        var seconds = milliseconds / 1000
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        let date = "\(digits(parts.tm_year + 1900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
+        let time = "\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))"
+        return "\(date)T\(time).\(digits(CInt(milliseconds % 1000), 3))Z"
+    }
+
+    /// Writes a line with one `write(2)` where the system takes it whole, so that lines of several threads do not mix.
+    ///
+    /// There is nowhere to report a failure of the log itself to: what cannot be written is dropped, and a descriptor
+    /// that is non-blocking and full gets one second.
+    static func write(_ line: String, to descriptor: CInt) {
+        var line = line
+        line.withUTF8 { bytes in
+            var rest = UnsafeRawBufferPointer(bytes)
+            while !rest.isEmpty {
+                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+                if count > 0 {
+                    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                } else if count < 0, errno == EINTR {
+                    continue
+                } else {
+                    guard count < 0, errno == EAGAIN else { return }
+                    var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    guard poll(&waiting, 1, 1000) > 0 else { return }
+                }
+            }
+        }
+    }
+
+    private static func digits(_ number: CInt, _ width: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
+    }
+
+    /// A key or value: bare where that is unambiguous, else in double quotes.
+    private static func appendValue(_ value: String, to line: inout String) {
+        if !value.isEmpty, value.unicodeScalars.allSatisfy(isBare) {
+            line += value
+        } else {
+            line += "\""
+            appendEscaped(value, to: &line, quoting: true)
+            line += "\""
+        }
+    }
+
+    private static func appendEscaped(_ text: String, to line: inout String, quoting: Bool) {
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\n": line += "\\n"
+            case "\r": line += "\\r"
+            case "\t": line += "\\t"
+            case "\"" where quoting: line += "\\\""
+            case "\\" where quoting: line += "\\\\"
+            case _ where isUnsafe(scalar): line += "\\u{\(String(scalar.value, radix: 16))}"
+            default: line.unicodeScalars.append(scalar)
+            }
+        }
+    }
+
+    private static func isBare(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case " ", "\"", "=", "\\": false
+        default: !isUnsafe(scalar)
+        }
+    }
+
+    /// What could end the line, drive the terminal, or change the order in which it shows the rest: control characters
+    /// (C0, DEL, C1), line and paragraph separators, and the bidirectional overrides and isolates.
+    private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0...0x1f, 0x7f...0x9f, 0x2028...0x202e, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import CSystemd
+internal import Glibc
+
+/// Tells the service manager how this service is doing (`sd_notify(3)`).
+///
+/// Every method returns whether somebody was told: `false` when the process runs without `NOTIFY_SOCKET`, which is no
+/// failure, only nobody who listens. Each throws ``SystemdError`` with `notificationFailed` when there is a socket and
+/// the message could not be put into it. Messages are single datagrams; a call does not wait for the manager.
+public struct ServiceNotifier: Sendable {
+    /// A notifier for this process. The environment is read at each call, and left as it is.
+    public init() {}
+
+    /// `READY=1`: start-up, or a reload that ``reloading()`` announced, is over.
+    ///
+    /// - Parameter status: The new status line, in the same message.
+    @discardableResult
+    public func ready(status: String? = nil) throws(SystemdError) -> Bool {
+        try send("READY=1", status: status)
+    }
+
+    /// `STATUS=`: one line for `systemctl status`. Line breaks in it become spaces.
+    @discardableResult
+    public func status(_ status: String) throws(SystemdError) -> Bool {
+        try send(nil, status: status)
+    }
+
+    /// `RELOADING=1` with `MONOTONIC_USEC=`: the settings are being read again. ``ready(status:)`` must follow.
+    ///
+    /// The time is what `Type=notify-reload` (systemd 253 and later) needs; older managers ignore it.
+    @discardableResult
+    public func reloading() throws(SystemdError) -> Bool {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return try send("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)", status: nil)
+    }
+
+    /// `STOPPING=1`: shutdown has begun.
+    ///
+    /// - Parameter status: The new status line, in the same message.
+    @discardableResult
+    public func stopping(status: String? = nil) throws(SystemdError) -> Bool {
+        try send("STOPPING=1", status: status)
+    }
+
+    /// `WATCHDOG=1`: still alive. Due more often than once every ``Watchdog/interval``.
+    @discardableResult
+    public func watchdog() throws(SystemdError) -> Bool {
+        try send("WATCHDOG=1", status: nil)
+    }
+
+    /// `EXTEND_TIMEOUT_USEC=`: start-up or shutdown goes on for at least this long from now.
+    ///
+    /// - Parameter time: Taken in whole microseconds; a negative time counts as none.
+    @discardableResult
+    public func extendTimeout(by time: Duration) throws(SystemdError) -> Bool {
+        let (seconds, attoseconds) = time.components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        let microseconds = overflow ? Int64.max / 2 : whole + attoseconds / 1_000_000_000_000
+        return try send("EXTEND_TIMEOUT_USEC=\(max(0, microseconds))", status: nil)
+    }
+
+    private func send(_ assignments: String?, status: String?) throws(SystemdError) -> Bool {
+        var lines = assignments.map { [$0] } ?? []
+        if let status {
+            // A line break would begin the next assignment: a status line must not be able to say STOPPING=1.
+            let line = status.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : String($0) }
+            lines.append("STATUS=\(line.joined())")
+        }
+        let result = sd_notify(0, lines.joined(separator: "\n"))
+        guard result >= 0 else {
+            throw SystemdError(
+                .notificationFailed,
+                "the service manager could not be told \(lines.first ?? ""); check NOTIFY_SOCKET and NotifyAccess=",
+                systemError: -result)
+        }
+        return result > 0
+    }
+}

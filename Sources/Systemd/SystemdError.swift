@@ -1,0 +1,57 @@
+import Glibc
+
+/// What went wrong between this process and the service manager.
+public struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The kind of failure. New kinds may be added, so a `switch` over it needs a default.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        private enum Value: String {
+            case activationFailed
+            case notAStreamListener
+            case notificationFailed
+            case credentialsUnavailable
+            case credentialNameInvalid
+            case credentialUnreadable
+            case credentialTooLarge
+        }
+
+        private let value: Value
+
+        /// The passed descriptors could not be taken over (`sd_listen_fds_with_names(3)`).
+        public static let activationFailed = Code(value: .activationFailed)
+        /// A passed descriptor is something else than a listening Unix stream socket.
+        public static let notAStreamListener = Code(value: .notAStreamListener)
+        /// The service manager could not be told something (`sd_notify(3)`).
+        public static let notificationFailed = Code(value: .notificationFailed)
+        /// The process runs without `CREDENTIALS_DIRECTORY`.
+        public static let credentialsUnavailable = Code(value: .credentialsUnavailable)
+        /// What was asked for cannot be the name of a credential.
+        public static let credentialNameInvalid = Code(value: .credentialNameInvalid)
+        /// The credential does not exist, is no regular file, or may not be read.
+        public static let credentialUnreadable = Code(value: .credentialUnreadable)
+        /// The credential is larger than the caller takes.
+        public static let credentialTooLarge = Code(value: .credentialTooLarge)
+
+        /// The code's name, as in `SystemdError.Code.notificationFailed`.
+        public var description: String { value.rawValue }
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// One line: what happened, and what to do about it.
+    public let reason: String
+    /// The system's error number (`errno(3)`) where a system call failed.
+    public let systemError: CInt?
+
+    /// The reason, with the system's own words behind it where there are any.
+    public var description: String {
+        // glibc's strerror is thread-safe since 2.32: it answers from thread-local storage.
+        guard let systemError, let words = strerror(systemError) else { return reason }
+        return "\(reason): \(String(cString: words))"
+    }
+
+    init(_ code: Code, _ reason: String, systemError: CInt? = nil) {
+        self.code = code
+        self.reason = reason
+        self.systemError = systemError
+    }
+}

@@ -1,0 +1,104 @@
+import ArgumentParser
+import Glibc
+
+/// `larder-bench fanout`: how long a publication takes to the last of many subscribers.
+struct FanoutBenchmark: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fanout", abstract: "Publish one value to many subscribers.",
+        discussion: """
+            One round: send a set, wait until the event has arrived at every subscriber and the publisher has its reply. \
+            Events are read and checked after the clock has stopped, except large ones, which cannot arrive in one piece. \
+            In Redis a round is a PUBLISH; with --durable, SET and PUBLISH in one write to a server that runs with \
+            appendfsync always, against a set in a namespace with durability "full". Several servers take turns, block \
+            by block, with a pause in which what one has put off can no longer disturb the other.
+            """)
+
+    @OptionGroup var servers: PeerOptions
+
+    @Option(help: "Subscribers, each with a connection of its own.")
+    var subscribers = 1000
+
+    @Option(help: "Rounds for each server.")
+    var rounds = 200
+
+    @Option(help: "Blocks that the rounds are divided into.")
+    var blocks = 10
+
+    @Option(help: "Bytes of the published value.")
+    var bytes = 100
+
+    @Flag(inversion: .prefixedNo, help: "Publish only what is on disk.")
+    var durable = false
+
+    @Flag(help: "Subscribe to the whole document in place of the path.")
+    var wholeDocument = false
+
+    @Option(help: "The path to publish; in Redis the channel and the key.")
+    var path = "bench.fanout"
+
+    @Option(help: "The namespace (default: relaxed; default with --durable).")
+    var namespace: String?
+
+    mutating func validate() throws {
+        try servers.requireServer()
+        guard subscribers >= 1, blocks >= 1, rounds >= blocks else {
+            throw ValidationError("There has to be a subscriber, and a round for every block.")
+        }
+        guard bytes >= FanoutMarker.length else {
+            throw ValidationError("--bytes has to be at least \(FanoutMarker.length).")
+        }
+    }
+
+    /// Lets a server finish what it has put off: writing behind, freeing, logging.
+    private static let pauseMicroseconds: UInt32 = 50_000
+
+    mutating func run() throws {
+        try OpenFileLimit.raise(toAtLeast: servers.peers.count * (subscribers + 1))
+        let space = namespace ?? (durable ? "default" : "relaxed")
+        let publication = FanoutGroup.Publication(
+            path: path, namespace: space, bytes: bytes, isDurable: durable, wholeDocument: wholeDocument)
+        let groups = try servers.peers.map { try FanoutGroup($0, subscribers: subscribers, publication) }
+        var outcomes = [[FanoutGroup.Block]](repeating: [], count: groups.count)
+        for block in 0..<blocks {
+            let length = rounds * (block + 1) / blocks - rounds * block / blocks
+            for (position, group) in groups.enumerated() {
+                usleep(Self.pauseMicroseconds)
+                outcomes[position].append(try group.block(rounds: length))
+            }
+        }
+        Report(
+            benchmark: "fanout",
+            headline: "\(bytes) bytes to \(subscribers) subscribers, \(durable ? "durable" : "relaxed"), "
+                + "\(rounds) rounds in \(blocks) blocks; µs from the publication to the last subscriber",
+            parameters: [
+                ("subscribers", .count(subscribers)), ("rounds", .count(rounds)),
+                ("blocks", .count(blocks)), ("bytes", .count(bytes)), ("durable", .flag(durable)),
+                ("wholeDocument", .flag(wholeDocument)), ("path", .text(path)), ("namespace", .text(space)),
+            ],
+            rows: zip(servers.peers, outcomes).map { row($0.name, $1) }, comparedMetric: "medianMicroseconds"
+        )
+        .warningAboutOthers(outcomes.map { $0.map(\.use).combined })
+        .print(asJSON: servers.printsJSON)
+    }
+
+    private func row(_ name: String, _ blocks: [FanoutGroup.Block]) -> Report.Row {
+        let last = blocks.flatMap(\.lastDelivery)
+        let metrics = [
+            Report.Metric(key: "medianMicroseconds", title: "median", value: Statistics.median(last)),
+            Report.Metric(key: "p99Microseconds", title: "p99", value: Statistics.percentile(last, 99)),
+            Report.Metric(key: "maxMicroseconds", title: "max", value: last.max() ?? 0),
+            Report.Metric(
+                key: "microsecondsPerSubscriber", title: "per subscriber",
+                value: Statistics.median(last) / Double(subscribers), decimals: 2),
+            Report.Metric(
+                key: "replyMedianMicroseconds", title: "reply", value: Statistics.median(blocks.flatMap(\.reply))),
+        ]
+        // The warm-up round of each block has used the processor too.
+        let events = Double((last.count + blocks.count) * subscribers)
+        return Report.Row(
+            name: name,
+            metrics: metrics
+                + Report.Row.processorMetrics(blocks.map(\.use).combined, operations: events, unit: "Event"),
+            samples: blocks.map { Statistics.median($0.lastDelivery) })
+    }
+}

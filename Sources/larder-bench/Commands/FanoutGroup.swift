@@ -1,0 +1,173 @@
+import Glibc
+
+/// One server with a publisher and many subscribers.
+final class FanoutGroup {
+    /// What is published and how.
+    struct Publication: Sendable {
+        let path: String
+        let namespace: String
+        /// Length of the value.
+        let bytes: Int
+        let isDurable: Bool
+        /// Whether subscribers get the whole document instead of what is at `path`.
+        let wholeDocument: Bool
+    }
+
+    /// What some rounds in a row showed, in microseconds from the publication.
+    struct Block: Sendable {
+        /// Until the last subscriber had its event, for each round.
+        var lastDelivery: [Double] = []
+        /// Until the publisher had its reply, for each round.
+        var reply: [Double] = []
+        var use = ProcessorUse()
+    }
+
+    /// An event up to this size is one packet to the kernel, so that it arrives whole or not at all.
+    private static let wholeArrivalBytes = 16 * 1024
+
+    private let peer: Peer
+    private let crowd: SubscriberCrowd
+    private let publisher: Connection
+    private let subscribers: Int
+    private let serverProcess: Int32?
+    private let request: PreparedBytes
+    private let expectedReplies: Int
+    private var marker = FanoutMarker()
+    private let markerOffsets: [Int]
+    /// Where the marker began in the last event, counted from the event's end, which varies less than its head.
+    private var markerFromEnd = 0
+    private var markerBytes: [UInt8] = []
+    private var largestEvent = 0
+    /// Subscribers that have not read the event of this round.
+    private var unread = 0
+    /// The last round in which something arrived at each subscriber.
+    private var roundArrived: [Int]
+    /// The last round whose event each subscriber has read.
+    private var roundRead: [Int]
+    private var round = 0
+    private var loop: EpollLoop { crowd.loop }
+
+    /// Connects and subscribes, and makes sure that the server is set up for what is to be measured.
+    init(_ peer: Peer, subscribers: Int, _ publication: Publication) throws(BenchError) {
+        self.peer = peer
+        self.subscribers = subscribers
+        let control = try ControlConnection(to: peer)
+        serverProcess = control.serverProcess
+        try peer.checkDurability(control, namespace: publication.namespace, durable: publication.isDurable)
+
+        let value = marker.text + String(repeating: "x", count: publication.bytes - FanoutMarker.length)
+        let publish = peer.publishRequest(
+            path: publication.path, namespace: publication.namespace, value: value, durable: publication.isDurable)
+        request = PreparedBytes(publish.bytes)
+        expectedReplies = publish.replies
+        markerOffsets = ReplyText.offsets(of: marker.text, in: publish.bytes)
+        roundArrived = Array(repeating: 0, count: subscribers)
+        roundRead = roundArrived
+
+        crowd = try SubscriberCrowd(
+            peer, count: subscribers,
+            request: peer.subscribeRequest(
+                path: publication.wholeDocument ? nil : publication.path, namespace: publication.namespace,
+                channel: publication.path))
+        publisher = try Connection(to: peer, index: subscribers)
+        try crowd.loop.add(publisher)
+    }
+
+    /// Publishes `rounds` times, after one round that is not counted.
+    func block(rounds: Int) throws(BenchError) -> Block {
+        let meter = ProcessorMeter(server: serverProcess)
+        var checking = 0.0
+        var block = Block()
+        for position in 0...rounds {
+            let times = try publish()
+            let began = ProcessorMeter.clientSeconds()
+            let complete = try checkEvents() ?? times.lastDelivery
+            checking += ProcessorMeter.clientSeconds() - began
+            guard position > 0 else { continue }
+            block.lastDelivery.append(Double(complete &- times.started) / 1000)
+            block.reply.append(Double(times.reply &- times.started) / 1000)
+        }
+        block.use = meter.use()
+        block.use.client -= checking
+        return block
+    }
+
+    /// Publishes, and waits until the publisher has its reply and something has arrived at every subscriber.
+    ///
+    /// Small events, which arrive whole, are not read meanwhile. Subscribers are processes of their own in life: a
+    /// single one that read for all of them would lengthen the time to the last by its own work.
+    private func publish() throws(BenchError) -> (started: UInt64, lastDelivery: UInt64, reply: UInt64) {
+        round += 1
+        marker.advance()
+        markerBytes = Array(marker.text.utf8)
+        for offset in markerOffsets {
+            UnsafeMutableRawBufferPointer(rebasing: request.memory[offset...]).copyBytes(from: markerBytes)
+        }
+        unread = subscribers
+        let readsAtOnce = largestEvent > Self.wholeArrivalBytes
+        var waiting = subscribers
+        var replies = 0
+        var lastDelivery: UInt64 = 0
+        var reply: UInt64 = 0
+        let started = MonotonicClock.nanoseconds()
+        try loop.send(request.buffer, on: publisher)
+        while waiting > 0 || replies < expectedReplies {
+            try loop.turn { (connection) throws(BenchError) in
+                guard connection !== publisher else {
+                    try connection.receive(into: loop.scratch) { (answer) throws(BenchError) in
+                        if let failure = peer.failure(in: answer) { throw failure }
+                        replies += 1
+                    }
+                    reply = MonotonicClock.nanoseconds()
+                    return
+                }
+                if readsAtOnce {
+                    try readEvents(connection)
+                    waiting = unread
+                } else if roundArrived[connection.index] != round {
+                    roundArrived[connection.index] = round
+                    waiting -= 1
+                }
+                if waiting == 0, lastDelivery == 0 { lastDelivery = MonotonicClock.nanoseconds() }
+            }
+        }
+        return (started, lastDelivery, reply)
+    }
+
+    /// Makes sure that every subscriber has the whole event of this round.
+    /// - Returns: when the last of them was complete, if something had yet to arrive; else nil.
+    private func checkEvents() throws(BenchError) -> UInt64? {
+        guard unread > 0 else { return nil }
+        for connection in crowd.connections { try readEvents(connection) }
+        guard unread > 0 else { return nil }
+        while unread > 0 {
+            try loop.turn { (connection) throws(BenchError) in try readEvents(connection) }
+        }
+        return MonotonicClock.nanoseconds()
+    }
+
+    /// Reads what has arrived at a subscriber and notes whether the event of this round is among it.
+    private func readEvents(_ connection: Connection) throws(BenchError) {
+        try connection.receive(into: loop.scratch) { (event) throws(BenchError) in
+            guard roundRead[connection.index] != round, carriesMarker(event, markerBytes) else { return }
+            roundRead[connection.index] = round
+            unread -= 1
+            largestEvent = max(largestEvent, event.count)
+        }
+    }
+
+    /// Whether an event is of this round: looks where the marker was in the event before, and elsewhere only then.
+    private func carriesMarker(_ event: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { marker in
+            guard let wanted = marker.baseAddress, let base = event.baseAddress else { return false }
+            if markerFromEnd >= marker.count, markerFromEnd <= event.count,
+                memcmp(base + (event.count - markerFromEnd), wanted, marker.count) == 0
+            {
+                return true
+            }
+            guard let offset = ReplyText.offset(of: marker, in: event) else { return false }
+            markerFromEnd = event.count - offset
+            return true
+        }
+    }
+}

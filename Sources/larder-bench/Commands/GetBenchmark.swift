@@ -1,0 +1,76 @@
+import ArgumentParser
+
+/// `larder-bench get`: how many reads per second, and how long one takes.
+struct GetBenchmark: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get", abstract: "Read one value over many connections.",
+        discussion: """
+            Every connection sends --depth requests in one write, waits for all their replies, and begins again. \
+            Several servers take turns, round by round. A latency is the time from a write to a reply of it.
+            """)
+
+    @OptionGroup var servers: PeerOptions
+
+    @Option(help: "Connections open at the same time.")
+    var connections = 50
+
+    @Option(help: "Requests that a connection sends in one write.")
+    var depth = 1
+
+    @Option(help: "Rounds for each server.")
+    var rounds = 5
+
+    @Option(help: "Seconds for each round.")
+    var seconds = 2.0
+
+    @Option(help: "Requests for each round, in place of --seconds.")
+    var requests: Int?
+
+    @Option(help: "The path to read. The benchmark sets it itself.")
+    var path = "search.limit"
+
+    @Option(help: "The namespace to read.")
+    var namespace = "default"
+
+    @Option(help: "Bytes of the value.")
+    var valueBytes = 2
+
+    mutating func validate() throws {
+        try servers.requireServer()
+        guard connections >= 1, depth >= 1, rounds >= 1, valueBytes >= 1, seconds > 0, requests ?? 1 >= 1 else {
+            throw ValidationError("Numbers have to be at least 1, --seconds above 0.")
+        }
+    }
+
+    mutating func run() throws {
+        try OpenFileLimit.raise(toAtLeast: connections)
+        let value = String(repeating: "2", count: valueBytes)
+        let loads = try servers.peers.map { peer in
+            let batch = try GetBatch(peer: peer, path: path, namespace: namespace, value: value, depth: depth)
+            return GetLoad(batch, connections: connections)
+        }
+        let extent = requests.map(GetLoad.Extent.requests) ?? .seconds(seconds)
+        var outcomes = [[LoadOutcome]](repeating: [], count: loads.count)
+        for _ in 0..<rounds {
+            for (position, load) in loads.enumerated() { outcomes[position].append(try load.round(extent)) }
+        }
+        let rows = zip(servers.peers, outcomes).map {
+            LoadOutcome.row($0.name, $1, rate: "requestsPerSecond", title: "requests/s", unit: "Request")
+        }
+        let length = requests.map { "\($0) requests" } ?? "\(NumberText.grouped(seconds, decimals: 1)) s"
+        Report(
+            benchmark: "get",
+            headline:
+                "\(connections) connections, depth \(depth), \(valueBytes)-byte value, \(rounds) rounds of \(length)",
+            parameters: [
+                ("connections", .count(connections)), ("depth", .count(depth)),
+                ("rounds", .count(rounds)), ("valueBytes", .count(valueBytes)),
+                ("path", .text(path)), ("namespace", .text(namespace)),
+                requests.map { ("requests", .count($0)) } ?? ("seconds", .seconds(seconds)),
+            ],
+            rows: rows, comparedMetric: "requestsPerSecond"
+        )
+        .warningAboutOthers(outcomes.map { $0.map(\.use).combined })
+        .print(asJSON: servers.printsJSON)
+    }
+}

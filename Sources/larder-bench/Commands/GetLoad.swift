@@ -1,0 +1,80 @@
+/// Reads one value from one server, as fast as the server answers.
+final class GetLoad {
+    /// How long a round lasts.
+    enum Extent: Sendable {
+        case seconds(Double)
+        case requests(Int)
+    }
+
+    /// A connection's requests under way.
+    private struct Exchange {
+        var sentAt: UInt64 = 0
+        var replies = 0
+    }
+
+    private let batch: GetBatch
+    private let connections: Int
+
+    init(_ batch: GetBatch, connections: Int) {
+        self.batch = batch
+        self.connections = connections
+    }
+
+    /// Makes fresh connections, warms them up for a twentieth of the round, and measures.
+    func round(_ extent: Extent) throws(BenchError) -> LoadOutcome {
+        let loop = try EpollLoop()
+        var exchanges = [Exchange](repeating: Exchange(), count: connections)
+        var idle: [Connection] = []
+        for index in 0..<connections {
+            let connection = try Connection(to: batch.peer, index: index)
+            try loop.add(connection)
+            idle.append(connection)
+        }
+        for connection in idle { try begin(connection, on: loop, &exchanges, at: MonotonicClock.nanoseconds()) }
+
+        switch extent {
+        case .seconds(let seconds):
+            let length = UInt64(seconds * 1e9)
+            _ = try measure(on: loop, &exchanges) { _, elapsed in elapsed >= length / 20 }
+            return try measure(on: loop, &exchanges) { _, elapsed in elapsed >= length }
+        case .requests(let requests):
+            _ = try measure(on: loop, &exchanges) { replies, _ in replies >= requests / 20 }
+            return try measure(on: loop, &exchanges) { replies, _ in replies >= requests }
+        }
+    }
+
+    /// Keeps all connections busy until `isDone(replies, nanoseconds)`; they are busy before and after.
+    private func measure(
+        on loop: EpollLoop, _ exchanges: inout [Exchange], until isDone: (Int, UInt64) -> Bool
+    ) throws(BenchError) -> LoadOutcome {
+        var latencies = LatencyHistogram()
+        var replies = 0
+        let meter = ProcessorMeter(server: batch.serverProcess)
+        let started = MonotonicClock.nanoseconds()
+        var now = started
+        repeat {
+            try loop.turn { (connection) throws(BenchError) in
+                let before = exchanges[connection.index].replies
+                var slot = before
+                try connection.receive(into: loop.scratch) { (reply) throws(BenchError) in
+                    guard slot < batch.depth, batch.expected.match(reply, at: slot) else { throw batch.surprise(reply) }
+                    slot += 1
+                }
+                now = MonotonicClock.nanoseconds()
+                latencies.record(now &- exchanges[connection.index].sentAt, occurrences: slot - before)
+                replies += slot - before
+                exchanges[connection.index].replies = slot
+                if slot == batch.depth { try begin(connection, on: loop, &exchanges, at: now) }
+            }
+        } while !isDone(replies, now &- started)
+        return LoadOutcome(latencies: latencies, nanoseconds: now &- started, use: meter.use())
+    }
+
+    @inline(__always)
+    private func begin(
+        _ connection: Connection, on loop: EpollLoop, _ exchanges: inout [Exchange], at now: UInt64
+    ) throws(BenchError) {
+        exchanges[connection.index] = Exchange(sentAt: now)
+        try loop.send(batch.bytes.buffer, on: connection)
+    }
+}

@@ -1,0 +1,31 @@
+/// What one round of operations, one like the other, showed.
+struct LoadOutcome: Sendable {
+    /// How long each operation took.
+    let latencies: LatencyHistogram
+    /// How long the round took.
+    let nanoseconds: UInt64
+    let use: ProcessorUse
+
+    var perSecond: Double { Double(latencies.count) / Double(max(nanoseconds, 1)) * 1e9 }
+
+    /// One server's figures: the median rate of its rounds, and latencies and processor time of all of them together.
+    static func row(_ name: String, _ rounds: [LoadOutcome], rate key: String, title: String, unit: String)
+        -> Report.Row
+    {
+        var latencies = LatencyHistogram()
+        for round in rounds { latencies.add(round.latencies) }
+        func microseconds(_ name: String, _ nanoseconds: UInt64) -> Report.Metric {
+            Report.Metric(
+                key: "\(name)Microseconds", title: "\(name) µs", value: Double(nanoseconds) / 1000, decimals: 1)
+        }
+        let rates = rounds.map(\.perSecond)
+        let metrics = [
+            Report.Metric(key: key, title: title, value: Statistics.median(rates)),
+            microseconds("p50", latencies.percentile(50)), microseconds("p99", latencies.percentile(99)),
+            microseconds("max", latencies.maximum),
+        ]
+        let processor = Report.Row.processorMetrics(
+            rounds.map(\.use).combined, operations: Double(latencies.count), unit: unit)
+        return Report.Row(name: name, metrics: metrics + processor, samples: rates)
+    }
+}

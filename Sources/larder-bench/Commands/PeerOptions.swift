@@ -1,0 +1,34 @@
+import ArgumentParser
+
+/// Which servers to measure and how to report.
+struct PeerOptions: ParsableArguments {
+    @Option(name: .customLong("socket"), help: ArgumentHelp("The agent's socket.", valueName: "path"))
+    var larderSocket: String?
+
+    @Option(
+        name: .customLong("redis-socket"),
+        help: ArgumentHelp("Redis's Unix socket (unixsocket in its settings).", valueName: "path"))
+    var redisSocket: String?
+
+    @Option(
+        name: .customLong("floor-socket"),
+        help: ArgumentHelp("The socket of contrib/benchmarks/floor.", valueName: "path"))
+    var floorSocket: String?
+
+    @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
+    var printsJSON = false
+
+    /// The servers in the order in which they take turns. The first is compared with the second.
+    var peers: [Peer] {
+        [
+            larderSocket.map { Peer(kind: .larder, socketPath: $0) },
+            redisSocket.map { Peer(kind: .redis, socketPath: $0) },
+            floorSocket.map { Peer(kind: .floor, socketPath: $0) },
+        ].compactMap { $0 }
+    }
+
+    /// Refuses a command line that names no server.
+    func requireServer() throws {
+        guard !peers.isEmpty else { throw ValidationError("Name a server: --socket, --redis-socket, --floor-socket.") }
+    }
+}

@@ -1,0 +1,90 @@
+import Glibc
+
+/// Where the processor's time went: to the load generator, to the server, or to others, who then disturbed the measurement.
+struct ProcessorUse: Sendable {
+    /// Seconds of processor time.
+    var client = 0.0
+    var server = 0.0
+    var others = 0.0
+    /// Seconds that passed, times the number of processors.
+    var available = 0.0
+    /// Whether the server's use is known.
+    var seesServer = true
+
+    /// The load generator's part of what it and the server used together.
+    var clientShare: Double { client + server > 0 ? client / (client + server) : 0 }
+    /// The part of the whole machine that went to everybody else.
+    var othersShare: Double { available > 0 ? others / available : 0 }
+}
+
+extension [ProcessorUse] {
+    /// All of them together.
+    var combined: ProcessorUse {
+        var sum = ProcessorUse()
+        for use in self {
+            sum.client += use.client
+            sum.server += use.server
+            sum.others += use.others
+            sum.available += use.available
+            sum.seesServer = sum.seesServer && use.seesServer
+        }
+        return sum
+    }
+}
+
+/// Measures ``ProcessorUse`` between its creation and ``use()``. The kernel counts others' time in steps of 10 ms.
+struct ProcessorMeter {
+    private let server: pid_t?
+    private let started = MonotonicClock.nanoseconds()
+    private let clientAtStart = Self.clientSeconds()
+    private let serverAtStart: Double?
+    private let machineAtStart = Self.machineSeconds()
+
+    /// Begins to measure.
+    /// - Parameter server: the server's process; nil when it is not known.
+    init(server: pid_t?) {
+        self.server = server
+        serverAtStart = server.flatMap(Self.processSeconds)
+    }
+
+    /// What was used since the beginning.
+    func use() -> ProcessorUse {
+        var use = ProcessorUse()
+        use.client = Self.clientSeconds() - clientAtStart
+        if let before = serverAtStart, let now = server.flatMap(Self.processSeconds) {
+            use.server = now - before
+        } else {
+            use.seesServer = false
+        }
+        let elapsed = Double(MonotonicClock.nanoseconds() &- started) / 1e9
+        use.available = elapsed * Double(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        if use.seesServer { use.others = max(0, Self.machineSeconds() - machineAtStart - use.client - use.server) }
+        return use
+    }
+
+    /// Processor time of this process since it began.
+    static func clientSeconds() -> Double { seconds(on: CLOCK_PROCESS_CPUTIME_ID) }
+
+    /// Processor time of all threads of a process since it began, to the nanosecond; nil when there is no such process.
+    private static func processSeconds(_ process: pid_t) -> Double? {
+        var clock = clockid_t()
+        return clock_getcpuclockid(process, &clock) == 0 ? seconds(on: clock) : nil
+    }
+
+    private static func seconds(on clock: clockid_t) -> Double {
+        var time = timespec()
+        return clock_gettime(clock, &time) == 0 ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : 0
+    }
+
+    /// Time that was spent on anything but idling, and what the hypervisor gave to others ("steal"): proc_stat(5).
+    private static func machineSeconds() -> Double {
+        guard let text = ProcessFile.text("/proc/stat"), let line = text.split(separator: "\n").first else { return 0 }
+        let fields = line.split(separator: " ").dropFirst().compactMap { Double($0) }
+        guard fields.count >= 8 else { return 0 }
+        let user = fields[0], nice = fields[1], system = fields[2], interrupts = fields[5] + fields[6],
+            steal = fields[7]
+        return (user + nice + system + interrupts + steal) / ticksPerSecond
+    }
+
+    private static var ticksPerSecond: Double { Double(max(1, sysconf(Int32(_SC_CLK_TCK)))) }
+}

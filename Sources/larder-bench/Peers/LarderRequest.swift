@@ -1,0 +1,46 @@
+import JSON
+
+/// The agent's requests as lines (Protocol/README.md).
+enum LarderRequest {
+    static func get(path: String, namespace: String, id: Int) -> [UInt8] {
+        line("config.get", id: id, [("namespace", namespace), ("path", path)])
+    }
+
+    static func set(path: String, namespace: String, value: String) -> [UInt8] {
+        line("config.set", id: 100, [("namespace", namespace), ("path", path), ("value", value)])
+    }
+
+    static func subscribe(path: String?, namespace: String) -> [UInt8] {
+        line("config.subscribe", id: 100, [("namespace", namespace)] + (path.map { [("path", $0)] } ?? []))
+    }
+
+    static func status(namespace: String) -> [UInt8] {
+        line("config.status", id: 100, [("namespace", namespace)])
+    }
+
+    /// Whether a reply is an error: of the members `result` and `error` it has one, and what stands in that one cannot
+    /// come before its name.
+    static func isError(_ reply: UnsafeRawBufferPointer) -> Bool {
+        guard let error = ReplyText.offset(of: "\"error\":", in: reply) else { return false }
+        guard let result = ReplyText.offset(of: "\"result\":", in: reply) else { return true }
+        return error < result
+    }
+
+    /// One request. The namespace `default` is left out, as clients do.
+    private static func line(_ method: String, id: Int, _ members: [(name: String, text: String)]) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("jsonrpc", "2.0")
+        writer.member("id", id)
+        writer.member("method", method)
+        writer.name("params")
+        writer.beginObject()
+        for member in members where member.name != "namespace" || member.text != "default" {
+            writer.name(member.name)
+            writer.string(member.text)
+        }
+        writer.endObject()
+        writer.endObject()
+        return writer.bytes + [UInt8(ascii: "\n")]
+    }
+}

@@ -1,0 +1,39 @@
+import Glibc
+
+/// What good replies to the requests of one batch begin with, each up to its value.
+///
+/// The ids are part of it, so that a match also says that the replies come in the order of the requests.
+final class ReplyPrefixes {
+    private let prefixes: [PreparedBytes]
+
+    /// Takes the prefixes from `replies` after checking that these answer what was asked.
+    /// - Throws: `.unexpected` when a reply does not carry `value`, or not the id of its request.
+    init(_ replies: [[UInt8]], of peer: Peer, value: String, firstID: Int) throws(BenchError) {
+        var prefixes: [PreparedBytes] = []
+        for (position, reply) in replies.enumerated() {
+            let length = peer.fixedPrefixLength(of: reply)
+            let fits =
+                switch peer.kind {
+                case .floor: length != nil
+                case .redis: length != nil && ReplyText.end(of: value, in: reply) != nil
+                case .larder:
+                    length != nil && ReplyText.end(of: value, in: reply) != nil
+                        && ReplyText.end(of: "\"id\":\(firstID + position)", in: reply) != nil
+                }
+            guard fits, let length else {
+                let excerpt = reply.withUnsafeBytes(ReplyText.excerpt)
+                throw BenchError(.unexpected, "\(peer.name) did not answer with the value that was set: \(excerpt)")
+            }
+            prefixes.append(PreparedBytes(Array(reply[..<length])))
+        }
+        self.prefixes = prefixes
+    }
+
+    /// Whether `reply` begins as the one to the request at `position` does.
+    @inline(__always)
+    func match(_ reply: UnsafeRawBufferPointer, at position: Int) -> Bool {
+        let prefix = prefixes[position].buffer
+        guard let wanted = prefix.baseAddress, let bytes = reply.baseAddress else { return false }
+        return reply.count >= prefix.count && memcmp(bytes, wanted, prefix.count) == 0
+    }
+}

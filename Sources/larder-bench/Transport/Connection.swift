@@ -1,0 +1,134 @@
+import Glibc
+
+/// One connection to a server: sends prepared bytes, and cuts what comes back into replies.
+///
+/// Replies are handed on where they were received, in a buffer that all connections share; only a reply that has
+/// arrived in part is copied, into a buffer of the connection's own that is made when it is first needed.
+final class Connection {
+    let descriptor: Int32
+    /// Where the owner keeps what it knows about this connection.
+    let index: Int
+    /// What is left to be sent. The memory belongs to the caller of ``send(_:)``.
+    private(set) var unsent = UnsafeRawBufferPointer(start: nil, count: 0)
+    private let peer: Peer
+    private var carry = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    private var carriedBytes = 0
+    private var scannedBytes = 0
+
+    /// Connects to `peer`.
+    init(to peer: Peer, index: Int) throws(BenchError) {
+        self.peer = peer
+        self.index = index
+        descriptor = try UnixSocket.connect(to: peer.socketPath)
+    }
+
+    deinit {
+        close(descriptor)
+        carry.deallocate()
+    }
+
+    /// Sends as much as the socket takes now and remembers the rest for ``flush()``.
+    ///
+    /// `bytes` must stay in place until all of them have been sent. Nothing may be left from an earlier call.
+    @inline(__always)
+    func send(_ bytes: UnsafeRawBufferPointer) throws(BenchError) {
+        unsent = bytes
+        try flush()
+    }
+
+    /// Sends what is left.
+    @inline(__always)
+    func flush() throws(BenchError) {
+        while unsent.count > 0 {
+            let sent = Glibc.send(descriptor, unsent.baseAddress, unsent.count, Int32(MSG_NOSIGNAL))
+            if sent < 0 {
+                switch errno {
+                case EINTR: continue
+                case EAGAIN: return
+                case EPIPE, ECONNRESET: throw closedByServer()
+                default: throw .system("send to \(peer.name)")
+                }
+            }
+            unsent = UnsafeRawBufferPointer(rebasing: unsent[sent...])
+        }
+    }
+
+    /// Reads what has arrived and gives each whole reply to `body`.
+    ///
+    /// A read that leaves room in the buffer has emptied the socket, which makes a second one unnecessary, even where
+    /// readiness is reported by edges (epoll(7), question 9).
+    /// - Parameter scratch: the buffer to read into.
+    @inline(__always)
+    func receive(
+        into scratch: UnsafeMutableRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
+    ) throws(BenchError) {
+        while true {
+            let buffer = carriedBytes == 0 ? scratch : roomAfterCarry()
+            let received = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            if received < 0 {
+                if errno == EINTR { continue }
+                if errno == EAGAIN { return }
+                if errno == ECONNRESET { throw closedByServer() }
+                throw .system("recv from \(peer.name)")
+            }
+            if received == 0 { throw closedByServer() }
+            try cut(
+                carriedBytes == 0
+                    ? UnsafeRawBufferPointer(rebasing: scratch[..<received])
+                    : UnsafeRawBufferPointer(rebasing: carry[..<(carriedBytes + received)]),
+                body)
+            if received < buffer.count { return }
+        }
+    }
+
+    /// Cuts `bytes` into replies and carries the beginning of one over to the next read.
+    @inline(__always)
+    private func cut(
+        _ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws(BenchError) -> Void
+    ) throws(BenchError) {
+        var rest = bytes
+        var scanned = scannedBytes
+        scannedBytes = 0
+        while rest.count > 0 {
+            switch peer.framing.firstFrame(in: rest, scanned: scanned) {
+            case .complete(let size):
+                try body(UnsafeRawBufferPointer(rebasing: rest[..<size]))
+                rest = UnsafeRawBufferPointer(rebasing: rest[size...])
+                scanned = 0
+            case .partial(let seen):
+                scannedBytes = seen
+                keep(rest)
+                return
+            case .malformed:
+                throw BenchError(.unexpected, "\(peer.name) sent what is no reply: \(ReplyText.excerpt(rest))")
+            }
+        }
+        carriedBytes = 0
+    }
+
+    /// Puts the beginning of a reply at the start of the connection's own buffer; it may already be inside it.
+    private func keep(_ bytes: UnsafeRawBufferPointer) {
+        if carry.count < bytes.count { grow(to: bytes.count * 2) }
+        if let from = bytes.baseAddress, let to = carry.baseAddress, from != UnsafeRawPointer(to) {
+            memmove(to, from, bytes.count)
+        }
+        carriedBytes = bytes.count
+    }
+
+    private func roomAfterCarry() -> UnsafeMutableRawBufferPointer {
+        let room = max(16 * 1024, carriedBytes)
+        if carry.count - carriedBytes < room { grow(to: carriedBytes + room) }
+        return UnsafeMutableRawBufferPointer(rebasing: carry[carriedBytes...])
+    }
+
+    private func grow(to capacity: Int) {
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 16)
+        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: carry[..<carriedBytes]))
+        carry.deallocate()
+        carry = larger
+    }
+
+    private func closedByServer() -> BenchError {
+        BenchError(.closed, "\(peer.name) closed a connection that was in use (see its log; its limits may be too low)")
+    }
+}

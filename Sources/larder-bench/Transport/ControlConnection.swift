@@ -1,0 +1,37 @@
+import Glibc
+
+/// A connection for questions outside the measurement, one at a time, with the answers as byte arrays.
+struct ControlConnection {
+    private let peer: Peer
+    private let connection: Connection
+    private let loop: EpollLoop
+
+    /// Connects to `peer`.
+    init(to peer: Peer) throws(BenchError) {
+        self.peer = peer
+        connection = try Connection(to: peer, index: 0)
+        loop = try EpollLoop()
+        try loop.add(connection)
+    }
+
+    /// The process that serves; nil when the kernel does not say.
+    var serverProcess: pid_t? { UnixSocket.peerProcess(of: connection.descriptor) }
+
+    /// Sends `request` and waits for as many replies as it has parts.
+    /// - Throws: `.refused` when one of them is an error.
+    @discardableResult
+    func ask(_ request: [UInt8], replies count: Int = 1) throws(BenchError) -> [[UInt8]] {
+        let bytes = PreparedBytes(request)
+        try loop.send(bytes.buffer, on: connection)
+        var replies: [[UInt8]] = []
+        while replies.count < count {
+            try loop.turn { (connection) throws(BenchError) in
+                try connection.receive(into: loop.scratch) { (frame) throws(BenchError) in
+                    if let failure = peer.failure(in: frame) { throw failure }
+                    replies.append(Array(frame))
+                }
+            }
+        }
+        return replies
+    }
+}

@@ -1,0 +1,81 @@
+// <sys/epoll.h> is not part of Swift's Glibc module; swift-nio's C module, which this target links anyway, has it.
+import CNIOLinux
+import Glibc
+
+/// Waits for many connections at once on one thread (epoll(7), edge-triggered).
+///
+/// Edges cost least here: a connection that was read needs no second look by the kernel, and interest in writing is
+/// only registered while a socket is full, so that no turn of the loop is made for nothing.
+final class EpollLoop {
+    /// A server that says nothing for this long while something is owed has failed.
+    static let stallMilliseconds: Int32 = 10_000
+
+    /// Room for what one read brings; shared by all connections of the loop.
+    let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 4096)
+    private let descriptor: Int32
+    private let events: UnsafeMutableBufferPointer<epoll_event>
+    private var connections: [Connection?] = []
+
+    init() throws(BenchError) {
+        events = .allocate(capacity: 1024)
+        events.initialize(repeating: epoll_event())
+        descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard descriptor >= 0 else { throw .system("epoll_create1") }
+    }
+
+    deinit {
+        close(descriptor)
+        events.deallocate()
+        scratch.deallocate()
+    }
+
+    /// Watches a connection, in place of any other with the same index.
+    func add(_ connection: Connection) throws(BenchError) {
+        while connections.count <= connection.index { connections.append(nil) }
+        connections[connection.index] = connection
+        try control(EPOLL_CTL_ADD, connection, EPOLLIN.rawValue)
+    }
+
+    /// Lets go of a connection. Closing its descriptor, which its last owner does, ends the kernel's interest too.
+    func remove(_ connection: Connection) {
+        connections[connection.index] = nil
+    }
+
+    /// Sends `bytes`, which must stay in place; what the socket does not take at once follows from within ``turn(_:)``.
+    @inline(__always)
+    func send(_ bytes: UnsafeRawBufferPointer, on connection: Connection) throws(BenchError) {
+        try connection.send(bytes)
+        if connection.unsent.count > 0 { try control(EPOLL_CTL_MOD, connection, EPOLLIN.rawValue | EPOLLOUT.rawValue) }
+    }
+
+    /// Waits once, and gives every connection that has something to read to `readable`.
+    /// - Throws: `.silent` when nothing happens within ``stallMilliseconds``.
+    @inline(__always)
+    func turn(_ readable: (Connection) throws(BenchError) -> Void) throws(BenchError) {
+        let ready = epoll_wait(descriptor, events.baseAddress, Int32(events.count), Self.stallMilliseconds)
+        if ready < 0 {
+            if errno == EINTR { return }
+            throw .system("epoll_wait")
+        }
+        if ready == 0 {
+            throw BenchError(
+                .silent, "no reply for \(Self.stallMilliseconds / 1000) s: the server hangs or lost a request")
+        }
+        for position in 0..<Int(ready) {
+            let event = events[position]
+            guard let connection = connections[Int(event.data.u64)] else { continue }
+            if event.events & EPOLLOUT.rawValue != 0, connection.unsent.count > 0 {
+                try connection.flush()
+                if connection.unsent.count == 0 { try control(EPOLL_CTL_MOD, connection, EPOLLIN.rawValue) }
+            }
+            if event.events & ~EPOLLOUT.rawValue != 0 { try readable(connection) }
+        }
+    }
+
+    private func control(_ operation: Int32, _ connection: Connection, _ interest: UInt32) throws(BenchError) {
+        var event = epoll_event()
+        event.events = interest | EPOLLET.rawValue
+        event.data.u64 = UInt64(connection.index)
+        guard epoll_ctl(descriptor, operation, connection.descriptor, &event) == 0 else { throw .system("epoll_ctl") }
+    }
+}

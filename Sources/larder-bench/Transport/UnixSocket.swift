@@ -1,0 +1,61 @@
+import CNIOLinux
+import Glibc
+
+/// The calls that open a Unix domain stream socket and ask who is at its other end.
+enum UnixSocket {
+    /// Tries for this long to get into the queue of a listener that has no room.
+    static let connectPatienceNanoseconds: UInt64 = 10_000_000_000
+
+    /// Connects to the listener at `path` with a non-blocking socket (unix(7)).
+    ///
+    /// A full accept queue shows as `EAGAIN` on such a socket; it is waited for, a millisecond at a time.
+    static func connect(to path: String) throws(BenchError) -> Int32 {
+        let descriptor = socket(
+            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else {
+            if errno == EMFILE {
+                throw BenchError(.system, "no descriptor left for another connection: raise the limit (ulimit -n)")
+            }
+            throw .system("socket")
+        }
+        var address = try address(of: path)
+        let giveUp = MonotonicClock.nanoseconds() &+ connectPatienceNanoseconds
+        while true {
+            let result = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+            if result == 0 { return descriptor }
+            let reason = errno
+            if reason == EINTR { continue }
+            if reason == EAGAIN, MonotonicClock.nanoseconds() < giveUp {
+                usleep(1000)
+                continue
+            }
+            close(descriptor)
+            throw BenchError(.unreachable, "cannot connect to \(path): \(String(cString: strerror(reason)))")
+        }
+    }
+
+    /// The process that listens at the other end (`SO_PEERCRED`); nil when the kernel does not say.
+    static func peerProcess(of descriptor: Int32) -> pid_t? {
+        // struct ucred { pid_t pid; uid_t uid; gid_t gid; } is not visible from Swift.
+        var credentials: (process: Int32, user: UInt32, group: UInt32) = (0, 0, 0)
+        var size = socklen_t(MemoryLayout.size(ofValue: credentials))
+        let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
+        return result == 0 && credentials.process > 0 ? credentials.process : nil
+    }
+
+    private static func address(of path: String) throws(BenchError) -> sockaddr_un {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+        guard !bytes.isEmpty, bytes.count <= room else {
+            throw BenchError(.unreachable, "a socket's path has 1 to \(room) bytes, this one \(bytes.count): \(path)")
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        return address
+    }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+
+/// What is done to the command line before it is parsed.
+enum Arguments {
+    /// Options that take a value and may stand before the verb.
+    private static let valued = ["--socket", "--timeout", "--namespace", "-n"]
+    /// Options without a value that may stand before the verb.
+    private static let flags = ["--json", "--raw"]
+
+    /// Puts the options that every verb shares behind the verb, so that `larder --socket PATH ping` is what
+    /// `larder ping --socket PATH` is.
+    static func normalized(_ arguments: [String]) -> [String] {
+        var leading: [String] = []
+        var rest = arguments[...]
+        while let first = rest.first {
+            let count: Int
+            if valued.contains(first) {
+                count = 2
+            } else if flags.contains(first) || valued.contains(where: { first.hasPrefix("\($0)=") }) {
+                count = 1
+            } else {
+                break
+            }
+            leading += rest.prefix(count)
+            rest = rest.dropFirst(count)
+        }
+        guard let verb = rest.first, !verb.hasPrefix("-") else { return arguments }
+        return [verb] + negativeNumberLast(verb, leading + rest.dropFirst())
+    }
+
+    /// Lets `larder set a -5` be what it looks like, and not an option that nobody knows.
+    private static func negativeNumberLast(_ verb: String, _ arguments: [String]) -> [String] {
+        guard verb == "set", !arguments.contains("--"),
+            let index = arguments.firstIndex(where: { $0.first == "-" && $0.dropFirst().first?.isNumber == true })
+        else { return arguments }
+        var arguments = arguments
+        let number = arguments.remove(at: index)
+        return arguments + ["--", number]
+    }
+
+    /// The verb that a command line names although there is none of that name.
+    static func unknownVerb(_ arguments: [String]) -> String? {
+        guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help", !verbs.contains(verb) else {
+            return nil
+        }
+        return verb
+    }
+
+    private static var verbs: [String] { Larder.configuration.subcommands.map { $0._commandName } }
+
+    /// The command that shows the help for a command line: `larder get --help`.
+    static func helpCommand(_ arguments: [String]) -> String {
+        guard let verb = arguments.first, verbs.contains(verb) else { return "larder --help" }
+        return "larder \(verb) --help"
+    }
+}

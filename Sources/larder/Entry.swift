@@ -1,0 +1,44 @@
+import ArgumentParser
+import LarderClient
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// The program: parses, runs, and turns each failure into one line and an exit status.
+@main
+enum Entry {
+    static func main() async {
+        let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))
+        do {
+            var command = try Larder.parseAsRoot(arguments)
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            end(error, arguments)
+        }
+    }
+
+    private static func end(_ error: any Error, _ arguments: [String]) -> Never {
+        let failure: Failure
+        switch error {
+        case let error as Failure: failure = error
+        case let error as LarderClientError: failure = Failure(error)
+        case _ where Larder.exitCode(for: error).isSuccess:
+            // --help and --version are not failures.
+            try? Output.line(Larder.fullMessage(for: error))
+            exit(ExitStatus.success.rawValue)
+        default:
+            let message =
+                Arguments.unknownVerb(arguments).map { "there is no verb \"\($0)\"" } ?? Larder.message(for: error)
+            failure = Failure(.usage, "\(message); see \(Arguments.helpCommand(arguments))")
+        }
+        Output.note(failure.message)
+        exit(failure.status.rawValue)
+    }
+}

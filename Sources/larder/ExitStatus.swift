@@ -1,0 +1,61 @@
+import ArgumentParser
+import LarderClient
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// The program's exit statuses, the same for every verb.
+enum ExitStatus: Int32, CaseIterable {
+    case success = 0
+    case failure = 1
+    case usage = 2
+    case notFound = 3
+    case denied = 4
+    case unreachable = 5
+    case timeout = 6
+    case upstream = 7
+    case unavailable = 8
+
+    /// What it means, for `--help`.
+    var meaning: String {
+        switch self {
+        case .success: "done"
+        case .failure: "any other failure"
+        case .usage: "the command line or a parameter is wrong"
+        case .notFound: "nothing at that path, or no such namespace"
+        case .denied: "the agent or the socket's permissions do not allow it"
+        case .unreachable: "the agent cannot be reached"
+        case .timeout: "no answer in time"
+        case .upstream: "the remote source failed, or a document was rejected"
+        case .unavailable: "not available yet: the remote source never answered"
+        }
+    }
+
+    /// The status for a failed call.
+    init(_ error: LarderClientError) {
+        switch error.code {
+        case .unreachable: self = error.systemError == EACCES || error.systemError == EPERM ? .denied : .unreachable
+        case .disconnected: self = .unreachable
+        case .timeout: self = .timeout
+        case .invalidArgument: self = .usage
+        case .remote: self = error.remoteError.map { Self($0.code) } ?? .failure
+        default: self = .failure
+        }
+    }
+
+    private init(_ code: WireError.Code) {
+        switch code {
+        case .notFound, .unknownNamespace: self = .notFound
+        case .denied: self = .denied
+        case .timeout: self = .timeout
+        case .upstreamFailed, .rejected: self = .upstream
+        case .unavailable: self = .unavailable
+        case .shuttingDown: self = .unreachable
+        case .invalidParams: self = .usage
+        default: self = .failure
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import LarderClient
+
+/// A failure that the program itself finds, with what to do next.
+struct Failure: Error, Equatable {
+    /// The exit status.
+    let status: ExitStatus
+    /// What happened and what to do next, in one line.
+    let message: String
+
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        self.message = message
+    }
+
+    /// What went wrong in a call, and what to do about it where the library or the agent does not say so already.
+    init(_ error: LarderClientError) {
+        status = ExitStatus(error)
+        message = [error.description, Self.advice(error)].compactMap(\.self).joined(separator: "; ")
+    }
+
+    private static func advice(_ error: LarderClientError) -> String? {
+        switch error.code {
+        case .timeout: "allow more time with --timeout, or see what it does with: larder status"
+        case .disconnected: "it may have restarted: try again"
+        case .remote where error.remoteError?.code == .lineTooLong:
+            "let the agent read the document itself, from a file or over HTTP, or raise limits.lineBytes in its settings"
+        default: nil
+        }
+    }
+}

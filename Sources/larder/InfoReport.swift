@@ -1,0 +1,27 @@
+import LarderClient
+
+/// `larder info` for people.
+enum InfoReport {
+    /// The whole report without its last line end.
+    static func text(_ info: AgentInfo.Result) -> String {
+        let uptime = Human.span(milliseconds: info.uptimeMilliseconds)
+        let rows = [
+            ("agent", "\(info.name) \(info.version), protocol \(info.protocolVersion)"),
+            ("process", "\(info.pid), up \(uptime) since \(info.startedAt)"),
+            ("socket", info.socket + (info.activated ? " (from systemd)" : "")),
+            ("state", info.stateDirectory),
+            ("settings", info.settings ?? "none: the defaults are in force"),
+            ("epoch", info.epoch),
+            ("namespaces", info.namespaces.joined(separator: ", ")),
+            ("limits", limits(info.limits)),
+            ("you", "process \(info.peer.pid), user \(info.peer.uid), group \(info.peer.gid)"),
+        ]
+        return rows.map { "\($0.0.padded(to: 12))\($0.1.printable)" }.joined(separator: "\n")
+    }
+
+    private static func limits(_ limits: AgentInfo.Limits) -> String {
+        "\(limits.connections) connections, each \(limits.subscriptionsPerConnection) subscriptions and "
+            + "\(limits.requestsInFlightPerConnection) requests at once, lines of \(Human.bytes(limits.lineBytes)), "
+            + "\(Human.span(milliseconds: limits.stallMilliseconds)) without reading"
+    }
+}

@@ -1,0 +1,32 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// What the program reads.
+enum Input {
+    /// Reads a file to its end; `-` is standard input.
+    static func contents(of name: String) throws(Failure) -> [UInt8] {
+        let descriptor = name == "-" ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(name) }
+        defer { if descriptor != STDIN_FILENO { close(descriptor) } }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(descriptor, &chunk, chunk.count)
+            if count > 0 {
+                bytes += chunk[..<count]
+            } else if count == 0 {
+                return bytes
+            } else if errno != EINTR {
+                throw failure(name)
+            }
+        }
+    }
+
+    private static func failure(_ name: String) -> Failure {
+        Failure(
+            .failure, "cannot read \(name == "-" ? "standard input" : name): \(String(cString: strerror(errno)))")
+    }
+}

@@ -1,0 +1,37 @@
+import ArgumentParser
+import LarderWire
+
+/// The command line: one verb for each thing to do.
+struct Larder: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "larder",
+        abstract: "Read, follow and change the configuration that the local agent keeps.",
+        discussion: """
+            Values are printed for people and shell scripts; with --json every verb prints the agent's result as one \
+            line of JSON. Errors are one line on standard error.
+
+            EXAMPLES:
+              larder get search.limit            print one value
+              larder set search.limit 25         put a value above all others
+              larder watch search                one line for each new snapshot
+              larder status                      how fresh everything is, and why
+
+            EXIT STATUS:
+            \(exitStatuses)
+
+            ENVIRONMENT:
+              LARDER_SOCKET      the agent's socket
+              XDG_RUNTIME_DIR    where the user's own agent has its socket
+              NO_COLOR           no colours, whatever its value
+            """,
+        version: larderVersion,
+        subcommands: [
+            GetCommand.self, SetCommand.self, UnsetCommand.self, WatchCommand.self, RefreshCommand.self,
+            PushCommand.self, StatusCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self,
+            CallCommand.self,
+        ])
+
+    private static var exitStatuses: String {
+        ExitStatus.allCases.map { "  \($0.rawValue)  \($0.meaning)" }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,83 @@
+import ArgumentParser
+import LarderClient
+
+/// What every verb takes.
+struct AgentOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The agent's socket.",
+            discussion:
+                "Else $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
+            valueName: "path"))
+    var socket: String?
+
+    @Option(help: ArgumentHelp("How long to wait for an answer: 500ms, 10s, 2m.", valueName: "time"))
+    var timeout = TimeSpan(.seconds(30))
+
+    @Flag(help: "Print the agent's whole result as one line of JSON.")
+    var json = false
+
+    /// Connects, runs `body` and closes the connection.
+    func withClient(_ body: (LarderClient) async throws -> Void) async throws {
+        var configuration = LarderClient.Configuration()
+        configuration.timeout = timeout.duration
+        try await LarderClient.withConnection(socket: socket, configuration: configuration, body)
+    }
+
+    /// Calls a method and prints its result: the whole of it with `--json`, else what `text` makes of it.
+    func printResult<Method: WireMethod>(
+        of method: Method.Type, _ parameters: Method.Parameters, _ text: (Method.Result) throws -> String
+    ) async throws {
+        try await withClient { client in
+            // The result as it came: with --json nothing that a newer agent adds is lost.
+            let params = JSONValue.building { parameters.write(to: &$0) }
+            let result = try await client.call(Method.name, params: params)
+            if json { return try Output.line(result.compactText) }
+            do {
+                try Output.line(text(Method.Result(from: result)))
+            } catch let error as WireError {
+                throw Failure(.failure, "the agent's result cannot be read: \(error.detail); try --json")
+            }
+        }
+    }
+}
+
+/// The namespace, for the verbs that act on one.
+struct NamespaceOption: ParsableArguments {
+    @Option(name: .shortAndLong, help: ArgumentHelp("The namespace.", valueName: "name"))
+    var namespace = defaultNamespace
+}
+
+/// How values are printed.
+struct FormatOptions: ParsableArguments {
+    @Flag(help: "Print objects and arrays in one line.")
+    var raw = false
+
+    var format: ValueFormat { raw ? .compact : .pretty }
+}
+
+/// The path of a value.
+struct PathArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "search.limit, or /search/limit as a JSON Pointer; left out for the whole document.", valueName: "path"))
+    var text = ""
+
+    /// The path itself.
+    var path: JSONPath {
+        get throws(Failure) { try Self.parse(text) }
+    }
+
+    static func parse(_ text: String) throws(Failure) -> JSONPath {
+        do {
+            return try JSONPath(parsing: text)
+        } catch {
+            throw Failure(.usage, "\"\(text)\" is no path: \(error.reason); write search.limit or /search/limit")
+        }
+    }
+}
+
+extension ConfigChange {
+    /// What a change came to, for people.
+    var summary: String { changed ? "revision \(revision)" : "unchanged at revision \(revision)" }
+}

@@ -1,0 +1,36 @@
+extension String {
+    /// The text as it can be shown on a terminal and in one line: control characters, which could move the cursor or
+    /// worse, are written as their escapes. Names of processes and messages of remote sources may hold any.
+    var printable: String { escaped { $0 == "\n" || $0 == "\t" || Self.isControl($0) } }
+
+    /// The same with line ends and tabs kept.
+    var printableLines: String { escaped { Self.isControl($0) && $0 != "\n" && $0 != "\t" } }
+
+    /// Whether it holds a character that ``printable`` replaces.
+    var hasControls: Bool { unicodeScalars.contains(where: Self.isControl) }
+
+    /// The text filled with spaces up to a width in characters.
+    func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+
+    /// The text with spaces before it up to a width in characters.
+    func rightAligned(to width: Int) -> String {
+        String(repeating: " ", count: max(0, width - count)) + self
+    }
+
+    private func escaped(_ isBad: (Unicode.Scalar) -> Bool) -> String {
+        guard unicodeScalars.contains(where: isBad) else { return self }
+        return unicodeScalars.reduce(into: "") { text, scalar in
+            text += isBad(scalar) ? scalar.escaped(asASCII: true) : String(scalar)
+        }
+    }
+
+    /// C0 and C1 controls, DEL, and the characters that change the direction of the text around them.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import ArgumentParser
+
+/// A span of time on the command line: `500ms`, `90` (seconds), `90s`, `10m`, `2h`, `1d`, `1h30m`.
+struct TimeSpan: ExpressibleByArgument, Equatable {
+    /// The span.
+    let duration: Duration
+
+    private static let units: [(name: String, milliseconds: Int)] = [
+        ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
+    ]
+
+    init?(argument: String) {
+        if let seconds = Int(argument) {
+            let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+            guard seconds > 0, !overflow else { return nil }
+            duration = .milliseconds(milliseconds)
+            return
+        }
+        var rest = argument[...]
+        var total = 0
+        while !rest.isEmpty {
+            let digits = rest.prefix { $0.isASCII && $0.isNumber }
+            rest = rest.dropFirst(digits.count)
+            let unit = rest.prefix { $0.isLetter }
+            rest = rest.dropFirst(unit.count)
+            guard let number = Int(digits), let scale = Self.units.first(where: { $0.name == unit })?.milliseconds
+            else { return nil }
+            let (part, partOverflow) = number.multipliedReportingOverflow(by: scale)
+            let (sum, sumOverflow) = total.addingReportingOverflow(part)
+            guard !partOverflow, !sumOverflow else { return nil }
+            total = sum
+        }
+        guard total > 0 else { return nil }
+        duration = .milliseconds(total)
+    }
+
+    init(_ duration: Duration) { self.duration = duration }
+
+    /// The span in milliseconds.
+    var milliseconds: Int {
+        let (seconds, attoseconds) = duration.components
+        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
+    }
+
+    var defaultValueDescription: String { "\(duration.components.seconds)s" }
+}

@@ -1,0 +1,25 @@
+import JSON
+
+/// How a value of the configuration is printed.
+enum ValueFormat {
+    /// Strings bare, objects and arrays over several lines.
+    case pretty
+    /// Strings bare, objects and arrays in one line.
+    case compact
+
+    /// The text of a value, without a line end.
+    /// - Parameter isTerminal: a terminal is not given the control characters that a string may hold; a pipe gets every
+    ///   byte as it is.
+    func text(_ value: JSONValue, isTerminal: Bool = false) -> String {
+        if let string = value.string { return isTerminal ? string.printableLines : string }
+        return self == .pretty ? value.prettyText : value.compactText
+    }
+
+    /// The text of a value in one line, whatever it holds; empty where there is no value. A string that would take more
+    /// than one line is written as JSON.
+    static func line(_ value: JSONValue?) -> String {
+        guard let value else { return "" }
+        if let string = value.string, !string.hasControls { return string }
+        return value.compactText
+    }
+}

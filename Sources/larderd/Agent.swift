@@ -1,0 +1,127 @@
+import LarderConfig
+import LarderServer
+import LarderUpstream
+import LarderWire
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import Systemd
+import UnixSignals
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// Puts the parts together, runs them, and takes them down in the reverse order.
+struct Agent {
+    let plan: AgentPlan
+    let sockets: [ActivatedSocket]
+    private let logger = Logger(label: "larderd")
+
+    init(plan: AgentPlan, sockets: [ActivatedSocket]) {
+        self.plan = plan
+        self.sockets = sockets
+    }
+
+    /// Serves until SIGTERM or SIGINT, then ends cleanly.
+    func run() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: min(System.coreCount, 4))
+        let threads = NIOThreadPool(numberOfThreads: 2)
+        threads.start()
+        let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
+        do {
+            try await serve(group, threads, fetcher)
+        } catch {
+            await shutDown(group, threads, fetcher)
+            throw error
+        }
+        await shutDown(group, threads, fetcher)
+    }
+
+    private func shutDown(
+        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher
+    ) async {
+        await fetcher.shutdown()
+        do {
+            try await group.shutdownGracefully()
+            try await threads.shutdownGracefully()
+        } catch {
+            logger.warning("a thread did not end in order", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func serve(
+        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher
+    ) async throws {
+        let socket = try listeningSocket()
+        let namespaces: ConfigNamespaces
+        do {
+            namespaces = try await ConfigNamespaces(
+                plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
+                hostIdentity: Self.hostIdentity(), logger: logger)
+        } catch {
+            socket.remove()
+            throw error
+        }
+        let context = ServerContext(
+            namespaces: namespaces,
+            identity: ServerContext.Identity(
+                version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
+                stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
+            limits: plan.limits, logger: logger)
+        if plan.limits.connections < plan.settings.limits.connections {
+            logger.warning(
+                "fewer connections are possible than limits.connections says; raise the limit of open files",
+                metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
+        }
+        let server = AgentServer(context: context, socket: socket, group: group)
+        var services: [any Service] = [
+            ServingService(server: server, namespaces: namespaces),
+            ReloadService(context: context, plan: plan, logger: logger),
+        ]
+        if let interval = Watchdog.interval {
+            services.append(WatchdogService(server: server, namespaces: namespaces, interval: interval, logger: logger))
+        }
+        // A service that ends by itself ends the agent; the signals are this group's alone.
+        let run = ServiceGroup(
+            configuration: .init(
+                services: services.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+                gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "larderd.services") { _ in
+                    SwiftLogNoOpLogHandler()
+                }))
+        try await run.run()
+        await namespaces.stop()
+        logger.info("stopped")
+    }
+
+    private func listeningSocket() throws -> ListeningSocket {
+        if sockets.count > 1 {
+            throw AgentError(
+                "systemd handed over \(sockets.count) sockets; larder.socket must have one ListenStream= only")
+        }
+        if let activated = sockets.first { return ListeningSocket(activated: activated.descriptor) }
+        let path = try plan.socketPath.get()
+        try LocalFileSystem().createDirectory(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]))
+        return try ListeningSocket(path: path, mode: plan.settings.socket.mode, group: plan.settings.socket.group)
+    }
+
+    /// What tells this host from others (machine-id(5)), or its name.
+    private static func hostIdentity() -> String {
+        if let bytes = try? LocalFileSystem().read("/etc/machine-id"), bytes.count > 30 {
+            return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
+        }
+        var name = [CChar](repeating: 0, count: 256)
+        gethostname(&name, name.count - 1)
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+/// Why the agent cannot start.
+struct AgentError: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

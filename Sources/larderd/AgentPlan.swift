@@ -1,0 +1,106 @@
+import JSON
+import LarderConfig
+import LarderServer
+import Logging
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// What the agent is to do: the settings file, the command line over it, and the default paths under it.
+struct AgentPlan: Sendable {
+    /// The settings file in force; nil where there is none.
+    var settingsPath: String?
+    var settings: Settings
+    /// nil where no default is known; an activated socket needs none.
+    var socketPath: Result<String, SettingsError>
+    var stateDirectory: String
+    var logLevel: Logger.Level
+    var namespaces: [NamespaceConfiguration]
+    private let command: Larderd
+
+    /// Puts the plan together.
+    /// - Throws: `SettingsError`, one line that says what to do.
+    init(_ command: Larderd) throws {
+        self.command = command
+        let paths = DefaultPaths(environment: Self.environment, userID: getuid())
+        if let path = command.settings {
+            settings = try Settings.load(from: path)
+            settingsPath = path
+        } else if let path = try? paths.settingsFile, let found = try Settings.loadIfPresent(at: path) {
+            settings = found
+            settingsPath = path
+        } else {
+            settings = Settings()
+        }
+        let settings = settings
+        socketPath = Result { () throws(SettingsError) in
+            if let path = command.socket.map(Self.absolute) ?? settings.socket.path { return path }
+            return try paths.socket
+        }
+        stateDirectory =
+            try command.stateDirectory.map(Self.absolute) ?? settings.stateDirectory ?? paths.stateDirectory
+        logLevel = command.logLevel ?? settings.logLevel
+        namespaces = try Self.namespaces(settings, hostDirectory: try? paths.hostLayerDirectory)
+    }
+
+    /// The limits in force. Clients never get the last descriptors: without any the agent could neither write a change
+    /// down nor ask a source.
+    var limits: LimitSettings {
+        var limits = settings.limits
+        let reserved = 64 + 4 * namespaces.count
+        limits.connections = min(limits.connections, max(1, Process.descriptorLimit - reserved))
+        return limits
+    }
+
+    /// The plan as the settings file says it now.
+    func reread() throws -> AgentPlan { try AgentPlan(command) }
+
+    /// The namespaces that the settings declare. The administrator's usual directory is the host layer of `default`.
+    private static func namespaces(
+        _ settings: Settings, hostDirectory: String?
+    ) throws -> [NamespaceConfiguration] {
+        try settings.namespaces.sorted { $0.key < $1.key }.map { name, namespace in
+            NamespaceConfiguration(
+                name: name, durability: namespace.durability == .full ? .full : .relaxed,
+                maximumBytes: settings.limits.documentBytes,
+                hostDirectory: namespace.host.directory ?? (name == "default" ? hostDirectory : nil),
+                isHostDirectoryNamed: namespace.host.directory != nil,
+                remote: try namespace.remote.map { try remote($0, settings.limits) })
+        }
+    }
+
+    private static func remote(
+        _ remote: RemoteSettings, _ limits: LimitSettings
+    ) throws -> NamespaceConfiguration.Remote {
+        switch remote {
+        case .file(let file):
+            return .file(NamespaceConfiguration.File(path: file.path, maximumBytes: limits.documentBytes))
+        case .http(let http):
+            return .http(
+                NamespaceConfiguration.HTTP(
+                    url: http.url, interval: http.interval, timeout: http.timeout,
+                    versionPath: try http.versionPath.map(JSONPath.init(parsing:)), headers: http.headers,
+                    maximumBytes: limits.documentBytes))
+        }
+    }
+
+    private static func absolute(_ path: String) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let current = getcwd(nil, 0) else { return path }
+        defer { free(current) }
+        return String(cString: current) + "/" + path
+    }
+
+    private static var environment: [String: String] {
+        let names = [
+            "HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "RUNTIME_DIRECTORY",
+            "STATE_DIRECTORY", "CACHE_DIRECTORY", "CONFIGURATION_DIRECTORY",
+        ]
+        var environment: [String: String] = [:]
+        for name in names { environment[name] = getenv(name).map { String(cString: $0) } }
+        return environment
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import LarderServer
+import LarderWire
+import Logging
+import Systemd
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// The agent's command line.
+@main
+struct Larderd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "larderd",
+        abstract: "The local agent for this host's configuration.",
+        discussion: """
+            Keeps configuration fresh from files and remote sources, and serves it to local processes over a Unix \
+            socket. Without any option it serves the current user: see the paths under each option. It takes over a \
+            socket from systemd, re-reads its settings on SIGHUP and stops cleanly on SIGTERM.
+
+            Examples:
+              larderd                                             serve the current user
+              larderd --socket /tmp/l.sock --state-directory /tmp/l   try it out
+              larderd --check-settings --settings ./larder.json   is this file right?
+
+            Exit status: 0 after a clean stop, 1 when it cannot serve, 64 for a wrong command line, \
+            78 for wrong settings.
+            """,
+        version: larderVersion)
+
+    @Option(help: ArgumentHelp("Listen on this path.", discussion: "Default: $XDG_RUNTIME_DIR/larder/larder.sock"))
+    var socket: String?
+
+    @Option(help: ArgumentHelp("Read this settings file.", discussion: "Default: $XDG_CONFIG_HOME/larder/larder.json"))
+    var settings: String?
+
+    @Option(help: ArgumentHelp("Keep the state here.", discussion: "Default: $XDG_STATE_HOME/larder"))
+    var stateDirectory: String?
+
+    @Option(help: ArgumentHelp("Keep the cache here.", discussion: "Default: $XDG_CACHE_HOME/larder"))
+    var cacheDirectory: String?
+
+    @Option(
+        help: "Log from this level: trace, debug, info, notice, warning, error, critical.", transform: Self.level)
+    var logLevel: Logger.Level?
+
+    @Flag(help: "Check the settings, say what is wrong with them, and exit.")
+    var checkSettings = false
+
+    /// What systemd handed over, taken before anything else looks at the environment.
+    private static let activation = Result { try SocketActivation.takeStreamListeners() }
+
+    static func main() async {
+        _ = activation
+        Process.prepare()
+        do {
+            var command = try parseAsRoot(nil)
+            if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+        } catch {
+            exit(withError: error)
+        }
+    }
+
+    func run() async throws {
+        let plan: AgentPlan
+        do {
+            plan = try AgentPlan(self)
+        } catch {
+            Process.fail(error, status: EX_CONFIG)
+        }
+        if checkSettings {
+            print("\(plan.settingsPath ?? "no settings file; the defaults"): right")
+            return
+        }
+        Process.startLogging(level: plan.logLevel)
+        do {
+            try await Agent(plan: plan, sockets: Self.activation.get()).run()
+        } catch {
+            Process.fail(error, status: 1)
+        }
+    }
+}
+
+extension Larderd {
+    private static func level(_ name: String) throws -> Logger.Level {
+        if let level = Logger.Level(rawValue: name) { return level }
+        let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+        throw ValidationError("there is no log level \"\(name)\"; choose one of \(known)")
+    }
+}

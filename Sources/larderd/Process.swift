@@ -1,0 +1,53 @@
+import CLinuxShims
+import Logging
+import Systemd
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// What concerns the process as a whole.
+enum Process {
+    /// Sets what must be set before there are threads.
+    static func prepare() {
+        // A client that went away shows itself as EPIPE.
+        signal(SIGPIPE, SIG_IGN)
+        // Two arenas are enough for a handful of threads, and take half the address space of the default.
+        larder_limit_arenas(2)
+        raiseDescriptorLimit()
+    }
+
+    /// Ten thousand subscribers need as many descriptors (getrlimit(2)).
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    /// How many descriptors this process may have.
+    static var descriptorLimit: Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
+        return Int(clamping: limit.rlim_cur)
+    }
+
+    /// Sends the log to the journal where stderr is the journal, and to stderr otherwise.
+    static func startLogging(level: Logger.Level) {
+        LoggingSystem.bootstrap(
+            { label, provider in
+                ServiceLog.handler(
+                    label: label, identifier: "larderd", fieldPrefix: "LARDER_", level: level,
+                    metadataProvider: provider)
+            }, metadataProvider: nil)
+    }
+
+    /// Ends with one line that says what to do.
+    static func fail(_ error: any Error, status: CInt) -> Never {
+        let line = Array("larderd: \(error)\n".utf8)
+        _ = write(STDERR_FILENO, line, line.count)
+        exit(status)
+    }
+}

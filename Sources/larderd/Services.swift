@@ -1,0 +1,82 @@
+import LarderConfig
+import LarderServer
+import Logging
+import ServiceLifecycle
+import Systemd
+import UnixSignals
+
+/// Accepts and serves connections, and keeps the namespaces fresh meanwhile.
+struct ServingService: Service {
+    let server: AgentServer
+    let namespaces: ConfigNamespaces
+
+    func run() async throws {
+        let notifier = ServiceNotifier()
+        try await cancelWhenGracefulShutdown {
+            try await server.run {
+                namespaces.start()
+                _ = try? notifier.ready(status: "Serving \(namespaces.all.count) namespaces")
+            }
+        }
+    }
+}
+
+/// Re-reads the settings on SIGHUP. Settings that are wrong are refused, and those in force stay.
+struct ReloadService: Service {
+    let context: ServerContext
+    let plan: AgentPlan
+    let logger: Logger
+
+    func run() async throws {
+        var inForce = plan
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        for await _ in signals.cancelOnGracefulShutdown() {
+            let notifier = ServiceNotifier()
+            _ = try? notifier.reloading()
+            do {
+                let next = try plan.reread()
+                warnOfRestart(inForce, next)
+                context.limits = next.limits
+                await context.namespaces.apply(next.namespaces)
+                inForce = next
+                logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
+                _ = try? notifier.ready(status: "Serving \(context.namespaces.all.count) namespaces")
+            } catch {
+                logger.error("the new settings are wrong and were refused", metadata: ["error": "\(error)"])
+                _ = try? notifier.ready(status: "Serving with the former settings; the new ones are wrong: \(error)")
+            }
+        }
+    }
+
+    private func warnOfRestart(_ old: AgentPlan, _ new: AgentPlan) {
+        var members: [String] = []
+        if old.settings.socket != new.settings.socket { members.append("socket") }
+        if old.stateDirectory != new.stateDirectory { members.append("state.directory") }
+        if old.settings.cacheDirectory != new.settings.cacheDirectory { members.append("cache.directory") }
+        if old.logLevel != new.logLevel { members.append("log.level") }
+        if members.isEmpty { return }
+        logger.warning(
+            "some changed settings take effect at the next start only",
+            metadata: ["settings": "\(members.joined(separator: ", "))"])
+    }
+}
+
+/// Tells the service manager that the agent is alive, as long as every event loop and every store answers.
+struct WatchdogService: Service {
+    let server: AgentServer
+    let namespaces: ConfigNamespaces
+    let interval: Duration
+    let logger: Logger
+
+    func run() async throws {
+        let notifier = ServiceNotifier()
+        try await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await server.probe()
+                await namespaces.probe()
+                _ = try notifier.watchdog()
+                try? await Task.sleep(for: interval / 2)
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Requests that wait for a source that does not answer")
+    struct CancellationTests {
+        /// An agent that holds a document and whose source hangs from now on.
+        private func withHangingSource(_ body: (AgentProcess, RawOrigin) throws -> Void) throws {
+            let origin = try RawOrigin.listening(.document(#"{"version":"1","n":1}"#, etag: "a"))
+            defer { origin.stop() }
+            let settings = """
+                { namespaces: { default: { remote: { http: { url: "\(origin.url)", intervalSeconds: 86400, \
+                timeoutSeconds: 600 } } } } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                let agent = try home.start()
+                #expect(try agent.ask("config.refresh")["upstreamVersion"] == "1")
+                origin.answer(.hang)
+                origin.forgetEvents()
+                try body(agent, origin)
+                origin.answer(.notModified())
+            }
+        }
+
+        @Test("a refresh that hangs is cancelled by request.cancel, up to the connection to the source")
+        func cancel() throws {
+            try withHangingSource { agent, origin in
+                let client = try agent.connect()
+                let refresh = try client.request("config.refresh")
+                try origin.request()
+                #expect(try client.call("config.get", ["n"])["state"] == "refreshing")
+                #expect(try client.call("request.cancel", ["id": .int(refresh)]) == ["cancelled": true])
+                let refusal = #expect(throws: LineClient.Refusal.self) { try client.reply(to: refresh) }
+                #expect(refusal?.name == "cancelled")
+                try origin.disconnection()
+                let value = try client.call("config.get", ["n"])
+                #expect(value["value"] == 1)
+                #expect(value["state"] == "fresh")
+            }
+        }
+
+        @Test("a refresh is given up when its client goes away")
+        func clientGone() throws {
+            try withHangingSource { agent, origin in
+                let client = try agent.connect()
+                _ = try client.request("config.refresh")
+                try origin.request()
+                client.close()
+                try origin.disconnection()
+                #expect(try agent.ask("config.get", ["n"])["value"] == 1)
+            }
+        }
+
+        @Test("a refresh is not given up because its client half-closed")
+        func clientHalfClosed() throws {
+            try withHangingSource { agent, origin in
+                let client = try agent.connect()
+                let refresh = try client.request("config.refresh")
+                client.endInput()
+                try origin.request()
+                #expect(try agent.ask("agent.ping") == ["pong": true])
+                origin.answer(.document(#"{"version":"2","n":2}"#, etag: "b"))
+                #expect(try client.reply(to: refresh)["upstreamVersion"] == "2")
+                #expect(try client.untilClosed().isEmpty)
+            }
+        }
+
+        @Test("those who wait for the same answer share one request, and one who cancels does not disturb the others")
+        func shared() throws {
+            try withHangingSource { agent, origin in
+                let clients = try (0..<5).map { _ in try agent.connect() }
+                let first = try clients[0].request("config.refresh")
+                let fields = try origin.request()
+                #expect(fields["if-none-match"] == "\"a\"")
+                let others = try clients.dropFirst().map { try $0.request("config.refresh") }
+                // Their requests were taken once these were answered.
+                for client in clients { try client.call("agent.ping") }
+                try clients[0].call("request.cancel", ["id": .int(first)])
+                #expect(throws: LineClient.Refusal.self) { try clients[0].reply(to: first) }
+                clients[1].close()
+                origin.answer(.document(#"{"version":"2","n":2}"#, etag: "b"))
+                for (client, id) in zip(clients.dropFirst(2), others.dropFirst()) {
+                    #expect(try client.reply(to: id)["upstreamVersion"] == "2")
+                }
+                let attempted = try agent.ask("agent.stats")["namespaces"]?["default"]?["refreshes"]?["attempted"]
+                #expect(attempted == 2, "the first one of all and the shared one")
+            }
+        }
+
+        @Test("a push waits for the refresh before it, wins over its answer, and a set does not wait at all")
+        func pushBehindRefresh() throws {
+            try withHangingSource { agent, origin in
+                let (refresher, pusher) = try (agent.connect(), agent.connect())
+                let refresh = try refresher.request("config.refresh")
+                try origin.request()
+                let push = try pusher.request("config.push", ["document": ["version": "9", "n": 9], "version": "9"])
+                try pusher.call("config.set", ["path": "local", "value": true])
+                #expect(try pusher.call("config.get", ["n"])["value"] == 1)
+                origin.answer(.document(#"{"version":"2","n":2}"#, etag: "b"))
+                let first = try refresher.reply(to: refresh)["revision"]?.int ?? 0
+                let second = try pusher.reply(to: push)["revision"]?.int ?? 0
+                #expect(first < second)
+                #expect(try pusher.call("config.get")["value"] == ["version": "9", "n": 9, "local": true])
+            }
+        }
+
+        @Test("the agent stops although its source hangs, and those who wait for it are told")
+        func stop() throws {
+            try withHangingSource { agent, origin in
+                let (client, halfClosed) = try (agent.connect(), agent.connect())
+                for client in [client, halfClosed] { _ = try client.request("config.refresh") }
+                halfClosed.endInput()
+                try origin.request()
+                try client.call("agent.ping")
+                agent.terminate()
+                for client in [client, halfClosed] {
+                    let replies = try client.untilClosed()
+                    let names = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
+                    #expect(names.count == 1 && ["cancelled", "shuttingDown"].contains(names[0]), "\(replies)")
+                }
+                #expect(try agent.process.waitForEnd() == .exit(0), "\(agent.log)")
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import ArgumentParser
+import JSON
+import LarderClient
+import Testing
+
+@testable import larder
+
+@Suite("The command line is read")
+struct CommandParsingTests {
+    @Test("shared options may stand before the verb as well as behind it")
+    func leadingOptions() throws {
+        #expect(
+            Arguments.normalized(["--socket", "/s", "--json", "get", "a", "--raw"])
+                == ["get", "--socket", "/s", "--json", "a", "--raw"])
+        #expect(Arguments.normalized(["--socket=/s", "ping"]) == ["ping", "--socket=/s"])
+        for unchanged in [["--help"], [], ["get", "a"], ["--socket"], ["--socket", "/s"], ["--json", "--version"]] {
+            #expect(Arguments.normalized(unchanged) == unchanged)
+        }
+        #expect(
+            Arguments.normalized(["set", "a", "-5.5", "--ttl", "1m"]) == ["set", "a", "--ttl", "1m", "--", "-5.5"])
+        #expect(Arguments.normalized(["set", "a", "--", "-5"]) == ["set", "a", "--", "-5"])
+        #expect(Arguments.normalized(["get", "-5"]) == ["get", "-5"])
+        let command = try #require(
+            try Larder.parseAsRoot(Arguments.normalized(["-n", "web", "--timeout", "2s", "get"])) as? GetCommand)
+        #expect(command.namespace.namespace == "web")
+        #expect(command.agent.timeout.duration == .seconds(2))
+    }
+
+    @Test("every verb takes what its help says")
+    func verbs() throws {
+        let set = try #require(
+            try Larder.parseAsRoot(["set", "a.b", "-n", "web", "--ttl", "10m", "--", "-5"]) as? SetCommand)
+        #expect(set.path == "a.b")
+        #expect(set.value == "-5")
+        #expect(set.ttl?.duration == .seconds(600))
+        let watch = try #require(try Larder.parseAsRoot(["watch", "--count", "3", "--patch"]) as? WatchCommand)
+        #expect(watch.count == 3)
+        #expect(watch.patch)
+        #expect(watch.path.text == "")
+        let push = try #require(try Larder.parseAsRoot(["push", "-", "--version", "7", "--force"]) as? PushCommand)
+        #expect(push.file == "-")
+        #expect(push.version == "7")
+        let call = try #require(try Larder.parseAsRoot(["call", "agent.ping"]) as? CallCommand)
+        #expect(call.params == nil)
+        let status = try #require(try Larder.parseAsRoot(["status"]) as? StatusCommand)
+        #expect(status.namespace == nil)
+    }
+
+    @Test(
+        "a wrong command line is a usage error",
+        arguments: [
+            ["get", "a", "b"], ["set", "a"], ["watch", "--count", "0"], ["watch", "--count", "x"], ["nope"],
+            ["get", "--nope"], ["set", "a", "1", "--ttl", "soon"], ["ping", "--timeout", "0"], ["--socket"],
+        ])
+    func usageErrors(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try Larder.parseAsRoot(Arguments.normalized(arguments)) }
+        guard let error else { return }
+        #expect(!Larder.exitCode(for: error).isSuccess)
+        #expect(!Larder.message(for: error).contains("\n"))
+    }
+
+    @Test("help for every verb has examples, and the root names every exit status")
+    func help() throws {
+        #expect(Larder.helpMessage().contains("  8  not available yet"))
+        for verb in Larder.configuration.subcommands {
+            let name = verb.configuration.commandName ?? "?"
+            #expect(Larder.helpMessage(for: verb).contains("EXAMPLES:\n  larder \(name)"))
+        }
+        #expect(Arguments.helpCommand(["get", "--nope"]) == "larder get --help")
+        #expect(Arguments.helpCommand(["nope"]) == "larder --help")
+        #expect(Arguments.unknownVerb(["nope", "a"]) == "nope")
+        for known in [["get"], ["help"], ["--nope"], []] { #expect(Arguments.unknownVerb(known) == nil) }
+    }
+
+    @Test(
+        "spans of time",
+        arguments: [
+            ("500ms", 500), ("90", 90_000), ("90s", 90_000), ("10m", 600_000), ("2h", 7_200_000),
+            ("1d", 86_400_000), ("1h30m", 5_400_000), ("1m500ms", 60_500),
+        ])
+    func spans(text: String, milliseconds: Int) {
+        #expect(TimeSpan(argument: text)?.milliseconds == milliseconds)
+    }
+
+    @Test(
+        "what is no span of time",
+        arguments: [
+            "", "0", "-5", "0s", "s", "5x", "1.5s", "5 s", "10m5", "99999999999999999999", "9223372036854775807d",
+        ])
+    func noSpans(text: String) {
+        #expect(TimeSpan(argument: text) == nil)
+    }
+
+    @Test("a value is JSON where it is JSON, and a string otherwise")
+    func values() throws {
+        #expect(try ValueArgument.parse("25", isString: false) == 25)
+        #expect(try ValueArgument.parse("true", isString: false) == true)
+        #expect(try ValueArgument.parse("null", isString: false) == .null)
+        #expect(try ValueArgument.parse(#"{"a": [1]}"#, isString: false) == ["a": [1]])
+        #expect(try ValueArgument.parse(#""25""#, isString: false) == "25")
+        for text in ["primary", "007", "1.2.3", "", "nul", "10m", "True", "a b"] {
+            #expect(try ValueArgument.parse(text, isString: false) == .string(text))
+        }
+        #expect(try ValueArgument.parse("1.10", isString: true) == "1.10")
+        #expect(try ValueArgument.parse("{", isString: true) == "{")
+    }
+
+    @Test("a slip in JSON is not taken for a string", arguments: [#"{"a":1"#, "[1,", " {a: 1}", #""open"#])
+    func slips(text: String) {
+        let failure = #expect(throws: Failure.self) { try ValueArgument.parse(text, isString: false) }
+        #expect(failure?.status == .usage)
+        #expect(failure?.message.contains("--string") == true)
+    }
+
+    @Test("a document that is not JSON is refused with line and column")
+    func documents() throws {
+        #expect(try PushCommand.document(Array("{\"a\": 1}\n".utf8), name: "f") == ["a": 1])
+        let failure = #expect(throws: Failure.self) {
+            try PushCommand.document(Array("{\n  \"a\": x\n}".utf8), name: "config.json")
+        }
+        #expect(failure?.message.hasPrefix("config.json is not JSON: line 2, column 8: ") == true)
+        let array = #expect(throws: Failure.self) { try PushCommand.document(Array("[]".utf8), name: "-") }
+        #expect(array?.message == "standard input is not a JSON object but array, so it is no configuration")
+        #expect(throws: Failure.self) { try PushCommand.document([], name: "empty.json") }
+    }
+
+    @Test("parameters of call are an object or an array")
+    func callParameters() throws {
+        #expect(try CallCommand.params(#"["a"]"#) == ["a"])
+        #expect(throws: Failure.self) { try CallCommand.params("7") }
+        #expect(throws: Failure.self) { try CallCommand.params("{") }
+    }
+}

@@ -1,0 +1,118 @@
+import LarderClient
+import Testing
+
+/// The examples in the documentation of `LarderClient`, as they stand there, against a real agent.
+@Suite("The examples in the documentation", .timeLimit(.minutes(3)))
+struct DocumentationExamplesTests {
+    private struct Search: Codable, Equatable {
+        var limit: Int
+        var hosts: [String]
+    }
+
+    @Test("LarderClient: the scoped form, typed values, snapshots, errors")
+    func reading() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            _ = try await agent.larder("set", "search", #"{"limit": 25, "hosts": ["a"]}"#)
+            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+                let limit = try await client.config.value(at: "search.limit", as: Int.self)
+                #expect(limit == 25)
+
+                let search = try await client.config.value(at: "search", as: Search.self)
+                #expect(search == Search(limit: 25, hosts: ["a"]))
+
+                let snapshot = try await client.config.snapshot(at: "search")
+                print(snapshot.revision, snapshot.state, snapshot.value?["limit"]?.int ?? 10)
+                #expect(try snapshot.decode(Search.self) == search)
+
+                var fallback: Int
+                do {
+                    fallback = try await client.config.value(at: "search.nope", as: Int.self)
+                } catch let error as LarderClientError where error.remoteError?.code == .notFound {
+                    fallback = 10
+                }
+                #expect(fallback == 10)
+            }
+        }
+    }
+
+    @Test("ConfigCommands: set, set with a time to live, set an encodable value, unset, push, status")
+    func writing() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+                try await client.config.set("search.limit", to: 25)
+                try await client.config.set("search.hosts", to: ["a", "b"], ttl: .seconds(600))
+                #expect(
+                    try await client.config.value(at: "search", as: Search.self)
+                        == Search(limit: 25, hosts: ["a", "b"]))
+                try await client.config.set("search", encoding: Search(limit: 30, hosts: []))
+                #expect(try await client.config.value(at: "search.limit", as: Int.self) == 30)
+                try await client.config.unset("search")
+                try await client.config.push(["search": ["limit": 10]], version: "2026-01-31.1")
+                #expect(try await client.config.value(at: "search.limit", as: Int.self) == 10)
+
+                let status = try await client.call(ConfigStatus.self, .init(namespace: "default"))
+                #expect(status.namespaces.map(\.namespace) == ["default"])
+                #expect(try await client.config.status().count == 1)
+            }
+        }
+    }
+
+    @Test("AgentCommands and raw calls")
+    func agentMethods() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+                let info = try await client.agent.info()
+                print("\(info.name) \(info.version), \(info.namespaces.count) namespaces")
+                try await client.agent.ping()
+                #expect(try await client.agent.stats().traffic.connectionsOpen == 1)
+                #expect(try await client.agent.clients().count == 1)
+
+                let stats = try await client.call("agent.stats")
+                #expect((stats["requests"]?["total"]?.int ?? 0) > 0)
+            }
+        }
+    }
+
+    @Test(
+        "ConfigSnapshots: a loop that follows, and the long-running form",
+        arguments: [ConfigSubscribe.Mode.snapshot, .patch])
+    func following(mode: ConfigSubscribe.Mode) async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            let client = LarderClient(socket: agent.socket)
+            try await withThrowingTaskGroup { group in
+                group.addTask { await client.run() }
+                group.addTask {
+                    var limits: [Int] = []
+                    for try await snapshot in client.config.snapshots(at: "search", mode: mode) {
+                        guard snapshot.value != nil else { continue }
+                        limits.append(try snapshot.decode(Search.self).limit)
+                        if limits.count == 1 {
+                            try await client.config.set("search.limit", to: 2)
+                        } else {
+                            break
+                        }
+                    }
+                    #expect(limits == [1, 2])
+                }
+                try await client.config.set("search", encoding: Search(limit: 1, hosts: []))
+                try await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+
+    @Test("ConfigModel follows until its task is cancelled")
+    @MainActor
+    func model() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            _ = try await agent.larder("set", "ui.theme", "dark")
+            let client = LarderClient(socket: agent.socket)
+            let model = ConfigModel()
+            let task = Task { await model.follow(client.config.snapshots(at: "ui")) }
+            while model.snapshot == nil { await Task.yield() }
+            #expect(model.snapshot?.value == ["theme": "dark"])
+            task.cancel()
+            await task.value
+        }
+    }
+}

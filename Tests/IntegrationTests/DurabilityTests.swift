@@ -1,0 +1,135 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("What survives")
+    struct DurabilityTests {
+        @Test("a clean stop keeps revision and value in both modes of durability", arguments: ["full", "relaxed"])
+        func cleanStop(durability: String) throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: '\(durability)' } } }") { home in
+                var last: JSONValue?
+                for round in 1...3 {
+                    let agent = try home.start()
+                    let before = try agent.ask("config.get")
+                    if let last { #expect(before == last) }
+                    try agent.ask("config.set", ["path": "n", "value": .int(round)])
+                    try agent.ask("config.push", ["document": ["m": .int(round)], "version": .string("\(round)")])
+                    last = try agent.ask("config.get")
+                    #expect(last?["value"] == ["m": .int(round), "n": .int(round)])
+                    #expect(try agent.stop() == .exit(0))
+                }
+            }
+        }
+
+        @Test("what was acknowledged with full durability is there after kill -9")
+        func killed() throws {
+            try AgentHome.with { home in
+                var revision = 0
+                for round in 1...5 {
+                    let agent = try home.start()
+                    if round > 1 {
+                        let held = try agent.ask("config.get", ["n"])
+                        #expect(held["value"]?.int == round - 1)
+                        #expect((held["revision"]?.int ?? 0) >= revision)
+                    }
+                    revision = try agent.ask("config.set", ["path": "n", "value": .int(round)])["revision"]?.int ?? 0
+                    agent.kill()
+                }
+                #expect(revision < 1 << 53)
+                #expect(try home.start().ask("config.get", ["n"])["value"] == 5)
+            }
+        }
+
+        @Test("a damaged generation is set aside, and the one before it serves together with the journal")
+        func damagedGeneration() throws {
+            try AgentHome.with { home in
+                let first = try home.start()
+                try first.ask("config.set", ["path": "n", "value": 1])
+                #expect(try first.stop() == .exit(0))
+                let second = try home.start()
+                let set = try second.ask("config.set", ["path": "n", "value": 2])
+                #expect(try second.stop() == .exit(0))
+                let generations = home.state + "/config/default/generations"
+                let newest = try require(
+                    try FileManager.default.contentsOfDirectory(atPath: generations).sorted().last, "generation")
+                truncate(generations + "/" + newest, 40)
+                let third = try home.start()
+                let held = try third.ask("config.get", ["n"])
+                #expect(held["value"] == 2, "the journal still has it")
+                #expect((held["revision"]?.int ?? 0) >= (set["revision"]?.int ?? 0))
+                try third.waitForLog("damaged and set aside")
+            }
+        }
+
+        @Test("a value with a time to live ends by itself, and subscribers are told")
+        func timeToLive() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: {}, loose: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                for namespace in ["default", "loose"] {
+                    let name = JSONValue.string(namespace)
+                    let client = try agent.connect()
+                    try client.call("config.set", ["path": "n", "value": 1, "namespace": name])
+                    try client.call("config.subscribe", ["path": "n", "namespace": name])
+                    #expect(try client.event()["value"] == 1)
+                    try client.call("config.set", ["path": "n", "value": 2, "ttlMilliseconds": 300, "namespace": name])
+                    #expect(try client.event()["value"] == 2)
+                    #expect(try client.event()["exists"] == false, "what was there before it does not come back")
+                    #expect(try client.refusal("config.get", ["path": "n", "namespace": name]).name == "notFound")
+                }
+            }
+        }
+
+        @Test("a time to live goes on across a restart", arguments: [true, false])
+        func timeToLiveAcrossRestart(isKilled: Bool) throws {
+            try AgentHome.with { home in
+                let first = try home.start()
+                try first.ask("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 1500])
+                try first.ask("config.set", ["path": "m", "value": 1])
+                if isKilled { first.kill() } else { #expect(try first.stop() == .exit(0)) }
+                let second = try home.start()
+                let client = try second.connect()
+                try client.call("config.subscribe", ["n"])
+                var event = try client.event()
+                while event["exists"] != false {
+                    #expect(event["value"] == 1)
+                    event = try client.event()
+                }
+                #expect(try client.call("config.get")["value"] == ["m": 1])
+            }
+        }
+
+        @Test("what ended while the agent was down is never served again")
+        func endedWhileDown() throws {
+            try AgentHome.with { home in
+                let first = try home.start()
+                try first.ask("config.set", ["path": "n", "value": 1, "ttlMilliseconds": 100])
+                let end = Date.now.addingTimeInterval(0.1)
+                first.kill()
+                // The time of day has to pass; there is no event to wait for.
+                Thread.sleep(until: end.addingTimeInterval(0.01))
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["n"])
+                #expect(try client.event()["exists"] == false)
+            }
+        }
+
+        @Test("a set that cannot be put on disk is refused, changes nothing, and does not use up its place")
+        func fullDisk() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: {} } }") { home in
+                // RLIMIT_FSIZE stands for a full disk: writes past it fail (setrlimit(2)).
+                let agent = try home.start(wrapper: ["env", "--ignore-signal=XFSZ", "prlimit", "--fsize=290000", "--"])
+                let client = try agent.connect()
+                try client.call("config.set", ["path": "n", "value": 1])
+                let text = JSONValue.string(String(repeating: "x", count: 289_900))
+                let refusal = try client.refusal("config.set", ["path": "large", "value": text])
+                #expect(refusal.name == "storageFailed", "\(refusal)")
+                #expect(try client.call("config.get")["value"] == ["n": 1])
+                let set = try client.call("config.set", ["path": "n", "value": 2])
+                #expect(set["changed"] == true)
+                agent.kill()
+                #expect(try home.start().ask("config.get")["value"] == ["n": 2])
+            }
+        }
+    }
+}

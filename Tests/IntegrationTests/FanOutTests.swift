@@ -1,0 +1,88 @@
+import Glibc
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("A crowd of subscribers")
+    struct FanOutTests {
+        /// Publishes and has the crowd read meanwhile. While it does, somebody else asks for a sign of life each time.
+        private func publish(_ count: Int, to crowd: Crowd, by writer: LineClient, beside pinger: LineClient) throws
+            -> Int
+        {
+            let filling = String(repeating: "x", count: 1_000)
+            var revision = 0
+            for value in 1...count {
+                let set = LineClient.text(
+                    id: value, "config.set", ["n", ["value": .int(value), "filling": .string(filling)]])
+                try writer.send(set)
+                let reply = try answer(writer, crowd)
+                #expect(reply["id"]?.int == value)
+                revision = try require(reply["result"]?["revision"]?.int, "revision in \(reply)")
+                try pinger.send(LineClient.text(id: value, "agent.ping"))
+                #expect(try answer(pinger, crowd)["id"]?.int == value)
+            }
+            try crowd.read(upTo: revision)
+            return revision
+        }
+
+        private func answer(_ client: LineClient, _ crowd: Crowd) throws -> JSONValue {
+            while true {
+                if let line = client.linesSoFar().first { return try JSONValue(parsing: line) }
+                try crowd.read(orWaitFor: client.descriptor)
+            }
+        }
+
+        /// Connects a crowd, publishes, and goes away again.
+        private func round(_ agent: AgentProcess, readers: Int, deaf: Int, publishes: Int) throws {
+            let (writer, pinger) = try (agent.connect(), agent.connect())
+            let clients = try (0..<(readers + deaf)).map { number in
+                // A sample is enough for the record: all say the same.
+                let client = try LineClient(path: agent.socket, isRecorded: number % 100 == 0)
+                try client.send(LineClient.text(id: 0, "config.subscribe", ["n"]))
+                return client
+            }
+            let crowd = Crowd(Array(clients.prefix(readers)))
+            let last = try publish(publishes, to: crowd, by: writer, beside: pinger)
+            #expect(crowd.hasSeenEverything)
+            #expect(try writer.call("config.get", ["n"])["revision"]?.int == last)
+            for client in clients { client.close() }
+            // Whoever asks is the last one left.
+            try writer.call("agent.stats", until: { $0["connections"]?["open"] == 2 })
+        }
+
+        @Test(
+            "1,000 subscribers, of whom 100 never read, and 200 publishes: all the others see the last one and no gap")
+        func crowd() throws {
+            raiseDescriptorLimit()
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                try agent.ask("config.set", ["path": "n", "value": 0])
+                // Memory that is used once is kept for the next time.
+                try round(agent, readers: 900, deaf: 100, publishes: 200)
+                let before = try agent.residentBytes()
+                try round(agent, readers: 900, deaf: 100, publishes: 200)
+                let after = try agent.residentBytes()
+                #expect(Double(after) < Double(before) * 1.2, "from \(before) to \(after) bytes")
+                #expect(try agent.ask("agent.stats")["subscriptions"]?["open"] == 0)
+            }
+        }
+
+        @Test("subscribers come and go while others write, and the agent keeps no trace of them")
+        func comingAndGoing() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                let writer = try agent.connect()
+                for value in 1...300 {
+                    let client = try LineClient(path: home.socket, isRecorded: value % 30 == 0)
+                    for path in 0..<5 {
+                        try client.send(LineClient.text(id: path, "config.subscribe", [.string("p\(path)")]))
+                    }
+                    try writer.call("config.set", [.string("p\(value % 5)"), .int(value)])
+                    if value % 3 == 0 { _ = try client.line() }
+                    client.close()
+                }
+                try writer.call("agent.stats", until: { $0["subscriptions"]?["open"] == 0 })
+            }
+        }
+    }
+}

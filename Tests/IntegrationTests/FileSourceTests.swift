@@ -1,0 +1,111 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("A file as the source")
+    struct FileSourceTests {
+        private static let settings =
+            "{ namespaces: { default: { remote: { file: { path: '@/mount/config.json' } } } } }"
+
+        /// An agent whose source is `mount/config.json`, and a subscriber to `n`.
+        private func withSource(_ body: (AgentHome, AgentProcess, LineClient) throws -> Void) throws {
+            try AgentHome.with(settings: Self.settings) { home in
+                try home.makeDirectory("mount")
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["n"])
+                try body(home, agent, client)
+            }
+        }
+
+        @Test("edits in place, renames over it and its coming into being are seen")
+        func edits() throws {
+            try withSource { home, agent, client in
+                let path = home.directory + "/mount/config.json"
+                for value in 1...10 {
+                    let text = "{\"n\":\(value)}"
+                    if value % 2 == 0 {
+                        try text.write(toFile: path, atomically: false, encoding: .utf8)
+                    } else {
+                        try home.write("mount/config.json", text)
+                    }
+                    while try client.event()["value"]?.int != value {}
+                }
+                #expect(try agent.status()["state"] == "fresh")
+            }
+        }
+
+        @Test("the exchange of a ConfigMap's ..data link is seen each time")
+        func configMap() throws {
+            try withSource { home, _, client in
+                let mount = home.directory + "/mount"
+                try FileManager.default.createSymbolicLink(
+                    atPath: mount + "/config.json", withDestinationPath: "..data/config.json")
+                for value in 1...10 {
+                    try home.makeDirectory("mount/..generation\(value)")
+                    try home.write("mount/..generation\(value)/config.json", "{\"n\":\(value)}")
+                    symlink("..generation\(value)", mount + "/..data_tmp")
+                    rename(mount + "/..data_tmp", mount + "/..data")
+                    try? FileManager.default.removeItem(atPath: mount + "/..generation\(value - 1)")
+                    while try client.event()["value"]?.int != value {}
+                }
+            }
+        }
+
+        @Test("the last good snapshot stays when the file is half written, wrong or gone, and the status says so")
+        func lastGoodStays() throws {
+            try withSource { home, agent, client in
+                try home.write("mount/config.json", #"{"n":1}"#)
+                while try client.event()["value"]?.int != 1 {}
+                let path = home.directory + "/mount/config.json"
+                let revision = try agent.status()["revision"]
+                for (text, error) in [
+                    ("{\"n\":", "rejected"), ("", "upstreamFailed"), ("[1]", "rejected"), (nil, "upstreamFailed"),
+                ] {
+                    if let text {
+                        try text.write(toFile: path, atomically: false, encoding: .utf8)
+                    } else {
+                        unlink(path)
+                    }
+                    #expect(try client.refusal("config.refresh").name == error)
+                    let status = try agent.status()
+                    #expect(status["state"] == "stale")
+                    #expect(status["lastError"]?["name"]?.string == error)
+                    #expect(status["revision"] == revision)
+                    #expect(try client.call("config.get", ["n"])["value"] == 1)
+                }
+                try home.write("mount/config.json", #"{"n":2}"#)
+                #expect(try client.event()["value"] == 2)
+                #expect(try agent.status()["lastError"]?.isNull == true)
+            }
+        }
+
+        @Test("a broken file is noticed without anybody asking, and what was served goes on being served")
+        func noticedByItself() throws {
+            try withSource { home, agent, client in
+                try home.write("mount/config.json", #"{"n":1}"#)
+                while try client.event()["value"]?.int != 1 {}
+                try home.write("mount/config.json", "half")
+                try agent.waitForLog("did not answer with JSON")
+                let value = try client.call("config.get", ["n"])
+                #expect(value["value"] == 1)
+                #expect(value["state"] == "stale")
+            }
+        }
+
+        @Test("the directory may vanish and come back")
+        func directoryVanishes() throws {
+            try withSource { home, _, client in
+                for value in 1...3 {
+                    try home.makeDirectory("mount")
+                    try home.write("mount/config.json", "{\"n\":\(value)}")
+                    while try client.event()["value"]?.int != value {}
+                    try FileManager.default.removeItem(atPath: home.directory + "/mount")
+                    #expect(try client.refusal("config.refresh").name == "upstreamFailed")
+                    #expect(try client.call("config.get", ["n"])["value"]?.int == value)
+                }
+            }
+        }
+    }
+}

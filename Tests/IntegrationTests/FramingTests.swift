@@ -1,0 +1,122 @@
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Lines on a real socket")
+    struct FramingTests {
+        @Test("a request that comes byte by byte is answered once it is complete")
+        func byteByByte() throws {
+            try AgentHome.with { home in
+                let client = try home.start().connect()
+                for byte in Array("\r\n \t\n{\"id\":1,\"method\":\"agent.ping\"}\r\n".utf8) {
+                    try client.send(bytes: [byte])
+                }
+                #expect(try client.message()["id"] == 1)
+                #expect(try client.call("agent.ping") == ["pong": true])
+            }
+        }
+
+        @Test("a line of 10 MB is answered with an error, and the connection lives on")
+        func lineTooLong() throws {
+            try AgentHome.with { home in
+                let client = try home.start().connect()
+                let before = try client.call("agent.stats")["memory"]?["residentBytes"]?.int ?? 0
+                try client.send(
+                    #"{"id":1,"method":"config.set","params":["a",""# + String(repeating: "x", count: 10_000_000))
+                let error = try client.message()
+                #expect(error["id"]?.isNull == true)
+                #expect(error["error"]?["data"]?["name"] == "lineTooLong")
+                #expect(try client.call("agent.ping") == ["pong": true])
+                let after = try client.call("agent.stats")["memory"]?["residentBytes"]?.int ?? 0
+                #expect(after < before + 8_000_000, "the line was not held in memory")
+            }
+        }
+
+        @Test("what is not JSON in UTF-8 is answered with an error, and the connection lives on")
+        func parseErrors() throws {
+            try AgentHome.with { home in
+                let client = try home.start().connect()
+                let nested = String(repeating: "[", count: 200) + String(repeating: "]", count: 200)
+                let lines: [[UInt8]] = [
+                    [0xFF, 0xFE, 0x00],
+                    Array(#"{"id":1,"method":"agent.ping","params":[""#.utf8) + [0xC3, 0x28] + Array(#""]}"#.utf8),
+                    Array(#"{"id":1,"method":"#.utf8), Array(nested.utf8), Array("{".utf8), [0x00], Array("nul".utf8),
+                    Array(#"{"id":1,"method":"agent.ping","params":[""#.utf8) + [0x01] + Array(#""]}"#.utf8),
+                    Array(#"{"id":1,"method":"agent.ping","params":["\ud800"]}"#.utf8),
+                ]
+                for line in lines {
+                    try client.send(bytes: line + [UInt8(ascii: "\n")])
+                    let error = try client.message()
+                    #expect(error["id"]?.isNull == true)
+                    #expect(error["error"]?["code"] == -32700, "\(error)")
+                    #expect(try client.call("agent.ping") == ["pong": true])
+                }
+            }
+        }
+
+        @Test("a partial line at the end of input is answered, also when it is no JSON")
+        func unfinishedLine() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                for (text, name) in [
+                    (#"{"id":1,"method":"#, "parseError"), (#"{"id":1,"method":"no"}"#, "methodNotFound"),
+                ] {
+                    let client = try agent.connect()
+                    try client.send(bytes: Array(text.utf8))
+                    client.endInput()
+                    let replies = try client.untilClosed()
+                    #expect(replies.map { $0["error"]?["data"]?["name"]?.string } == [name])
+                }
+            }
+        }
+
+        @Test("numbers come back as they were handed over, also after a restart")
+        func numbers() throws {
+            try AgentHome.with { home in
+                let numbers = ["1e400", "-0", "12345678901234567890", "0.1000", "1E+2", "9007199254740993"]
+                for round in 0..<2 {
+                    let agent = try home.start()
+                    let client = try agent.connect()
+                    if round == 0 {
+                        for (index, number) in numbers.enumerated() {
+                            let params = try JSONValue(parsing: #"["n\#(index)",\#(number)]"#)
+                            try client.call("config.set", params)
+                        }
+                    }
+                    for (index, number) in numbers.enumerated() {
+                        #expect(try client.call("config.get", [.string("n\(index)")])["value"]?.compactText == number)
+                    }
+                    #expect(try agent.stop() == .exit(0))
+                }
+            }
+        }
+
+        @Test("requests that are cut and glued anywhere are answered as if they had come one by one")
+        func randomCuts() throws {
+            var chance = SeededGenerator()
+            print("seed of the cuts: \(chance.seed)")
+            try AgentHome.with { home in
+                let client = try home.start().connect()
+                var bytes: [UInt8] = []
+                for id in 1...2_000 {
+                    bytes +=
+                        Array(LineClient.text(id: id, "config.get").utf8) + Array((id % 3 == 0 ? "\r\n\n" : "\n").utf8)
+                }
+                var received = 0
+                while !bytes.isEmpty {
+                    let count = Int.random(in: 1...min(bytes.count, 700), using: &chance)
+                    try client.send(bytes: Array(bytes.prefix(count)))
+                    bytes.removeFirst(count)
+                    for line in client.linesSoFar() {
+                        received += 1
+                        #expect(try JSONValue(parsing: line)["id"]?.int == received)
+                    }
+                }
+                while received < 2_000 {
+                    received += 1
+                    #expect(try client.message()["id"]?.int == received)
+                }
+            }
+        }
+    }
+}

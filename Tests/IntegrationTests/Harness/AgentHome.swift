@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+/// A directory with everything that an agent has: settings, state, socket. It outlives the agents that a test starts
+/// in it one after the other, or together.
+final class AgentHome {
+    /// Short, because a socket's path may have 107 bytes only.
+    let directory: String
+    private var agents: [AgentProcess] = []
+
+    /// Makes a home, runs a test in it, stops the agents that are left, each of which has to end with status 0, and
+    /// removes it.
+    /// - Parameter settings: the settings file as JSON5; `@` stands for the home's directory.
+    @discardableResult
+    static func with<Result>(settings: String? = nil, _ body: (AgentHome) throws -> Result) throws -> Result {
+        let home = try AgentHome()
+        defer { home.remove() }
+        if let settings { try home.write(settings: settings) }
+        do {
+            let result = try body(home)
+            for agent in home.agents where agent.endIfEnded() == nil {
+                let end = try agent.stop()
+                #expect(end == .exit(0), "\(agent.log)")
+            }
+            return result
+        } catch {
+            // What became of the agents often says more than what the test missed.
+            for (index, agent) in home.agents.enumerated() {
+                let end = agent.endIfEnded().map { "\($0)" } ?? "running"
+                Issue.record("agent \(index + 1) of this test: \(end)\n\(agent.log.suffix(20_000))")
+            }
+            throw error
+        }
+    }
+
+    private init() throws {
+        var template = Array("/tmp/larder-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
+        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private func remove() {
+        for agent in agents { agent.kill() }
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    var socket: String { directory + "/sock" }
+    var state: String { directory + "/state" }
+    var settings: String { directory + "/larder.json" }
+
+    /// Replaces the settings file.
+    func write(settings text: String) throws {
+        try write("larder.json", text.replacing("@", with: directory))
+    }
+
+    /// Writes a file by renaming it into place, as those do that mean well.
+    func write(_ name: String, _ text: String) throws {
+        try text.write(toFile: directory + "/" + name, atomically: true, encoding: .utf8)
+    }
+
+    func makeDirectory(_ name: String) throws {
+        try FileManager.default.createDirectory(
+            atPath: directory + "/" + name, withIntermediateDirectories: true)
+    }
+
+    func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    // MARK: Agents
+
+    /// The agent's arguments, with some replaced.
+    func arguments(socket: String? = nil, state: String? = nil) -> [String] {
+        var arguments = ["--socket", socket ?? self.socket, "--state-directory", state ?? self.state]
+        arguments += ["--cache-directory", directory + "/cache"]
+        if exists(settings) { arguments += ["--settings", settings] }
+        return arguments
+    }
+
+    /// The agent's environment: whatever it takes for granted is here, whoever runs the tests.
+    var environment: [String: String] {
+        let own = [
+            "HOME": directory, "RUNTIME_DIRECTORY": directory + "/run", "STATE_DIRECTORY": state,
+            "CACHE_DIRECTORY": directory + "/cache", "CONFIGURATION_DIRECTORY": directory + "/etc",
+        ]
+        return ChildProcess.environment.merging(own) { $1 }
+    }
+
+    /// Starts an agent and returns once it says that it is ready.
+    func start(
+        socket: String? = nil, state: String? = nil, wrapper: [String] = [], logLevel: String = "info"
+    ) throws -> AgentProcess {
+        let command = wrapper + [try Products.agent] + arguments(socket: socket, state: state)
+        let notify = try NotifySocket(path: directory + "/notify\(agents.count)")
+        var environment = environment
+        environment["NOTIFY_SOCKET"] = notify.path
+        let process = try ChildProcess(
+            command[0], Array(command[1...]) + ["--log-level", logLevel], environment: environment, directory: directory
+        )
+        let agent = AgentProcess(process: process, notify: notify, socket: socket ?? self.socket)
+        agents.append(agent)
+        try notify.wait(for: "READY=1", orUntilEndOf: process)
+        return agent
+    }
+
+    /// Starts an agent and kills it a moment later, ready or not.
+    func startAndKill(after time: Duration) throws {
+        let process = try ChildProcess(
+            Products.agent, arguments(), environment: environment, directory: directory)
+        let end = Deadline.after(time)
+        while !end.hasPassed { _ = poll(nil, 0, end.milliseconds) }
+        process.kill()
+    }
+
+    /// Runs an agent that cannot start, to its end.
+    func startInVain(socket: String? = nil, state: String? = nil) throws -> Command {
+        try Command.run(
+            Products.agent, arguments(socket: socket, state: state), environment: environment, directory: directory)
+    }
+}

@@ -1,0 +1,75 @@
+import Glibc
+import JSON
+
+/// A running agent.
+final class AgentProcess {
+    let process: ChildProcess
+    let socket: String
+    private let notify: NotifySocket
+
+    init(process: ChildProcess, notify: NotifySocket, socket: String) {
+        self.process = process
+        self.notify = notify
+        self.socket = socket
+    }
+
+    var pid: Int { Int(process.pid) }
+
+    /// Its log so far.
+    var log: String { process.logText }
+
+    /// A new connection to it.
+    func connect() throws -> LineClient { try LineClient(path: socket) }
+
+    /// Asks something over a connection of its own.
+    @discardableResult
+    func ask(_ method: String, _ params: JSONValue? = nil) throws -> JSONValue {
+        let client = try connect()
+        defer { client.close() }
+        return try client.call(method, params)
+    }
+
+    /// What `config.status` says of a namespace.
+    func status(_ namespace: String = "default") throws -> JSONValue {
+        try require(try ask("config.status", ["namespace": .string(namespace)])["namespaces"]?[0], "a status")
+    }
+
+    /// How many bytes of memory it has in use, as it says itself.
+    func residentBytes() throws -> Int {
+        try require(try ask("agent.stats")["memory"]?["residentBytes"]?.int, "residentBytes")
+    }
+
+    // MARK: Signals and end
+
+    /// Waits until the log has a line with this text.
+    @discardableResult
+    func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
+        try process.waitForLog(text, until: deadline)
+    }
+
+    /// Has the settings re-read and waits until that is done, well or badly.
+    func reload() throws {
+        process.signal(SIGHUP)
+        try notify.wait(for: "RELOADING=1", orUntilEndOf: process)
+        try notify.wait(for: "READY=1", orUntilEndOf: process)
+    }
+
+    func terminate() { process.signal(SIGTERM) }
+
+    /// Stops it as a service manager does.
+    func stop() throws -> ChildProcess.End {
+        terminate()
+        return try process.waitForEnd()
+    }
+
+    /// Ends it with no chance to do anything about it.
+    func kill() { process.kill() }
+
+    func endIfEnded() -> ChildProcess.End? { process.endIfEnded() }
+}
+
+/// What has to be there.
+func require<Value>(_ value: Value?, _ what: @autoclosure () -> String) throws -> Value {
+    guard let value else { throw HarnessError("there is no \(what())") }
+    return value
+}

@@ -1,0 +1,205 @@
+import Glibc
+
+/// A process that a test started, with its output.
+///
+/// `Foundation.Process` would hand on the signal mask of the calling thread, in which the threads of tasks block most
+/// signals: the child would never hear SIGTERM.
+final class ChildProcess {
+    /// How a process ended.
+    enum End: Equatable {
+        case exit(CInt)
+        case signal(CInt)
+    }
+
+    let pid: pid_t
+    /// Its standard output.
+    let output: LineReader
+    private let errors: LineReader
+    private var input: Descriptor?
+    private var end: End?
+    /// The lines of its standard error so far.
+    private(set) var log: [String] = []
+
+    /// Starts a program.
+    /// - Parameter executable: a path, or a name that is looked for in PATH and Debian's usual places.
+    init(
+        _ executable: String, _ arguments: [String], environment: [String: String] = ChildProcess.environment,
+        directory: String = "/", input hasInput: Bool = false
+    ) throws {
+        Self.ignoreBrokenPipes
+        let (inputs, outputs, errors) = try (Descriptor.pipe(), Descriptor.pipe(), Descriptor.pipe())
+        // A log that nobody reads must not hold the process up.
+        _ = fcntl(errors.write.number, Self.setPipeSize, 1 << 20)
+        pid = try withExtendedLifetime((inputs, outputs, errors)) {
+            try Self.spawn(
+                Self.resolve(executable), arguments, environment, directory,
+                [hasInput ? inputs.read.number : -1, outputs.write.number, errors.write.number])
+        }
+        inputs.write.makeNonBlocking()
+        input = hasInput ? inputs.write : nil
+        output = LineReader(outputs.read)
+        self.errors = LineReader(errors.read)
+    }
+
+    deinit { kill() }
+
+    // MARK: Input and log
+
+    /// Writes all of it, and takes the output meanwhile, so that neither side waits for the other.
+    func write(_ bytes: [UInt8], until deadline: Deadline = .usual) throws {
+        guard let input else { throw HarnessError("the process has no input") }
+        var written = 0
+        while written < bytes.count {
+            let count = bytes[written...].withUnsafeBytes { Glibc.write(input.number, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                written += count
+            } else if errno == EAGAIN {
+                try output.waitToTake(orToWriteTo: input.number, until: deadline)
+            } else if errno != EINTR {
+                throw HarnessError.system("write to process \(pid)")
+            }
+        }
+    }
+
+    func closeInput() { input = nil }
+
+    /// Waits for a line on standard error that contains a text.
+    @discardableResult
+    func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
+        if let line = log.first(where: { $0.contains(text) }) { return line }
+        while let line = try errors.line(until: deadline, "\"\(text)\" in the log:\n\(log.joined(separator: "\n"))") {
+            log.append(String(decoding: line, as: UTF8.self))
+            if log[log.count - 1].contains(text) { return log[log.count - 1] }
+        }
+        throw HarnessError("the process ended without \"\(text)\" in its log:\n\(log.joined(separator: "\n"))")
+    }
+
+    /// Takes note of what is on standard error already.
+    /// - Returns: whether the process closed it, as it does when it ends.
+    func takeLog() -> Bool {
+        errors.takeWhatIsThere()
+        while let line = errors.nextLine() { log.append(String(decoding: line, as: UTF8.self)) }
+        return errors.isAtEnd
+    }
+
+    /// Waits until there is something on standard error (or it was closed), or another descriptor can be read.
+    func waitForLogOutput(
+        or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
+    ) throws {
+        try errors.waitToRead(or: other, until: deadline, purpose())
+    }
+
+    /// Everything on standard error, as one text.
+    var logText: String {
+        _ = takeLog()
+        return log.joined(separator: "\n")
+    }
+
+    // MARK: End
+
+    /// Sends a signal, unless the process has ended and been waited for.
+    func signal(_ number: CInt) { if end == nil { Glibc.kill(pid, number) } }
+
+    /// Waits for the end. It shows itself by the end of standard error, for which one can wait with a deadline.
+    func waitForEnd(until deadline: Deadline = .usual) throws -> End {
+        while true {
+            if let end = endIfEnded() { return end }
+            if deadline.hasPassed { throw HarnessError("process \(pid) does not end; its log:\n\(logText)") }
+            // Not for ever: a child that another thread started at the wrong moment may hold standard error open.
+            errors.waitBriefly()
+        }
+    }
+
+    /// How it ended, if it has.
+    func endIfEnded() -> End? {
+        if let end { return end }
+        let isClosed = takeLog()
+        guard let ended = reap(waiting: isClosed) else { return nil }
+        _ = takeLog()
+        return ended
+    }
+
+    /// Ends it at once.
+    func kill() {
+        if end != nil { return }
+        Glibc.kill(pid, SIGKILL)
+        _ = reap(waiting: true)
+    }
+
+    private func reap(waiting: Bool) -> End? {
+        var status: CInt = 0
+        var result: pid_t = -1
+        repeat { result = waitpid(pid, &status, waiting ? 0 : WNOHANG) } while result < 0 && errno == EINTR
+        guard result == pid else { return nil }
+        let number = status & 0x7F
+        end = number == 0 ? .exit((status >> 8) & 0xFF) : .signal(number)
+        return end
+    }
+
+    // MARK: Start
+
+    /// `F_SETPIPE_SZ`, which Swift does not see (fcntl(2)).
+    private static let setPipeSize: CInt = 1031
+
+    /// A child that went away shows itself as EPIPE.
+    private static let ignoreBrokenPipes: Void = { Glibc.signal(SIGPIPE, SIG_IGN) }()
+
+    /// This process's environment without what would lead a child to somebody else's agent or service manager.
+    static var environment: [String: String] {
+        var environment: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee.map({ String(cString: $0) }) {
+            entry += 1
+            let name = String(text.prefix { $0 != "=" })
+            let isForeign = ["XDG_", "LARDER_", "NOTIFY_", "LISTEN_", "WATCHDOG_", "JOURNAL_"].contains {
+                name.hasPrefix($0)
+            }
+            if !isForeign { environment[name] = String(text.dropFirst(name.count + 1)) }
+        }
+        return environment
+    }
+
+    private static func resolve(_ executable: String) throws -> String {
+        if executable.contains("/") { return executable }
+        let path = getenv("PATH").map { String(cString: $0) } ?? ""
+        for directory in path.split(separator: ":") + ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
+            let candidate = "\(directory)/\(executable)"
+            if access(candidate, X_OK) == 0 { return candidate }
+        }
+        throw HarnessError("\(executable) is not installed; contrib/test.sh installs what the tests need")
+    }
+
+    /// - Parameter streams: what becomes descriptors 0, 1 and 2; -1 for /dev/null.
+    private static func spawn(
+        _ path: String, _ arguments: [String], _ environment: [String: String], _ directory: String, _ streams: [CInt]
+    ) throws -> pid_t {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        sigfillset(&signals)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (number, descriptor) in streams.enumerated() {
+            if descriptor >= 0 {
+                posix_spawn_file_actions_adddup2(&actions, descriptor, CInt(number))
+            } else {
+                posix_spawn_file_actions_addopen(&actions, CInt(number), "/dev/null", O_RDWR, 0)
+            }
+        }
+
+        let words = (["env", "-C", directory, path] + arguments).map { strdup($0) } + [nil]
+        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for text in words + variables { free(text) } }
+        var pid: pid_t = 0
+        let failure = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, words, variables)
+        guard failure == 0 else { throw HarnessError.system("start \(path)", failure) }
+        return pid
+    }
+}

@@ -1,0 +1,58 @@
+import Glibc
+
+/// An open file descriptor that is closed once.
+final class Descriptor {
+    private(set) var number: CInt
+
+    init(_ number: CInt) { self.number = number }
+
+    /// A pipe, its two ends closed in children.
+    static func pipe() throws -> (read: Descriptor, write: Descriptor) {
+        var ends: [CInt] = [-1, -1]
+        guard Glibc.pipe(&ends) == 0 else { throw HarnessError.system("pipe") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (Descriptor(ends[0]), Descriptor(ends[1]))
+    }
+
+    /// A socket of a family and type, closed in children.
+    static func socket(_ family: CInt, _ type: __socket_type) throws -> Descriptor {
+        let number = Glibc.socket(family, CInt(type.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard number >= 0 else { throw HarnessError.system("socket") }
+        return Descriptor(number)
+    }
+
+    func makeNonBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
+
+    func close() {
+        if number >= 0 { Glibc.close(number) }
+        number = -1
+    }
+
+    deinit { close() }
+}
+
+/// Calls `body` with the address of a Unix socket.
+func withUnixAddress<Result>(
+    _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
+) throws -> Result {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+        throw HarnessError("the socket path \(path) is too long")
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    return try withUnsafePointer(to: &address) { pointer in
+        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            try body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+    }
+}
+
+/// Lets this process, and the agents that it starts, have as many descriptors as it may.
+func raiseDescriptorLimit() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+}

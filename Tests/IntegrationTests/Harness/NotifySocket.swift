@@ -1,0 +1,34 @@
+import Glibc
+
+/// The service manager's end of sd_notify(3): a datagram socket on which a process says how it is.
+final class NotifySocket {
+    let path: String
+    private let descriptor: Descriptor
+
+    init(path: String) throws {
+        self.path = path
+        unlink(path)
+        let descriptor = try Descriptor.socket(AF_UNIX, SOCK_DGRAM)
+        self.descriptor = descriptor
+        let result = try withUnixAddress(path) { bind(descriptor.number, $0, $1) }
+        guard result == 0 else { throw HarnessError.system("bind \(path)") }
+    }
+
+    /// Waits for a message with this line, such as `READY=1`.
+    func wait(for line: String, until deadline: Deadline = .usual, orUntilEndOf process: ChildProcess) throws {
+        while true {
+            if let message = receive(), message.split(separator: "\n").contains(where: { $0 == line }) { return }
+            if process.takeLog(), let end = process.endIfEnded() {
+                throw HarnessError("ended (\(end)) without \(line); its log:\n\(process.logText)")
+            }
+            try process.waitForLogOutput(or: descriptor.number, until: deadline, "\(line) from process \(process.pid)")
+        }
+    }
+
+    private func receive() -> String? {
+        let bytes = [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
+            count = max(0, recv(descriptor.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT)))
+        }
+        return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,189 @@
+import Foundation
+import Synchronization
+
+/// An HTTP origin on 127.0.0.1 that answers whatever a test says, right or wrong: HTTP servers refuse to send what these
+/// tests need.
+final class RawOrigin: Sendable {
+    /// What to do with a request.
+    enum Answer: Sendable {
+        /// Bytes as they are; then the connection is closed or kept.
+        case bytes([UInt8], thenClose: Bool)
+        /// Nothing, until another answer is set.
+        case hang
+    }
+
+    /// What happened.
+    enum Event: Sendable {
+        /// A request came, with the header fields by lower-case names.
+        case request([String: String])
+        /// A connection was closed by the other side.
+        case disconnected
+    }
+
+    let port: Int
+    private let listener: CInt
+    private let shared: Mutex<Shared>
+    /// A byte goes through it when the answer changes or all is over.
+    private let wake: (read: CInt, write: CInt)
+    /// A byte comes out of it with each event.
+    private let told: (read: CInt, write: CInt)
+
+    private struct Shared {
+        var answer: Answer
+        var events: [Event] = []
+        var isListening = false
+        var isStopped = false
+    }
+
+    /// Takes a port. Connections are refused until ``listen()``.
+    init(_ answer: Answer = .hang) throws {
+        shared = Mutex(Shared(answer: answer))
+        (listener, port) = try LoopbackPort.take()
+        wake = try Self.pipe()
+        told = try Self.pipe()
+        Thread { [self] in run() }.start()
+    }
+
+    /// An origin that accepts connections.
+    static func listening(_ answer: Answer) throws -> RawOrigin {
+        let origin = try RawOrigin(answer)
+        origin.listen()
+        return origin
+    }
+
+    /// The address of a document.
+    var url: String { "http://127.0.0.1:\(port)/config.json" }
+
+    func listen() {
+        _ = Glibc.listen(listener, 64)
+        shared.withLock { $0.isListening = true }
+        _ = write(wake.write, "w", 1)
+    }
+
+    /// The answer from now on, also for requests that were left hanging.
+    func answer(_ answer: Answer) {
+        shared.withLock { $0.answer = answer }
+        _ = write(wake.write, "w", 1)
+    }
+
+    /// Ends the thread and all connections.
+    func stop() {
+        shared.withLock { $0.isStopped = true }
+        _ = write(wake.write, "w", 1)
+    }
+
+    // MARK: What happened
+
+    /// The next event, which is then forgotten.
+    func event(until deadline: Deadline = .usual) throws -> Event {
+        while true {
+            let event = shared.withLock { $0.events.isEmpty ? nil : $0.events.removeFirst() }
+            if let event { return event }
+            try wait(on: told.read, until: deadline, "something to happen at the origin")
+            var byte: UInt8 = 0
+            _ = read(told.read, &byte, 1)
+        }
+    }
+
+    /// The header fields of the next request.
+    @discardableResult
+    func request(until deadline: Deadline = .usual) throws -> [String: String] {
+        while true {
+            if case .request(let fields) = try event(until: deadline) { return fields }
+        }
+    }
+
+    /// Waits until a connection is closed by the agent.
+    func disconnection(until deadline: Deadline = .usual) throws {
+        while true {
+            if case .disconnected = try event(until: deadline) { return }
+        }
+    }
+
+    /// Forgets what has happened so far.
+    func forgetEvents() { shared.withLock { $0.events = [] } }
+
+    private func tell(_ event: Event) {
+        shared.withLock { $0.events.append(event) }
+        _ = write(told.write, "e", 1)
+    }
+
+    // MARK: The thread
+
+    private struct Connection {
+        var input = ""
+        /// Complete requests without an answer.
+        var waiting = 0
+    }
+
+    private func run() {
+        var connections: [CInt: Connection] = [:]
+        while !shared.withLock({ $0.isStopped }) {
+            // A socket that does not listen yet would only say so, again and again.
+            let listening = shared.withLock { $0.isListening } ? [listener] : []
+            let descriptors = [wake.read] + listening + connections.keys
+            var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            guard poll(&polled, nfds_t(polled.count), -1) > 0 else { continue }
+            for entry in polled where entry.revents != 0 {
+                if entry.fd == wake.read {
+                    var bytes = [UInt8](repeating: 0, count: 64)
+                    _ = read(wake.read, &bytes, bytes.count)
+                } else if entry.fd == listener {
+                    let accepted = accept(listener, nil, nil)
+                    _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
+                    if accepted >= 0 { connections[accepted] = Connection() }
+                } else if !receive(entry.fd, &connections) {
+                    close(entry.fd)
+                    connections[entry.fd] = nil
+                    tell(.disconnected)
+                }
+            }
+            for descriptor in connections.keys { answer(descriptor, &connections) }
+        }
+        for descriptor in [listener, wake.read, wake.write, told.read, told.write] + connections.keys {
+            close(descriptor)
+        }
+    }
+
+    private func receive(_ descriptor: CInt, _ connections: inout [CInt: Connection]) -> Bool {
+        var bytes = [UInt8](repeating: 0, count: 8192)
+        let count = read(descriptor, &bytes, bytes.count)
+        guard count > 0, var connection = connections[descriptor] else { return false }
+        connection.input += String(decoding: bytes[..<count], as: UTF8.self)
+        while let end = connection.input.range(of: "\r\n\r\n") {
+            let head = connection.input[..<end.lowerBound]
+            var fields: [String: String] = [:]
+            for line in head.components(separatedBy: "\r\n").dropFirst() {
+                let name = line.prefix { $0 != ":" }
+                fields[name.lowercased()] = line.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
+            }
+            connection.input = String(connection.input[end.upperBound...])
+            connection.waiting += 1
+            tell(.request(fields))
+        }
+        connections[descriptor] = connection
+        return true
+    }
+
+    private func answer(_ descriptor: CInt, _ connections: inout [CInt: Connection]) {
+        guard case .bytes(let bytes, let thenClose) = shared.withLock({ $0.answer }) else { return }
+        while let waiting = connections[descriptor]?.waiting, waiting > 0 {
+            connections[descriptor]?.waiting -= 1
+            _ = send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
+            if thenClose {
+                close(descriptor)
+                connections[descriptor] = nil
+            }
+        }
+    }
+
+    private static func pipe() throws -> (read: CInt, write: CInt) {
+        var ends: [CInt] = [-1, -1]
+        guard Glibc.pipe(&ends) == 0 else { throw HarnessError.system("pipe") }
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+        }
+        return (ends[0], ends[1])
+    }
+}

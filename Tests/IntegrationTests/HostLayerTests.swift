@@ -1,0 +1,119 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("The administrator's files")
+    struct HostLayerTests {
+        private static let settings = "{ namespaces: { default: { host: { directory: '@/config.d' } } } }"
+
+        /// An agent with a host layer that says `{"n":0,"m":0}`, and a subscriber to the whole document.
+        private func withFiles(_ body: (AgentHome, AgentProcess, LineClient) throws -> Void) throws {
+            try AgentHome.with(settings: Self.settings) { home in
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10-base.json", #"{"n":0,"m":0}"#)
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe")
+                #expect(try client.event()["value"] == ["n": 0, "m": 0])
+                try body(home, agent, client)
+            }
+        }
+
+        @Test("files are merged in the order of their names; edits, new files and removals are seen")
+        func edits() throws {
+            try withFiles { home, _, client in
+                try home.write("config.d/20-more.json", #"{"n":1}"#)
+                #expect(try client.event()["value"] == ["n": 1, "m": 0])
+                try #"{"n":2}"#.write(
+                    toFile: home.directory + "/config.d/20-more.json", atomically: false, encoding: .utf8)
+                while try client.event()["value"] != ["n": 2, "m": 0] {}
+                try home.write("config.d/.hidden.json", #"{"n":9}"#)
+                try home.write("config.d/30-backup.json~", #"{"n":9}"#)
+                try home.write("config.d/15-less.json", #"{"n":7,"m":7}"#)
+                #expect(try client.event()["value"] == ["n": 2, "m": 7])
+                unlink(home.directory + "/config.d/20-more.json")
+                #expect(try client.event()["value"] == ["n": 7, "m": 7])
+            }
+        }
+
+        @Test("the last good content stays when a file is half written or its link leads nowhere; the status names it")
+        func lastGoodStays() throws {
+            try withFiles { home, agent, client in
+                let more = home.directory + "/config.d/20-more.json"
+                try #"{"n":"#.write(toFile: more, atomically: false, encoding: .utf8)
+                try agent.waitForLog("20-more.json")
+                #expect(try client.refusal("config.refresh").name == "rejected")
+                #expect(try client.call("config.get")["value"] == ["n": 0, "m": 0])
+                let status = try agent.status()
+                #expect(status["state"] == "stale")
+                #expect(status["layers"]?[0]?["problem"]?.string?.contains("20-more.json") == true, "\(status)")
+
+                unlink(more)
+                symlink("nowhere", more)
+                #expect(try client.refusal("config.refresh").name == "rejected")
+                #expect(try client.call("config.get")["value"] == ["n": 0, "m": 0])
+
+                try home.write("config.d/20-more.json", #"{"n":3}"#)
+                while try client.event()["value"] != ["n": 3, "m": 0] {}
+                // It may have been read once more, while the link was replaced.
+                try client.call("config.refresh")
+                let healed = try agent.status()
+                #expect(healed["state"] == "fresh")
+                #expect(healed["layers"]?[0]?["problem"]?.isNull == true)
+            }
+        }
+
+        @Test("the exchange of a ConfigMap's ..data link is seen as one change")
+        func configMap() throws {
+            try AgentHome.with(settings: Self.settings) { home in
+                let directory = home.directory + "/config.d"
+                func exchange(_ number: Int) throws {
+                    try home.makeDirectory("config.d/..generation\(number)")
+                    for name in ["a", "b"] {
+                        try home.write("config.d/..generation\(number)/\(name).json", "{\"\(name)\":\(number)}")
+                    }
+                    symlink("..generation\(number)", directory + "/..data_tmp")
+                    rename(directory + "/..data_tmp", directory + "/..data")
+                }
+                try home.makeDirectory("config.d")
+                for name in ["a", "b"] { symlink("..data/\(name).json", directory + "/\(name).json") }
+                try exchange(1)
+                let client = try home.start().connect()
+                try client.call("config.subscribe")
+                #expect(try client.event()["value"] == ["a": 1, "b": 1])
+                for number in 2...10 {
+                    try exchange(number)
+                    #expect(try client.event()["value"] == ["a": .int(number), "b": .int(number)])
+                }
+            }
+        }
+
+        @Test("a directory that comes into being later is found, and what was set over the socket stands above it")
+        func laterDirectory() throws {
+            try AgentHome.with(settings: Self.settings) { home in
+                let client = try home.start().connect()
+                try client.call("config.subscribe")
+                #expect(try client.event()["value"] == [:])
+                try client.call("config.set", ["path": "n", "value": "mine"])
+                #expect(try client.event()["value"] == ["n": "mine"])
+                try home.makeDirectory("config.d")
+                try home.write("config.d/a.json", #"{"n":"theirs","m":1}"#)
+                #expect(try client.event()["value"] == ["n": "mine", "m": 1])
+                try client.call("config.unset", ["path": "n"])
+                #expect(try client.event()["value"] == ["n": "theirs", "m": 1])
+            }
+        }
+
+        @Test("files that changed while the agent was down are in its first snapshot")
+        func changedWhileDown() throws {
+            try withFiles { home, agent, client in
+                client.close()
+                #expect(try agent.stop() == .exit(0))
+                try home.write("config.d/10-base.json", #"{"n":5}"#)
+                let next = try home.start()
+                #expect(try next.ask("config.get")["value"] == ["n": 5])
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("The listening socket")
+    struct ListeningSocketTests {
+        @Test("a socket from systemd serves the first client, although it half-closes at once, and is not unlinked")
+        func socketActivation() throws {
+            try AgentHome.with { home in
+                let path = home.directory + "/x.sock"
+                let activated = try ChildProcess(
+                    "systemd-socket-activate", ["-l", path, Products.agent, "--state-directory", home.state],
+                    environment: home.environment,
+                    directory: home.directory)
+                try activated.waitForLog("Listening on")
+                let answer = try Socat.pipe(#"{"id":1,"method":"agent.ping"}"#, to: path)
+                #expect(answer == [#"{"jsonrpc":"2.0","id":1,"result":{"pong":true}}"#])
+
+                let client = try LineClient(path: path)
+                let info = try client.call("agent.info")
+                #expect(info["activated"] == true)
+                #expect(info["pid"]?.int == Int(activated.pid))
+                client.close()
+                let ready = try activated.waitForLog("ready")
+                #expect(
+                    ready.contains("permissions") && ready.contains("uid"), "the effective owner and mode are logged")
+
+                activated.signal(SIGTERM)
+                #expect(try activated.waitForEnd() == .exit(0), "\(activated.logText)")
+                #expect(home.exists(path))
+            }
+        }
+
+        @Test("a client that comes while the activated agent is down is served by the next one")
+        func socketActivationQueues() throws {
+            try AgentHome.with { home in
+                let path = home.directory + "/x.sock"
+                for _ in 0..<2 {
+                    unlink(path)
+                    let activated = try ChildProcess(
+                        "systemd-socket-activate", ["-l", path, Products.agent, "--state-directory", home.state],
+                        environment: home.environment,
+                        directory: home.directory)
+                    try activated.waitForLog("Listening on")
+                    let clients = try (0..<20).map { _ in try LineClient(path: path) }
+                    for client in clients { #expect(try client.call("agent.ping") == ["pong": true]) }
+                    activated.signal(SIGTERM)
+                    #expect(try activated.waitForEnd() == .exit(0), "\(activated.logText)")
+                }
+            }
+        }
+
+        @Test("a second agent is refused the socket of a running one, and says so")
+        func liveSocket() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let second = try home.startInVain(state: home.directory + "/other")
+                #expect(second.end == .exit(1))
+                #expect(second.log.contains("another agent") && second.log.contains(home.socket), "\(second.log)")
+                #expect(try agent.ask("agent.ping") == ["pong": true])
+            }
+        }
+
+        @Test("a socket on which another program answers is left alone")
+        func foreignSocket() throws {
+            try AgentHome.with { home in
+                let other = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+                #expect(try withUnixAddress(home.socket) { bind(other.number, $0, $1) } == 0)
+                #expect(listen(other.number, 8) == 0)
+                let agent = try home.startInVain()
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains("answers on \(home.socket)"), "\(agent.log)")
+                #expect(home.exists(home.socket))
+            }
+        }
+
+        @Test("a second agent is refused the state directory of a running one, says whose it is, and leaves no socket")
+        func lockedState() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let socket = home.directory + "/second"
+                let second = try home.startInVain(socket: socket)
+                #expect(second.end == .exit(1))
+                #expect(second.log.contains("pid \(agent.pid)") && second.log.contains(home.state), "\(second.log)")
+                #expect(!home.exists(socket))
+            }
+        }
+
+        @Test("the socket that a killed agent left behind is replaced")
+        func staleSocket() throws {
+            try AgentHome.with { home in
+                let first = try home.start()
+                first.kill()
+                #expect(home.exists(home.socket))
+                let second = try home.start()
+                #expect(try second.ask("agent.ping") == ["pong": true])
+            }
+        }
+
+        @Test("a file that is no socket is refused and kept")
+        func noSocket() throws {
+            try AgentHome.with { home in
+                try home.write("sock", "precious")
+                let agent = try home.startInVain()
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains("\(home.socket) exists and is no socket"), "\(agent.log)")
+                #expect(try String(contentsOfFile: home.socket, encoding: .utf8) == "precious")
+            }
+        }
+
+        @Test("the agent removes its socket at the end, and only its own")
+        func removal() throws {
+            try AgentHome.with { home in
+                #expect(try home.start().stop() == .exit(0))
+                #expect(!home.exists(home.socket))
+
+                let agent = try home.start()
+                unlink(home.socket)
+                let other = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+                #expect(try withUnixAddress(home.socket) { bind(other.number, $0, $1) } == 0)
+                #expect(try agent.stop() == .exit(0))
+                #expect(home.exists(home.socket))
+            }
+        }
+
+        @Test("the socket has the mode that the settings name, whatever the umask")
+        func mode() throws {
+            try AgentHome.with(settings: "{ socket: { mode: '0622' } }") { home in
+                let agent = try home.start()
+                let attributes = try FileManager.default.attributesOfItem(atPath: home.socket)
+                #expect(attributes[.posixPermissions] as? Int == 0o622)
+                try agent.waitForLog("0622")
+            }
+        }
+
+        @Test("a path that is too long for a socket is refused with its length")
+        func longPath() throws {
+            try AgentHome.with { home in
+                let agent = try home.startInVain(socket: home.directory + "/" + String(repeating: "x", count: 120))
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains("at most 107"), "\(agent.log)")
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("A real origin")
+    struct NginxTests {
+        @Test("the second refresh is answered with 304, and so is the first one after a restart")
+        func conditionalRequests() throws {
+            try AgentHome.with { home in
+                let nginx = try NginxOrigin(directory: home.directory)
+                try nginx.write(#"{"version":"1","n":1}"#)
+                try home.write(
+                    settings:
+                        "{ namespaces: { default: { remote: { http: { url: '\(nginx.url)', intervalSeconds: 86400 } } } } }"
+                )
+                let first = try home.start()
+                let client = try first.connect()
+                try client.call("config.subscribe", ["n"])
+                #expect(try client.event()["value"] == 1)
+                #expect(try nginx.access() == "200 -")
+                let tag = try require(try first.status()["upstream"]?["etag"]?.string, "entity tag")
+
+                let second = try client.call("config.refresh")
+                #expect(try nginx.access() == "304 " + tag.replacing("\"", with: "\\x22"))
+                #expect(second["notModified"] == true)
+
+                try nginx.write(#"{"version":"2","n":22}"#)
+                #expect(try client.call("config.refresh")["changed"] == true)
+                #expect(try client.event()["value"] == 22)
+                #expect(try nginx.access().hasPrefix("200 "))
+                #expect(try first.stop() == .exit(0))
+
+                let restarted = try home.start()
+                #expect(try restarted.ask("config.refresh")["notModified"] == true)
+                #expect(try nginx.access().hasPrefix("304 "))
+                #expect(try restarted.ask("config.get", ["n"])["value"] == 22)
+            }
+        }
+    }
+}

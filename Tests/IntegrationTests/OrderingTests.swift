@@ -1,0 +1,170 @@
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("What comes before what")
+    struct OrderingTests {
+        private static let relaxed = "{ namespaces: { default: { durability: 'relaxed' } } }"
+
+        @Test("the reply to a subscription comes before its first event, while others write all the time")
+        func replyBeforeEvent() throws {
+            try AgentHome.with(settings: Self.relaxed) { home in
+                let agent = try home.start()
+                let (writer, client) = try (agent.connect(), agent.connect())
+                var sequences: [Int: Int] = [:]
+                for round in 0..<40 {
+                    for step in 0..<10 {
+                        try writer.notify("config.set", ["path": "n", "value": .int(round * 10 + step)])
+                    }
+                    try client.send(LineClient.text(id: round, "config.subscribe", ["n"]))
+                    while true {
+                        let message = try client.message()
+                        if let number = message["params"]?["subscription"]?.int {
+                            let sequence = try require(
+                                sequences[number], "reply before an event of subscription \(number)")
+                            #expect(message["params"]?["sequence"]?.int == sequence + 1)
+                            sequences[number] = sequence + 1
+                        } else {
+                            #expect(message["id"]?.int == round)
+                            let number = try require(
+                                message["result"]?["subscription"]?.int, "subscription in \(message)")
+                            #expect(sequences.updateValue(0, forKey: number) == nil)
+                            break
+                        }
+                    }
+                }
+            }
+        }
+
+        @Test("after the reply to an unsubscription nothing comes for it, while others write all the time")
+        func unsubscribeSilence() throws {
+            try AgentHome.with(settings: Self.relaxed) { home in
+                let agent = try home.start()
+                let (writer, client) = try (agent.connect(), agent.connect())
+                for round in 0..<100 {
+                    let number = try require(try client.call("config.subscribe")["subscription"], "subscription")
+                    for step in 0..<10 {
+                        try writer.notify("config.set", ["path": "n", "value": .int(round * 10 + step)])
+                    }
+                    try client.call("config.unsubscribe", ["subscription": number])
+                    for event in client.eventsSoFar() { #expect(event["subscription"] == number) }
+                    try writer.call("agent.ping")
+                    try client.call("agent.ping")
+                    #expect(client.eventsSoFar().isEmpty)
+                }
+            }
+        }
+
+        @Test("changes that are pipelined on one connection are made in their order")
+        func pipelinedChanges() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let (writer, watcher) = try (agent.connect(), agent.connect())
+                try watcher.call("config.subscribe", ["n"])
+                #expect(try watcher.event()["exists"] == false)
+                var ids: [Int] = []
+                for value in 1...60 {
+                    ids.append(try writer.request("config.set", ["path": "n", "value": .int(value)]))
+                    if value % 7 == 0 { ids.append(try writer.request("config.unset", ["path": "n"])) }
+                    if value % 30 == 0 {
+                        var revision = 0
+                        for id in ids {
+                            let next = try require(try writer.reply(to: id)["revision"]?.int, "revision")
+                            #expect(next >= revision)
+                            revision = next
+                        }
+                        ids = []
+                    }
+                }
+                var (last, value) = (0, 0)
+                while value < 60 {
+                    let event = try watcher.event()
+                    let revision = try require(event["revision"]?.int, "revision")
+                    #expect(revision > last)
+                    last = revision
+                    guard event["exists"] != false else { continue }
+                    let next = try require(event["value"]?.int, "value")
+                    #expect(next > value)
+                    value = next
+                }
+                #expect(try writer.call("config.get", ["n"])["value"] == 60)
+            }
+        }
+
+        @Test("more deferred requests than may be in flight are all answered, once each, and others in between")
+        func manyInFlight() throws {
+            try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 8 } }") { home in
+                let client = try home.start().connect()
+                let sets = try (1...500).map {
+                    try client.request("config.set", ["path": .string("n\($0 % 50)"), "value": .int($0)])
+                }
+                let stats = try (1...100).map { _ in try client.request("agent.stats") }
+                try client.call("agent.ping")
+                for id in sets + stats { try client.reply(to: id) }
+                client.endInput()
+                #expect(try client.untilClosed().isEmpty)
+            }
+        }
+
+        @Test("connections that share a thread of the agent get only what is theirs")
+        func noCrosstalk() throws {
+            try AgentHome.with(settings: Self.relaxed) { home in
+                let agent = try home.start()
+                let watchers = try (0..<8).map { _ in try agent.connect() }
+                for watcher in watchers { try watcher.call("config.subscribe", ["n"]) }
+                let (writer, client) = try (agent.connect(), agent.connect())
+                var (expected, written) = (0, 0)
+                for round in 0..<200 {
+                    var burst = ""
+                    for step in 0..<20 {
+                        burst +=
+                            LineClient.text(id: round * 20 + step, "config.set", ["n", .int(round * 20 + step)]) + "\n"
+                    }
+                    try writer.send(bytes: Array(burst.utf8))
+                    written += 20
+                    // An answer that waits to be written while a subscription looks for what is new.
+                    var requests = ""
+                    for _ in 0..<10 {
+                        requests += LineClient.text(id: expected, "agent.ping") + "\n"
+                        requests += LineClient.text(id: expected + 1, "config.subscribe", ["n"]) + "\n"
+                        requests +=
+                            LineClient.text(id: expected + 2, "config.unsubscribe", [.int(expected / 3 + 1)]) + "\n"
+                        expected += 3
+                    }
+                    try client.send(bytes: Array(requests.utf8))
+                    for id in (expected - 30)..<expected {
+                        var message = try client.message()
+                        while message["method"] == "config.event" { message = try client.message() }
+                        try #require(message["id"]?.int == id)
+                        try #require(message["result"] != nil, "\(message)")
+                    }
+                    while written > 0 {
+                        #expect(try writer.message()["id"] != nil)
+                        written -= 1
+                    }
+                    for watcher in watchers {
+                        for line in watcher.linesSoFar() {
+                            let message = try JSONValue(parsing: line)
+                            try #require(message["method"] == "config.event", "somebody else's: \(message)")
+                        }
+                    }
+                }
+            }
+        }
+
+        @Test("a batch is answered as one, in the order of its requests, and its subscription's events follow it")
+        func batch() throws {
+            try AgentHome.with { home in
+                let client = try home.start().connect()
+                let requests = [
+                    LineClient.text(id: 1, "config.set", ["n", 1]), LineClient.text(id: 2, "config.subscribe", ["n"]),
+                    LineClient.text(id: nil, "config.set", ["m", 1]), LineClient.text(id: 3, "agent.ping"),
+                ]
+                try client.send("[" + requests.joined(separator: ",") + "]")
+                let reply = try client.message()
+                #expect(reply.elements.map { $0["id"]?.int } == [1, 2, 3])
+                #expect(try client.event()["sequence"] == 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Settings that change while the agent runs")
+    struct ReloadTests {
+        @Test("a new namespace appears, and one that is gone ends its subscriptions and no others")
+        func namespaces() throws {
+            try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
+                let agent = try home.start()
+                let (client, halfClosed) = try (agent.connect(), agent.connect())
+                for client in [client, halfClosed] {
+                    try client.call("config.subscribe", ["namespace": "old"])
+                    #expect(try client.event()["reason"] == "initial")
+                }
+                halfClosed.endInput()
+                try client.call("config.subscribe", ["namespace": "default"])
+                #expect(try client.event()["reason"] == "initial")
+                #expect(try client.refusal("config.get", ["namespace": "new"]).name == "unknownNamespace")
+
+                try home.write(settings: "{ namespaces: { new: { durability: 'relaxed' } } }")
+                try agent.reload()
+                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "new"])
+                let end = try client.event()
+                #expect(end["namespace"] == "old")
+                #expect(end["kind"] == "end")
+                #expect(end["reason"] == "namespaceRemoved")
+                #expect(end["sequence"] == 2)
+                #expect(try halfClosed.untilClosed().map { $0["params"]?["reason"] } == ["namespaceRemoved"])
+                #expect(try client.refusal("config.get", ["namespace": "old"]).name == "unknownNamespace")
+                #expect(try client.refusal("config.unsubscribe", ["subscription": 1]).name == "notFound")
+
+                try client.call("config.set", ["path": "n", "value": 1, "namespace": "new"])
+                try client.call("config.set", ["path": "n", "value": 2])
+                #expect(try client.event()["value"] == ["n": 2], "the other subscription goes on")
+                #expect(try agent.status("new")["durability"] == "relaxed")
+            }
+        }
+
+        @Test("a namespace that comes back has what it had")
+        func namespaceComesBack() throws {
+            try AgentHome.with(settings: "{ namespaces: { old: {} } }") { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.set", ["path": "n", "value": 1, "namespace": "old"])
+                let before = try client.call("config.get", ["namespace": "old"])
+                for _ in 0..<3 {
+                    try home.write(settings: "{}")
+                    try agent.reload()
+                    #expect(try client.refusal("config.get", ["namespace": "old"]).name == "unknownNamespace")
+                    try home.write(settings: "{ namespaces: { old: {} } }")
+                    try agent.reload()
+                    #expect(try client.call("config.get", ["namespace": "old"]) == before)
+                }
+            }
+        }
+
+        @Test("wrong settings are refused with their error in the log, and those in force stay")
+        func wrongSettings() throws {
+            try AgentHome.with(settings: "{ namespaces: { mine: {} } }") { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["namespace": "mine"])
+                #expect(try client.event()["reason"] == "initial")
+                try home.write(settings: "{ namespaces: { mine: { durabilty: 'full' } } }")
+                try agent.reload()
+                let line = try agent.waitForLog("refused")
+                #expect(line.contains("durabilty") && line.contains("durability"), "\(line)")
+                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
+                try client.call("config.set", ["path": "n", "value": 1, "namespace": "mine"])
+                #expect(try client.event()["value"] == ["n": 1])
+
+                try home.write(settings: "{ namespaces: { mine: {}, yours: {} } }")
+                try agent.reload()
+                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine", "yours"])
+            }
+        }
+
+        @Test("a start with wrong settings is refused with one line and status 78, and --check-settings says the same")
+        func wrongSettingsAtStart() throws {
+            try AgentHome.with(settings: "{ limits: { stallSecond: 3 } }") { home in
+                let start = try home.startInVain()
+                #expect(start.end == .exit(78))
+                #expect(start.log.split(separator: "\n").count == 1, "\(start.log)")
+                #expect(start.log.contains("stallSeconds"), "\(start.log)")
+                #expect(!home.exists(home.socket))
+                let check = try Command.run(
+                    Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
+                #expect(check.end == .exit(78))
+                #expect(check.log == start.log)
+                try home.write(settings: "{ limits: { stallSeconds: 3 } }")
+                let right = try Command.run(
+                    Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
+                #expect(right.end == .exit(0))
+            }
+        }
+
+        @Test("another source is asked without the former one's validator, and what that one said goes")
+        func sourceExchanged() throws {
+            let (first, second) = try (
+                RawOrigin.listening(.document(#"{"from":1,"only":1}"#, etag: "a")),
+                RawOrigin.listening(.document(#"{"from":2}"#, etag: "a"))
+            )
+            defer { for origin in [first, second] { origin.stop() } }
+            func settings(_ origin: RawOrigin?) -> String {
+                let remote = origin.map { "remote: { http: { url: '\($0.url)', intervalSeconds: 86400 } }" } ?? ""
+                return "{ namespaces: { default: { \(remote) } } }"
+            }
+            try AgentHome.with(settings: settings(first)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe")
+                #expect(try client.event()["value"] == ["from": 1, "only": 1])
+                try home.write(settings: settings(second))
+                try agent.reload()
+                while try client.event()["value"] != ["from": 2] {}
+                #expect(try second.request()["if-none-match"] == nil, "the validator belongs to the former source")
+                try home.write(settings: settings(nil))
+                try agent.reload()
+                #expect(try client.event()["value"] == [:])
+                #expect(try agent.status()["upstream"]?.isNull == true)
+            }
+        }
+
+        @Test("many reloads while clients write and subscribe lose nothing")
+        func busyReloads() throws {
+            try AgentHome.with(settings: "{ namespaces: { a: {} } }") { home in
+                let agent = try home.start()
+                let (writer, watcher) = try (agent.connect(), agent.connect())
+                try watcher.call("config.subscribe", ["n"])
+                #expect(try watcher.event()["exists"] == false)
+                for round in 1...20 {
+                    let ids = try (1...20).map {
+                        try writer.request("config.set", ["path": "n", "value": .int(round * 100 + $0)])
+                    }
+                    try home.write(
+                        settings:
+                            "{ namespaces: { a: {}, n\(round): {}, default: { durability: '\(round % 2 == 0 ? "full" : "relaxed")' } } }"
+                    )
+                    try agent.reload()
+                    for id in ids { try writer.reply(to: id) }
+                    while try watcher.event()["value"]?.int != round * 100 + 20 {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Clients that do not read")
+    struct SlowClientTests {
+        private static let impatient =
+            "{ limits: { stallSeconds: 1 }, namespaces: { default: { durability: 'relaxed' } } }"
+
+        /// Something that no socket's buffer holds.
+        private static let large = JSONValue.string(String(repeating: "x", count: 900_000))
+
+        @Test("a client that takes no byte is dropped and logged with its pid and command; the others notice nothing")
+        func stalled() throws {
+            try AgentHome.with(settings: Self.impatient) { home in
+                let agent = try home.start()
+                let (client, deaf, idle) = try (agent.connect(), agent.connect(), agent.connect())
+                try client.call("config.set", ["path": "large", "value": Self.large])
+                _ = try deaf.request("config.subscribe", ["large"])
+                try idle.call("config.subscribe", ["n"])
+                let line = try agent.waitForLog("does not read was dropped")
+                let command = try String(contentsOfFile: "/proc/self/comm", encoding: .utf8).trimmingCharacters(
+                    in: .newlines)
+                #expect(line.contains("peer_pid=\(getpid())"), "\(line)")
+                #expect(
+                    line.contains("peer_command=\(command)") || line.contains("peer_command=\"\(command)\""), "\(line)")
+                let stats = try client.call("agent.stats")
+                #expect(stats["connections"]?["stalled"] == 1)
+                #expect(stats["subscriptions"]?["open"] == 1, "one that has nothing to read is not stalled")
+                #expect(try idle.call("agent.ping") == ["pong": true])
+                deaf.close()
+            }
+        }
+
+        @Test("a client that reads slowly, but reads, is not dropped")
+        func slow() throws {
+            try AgentHome.with(settings: Self.impatient) { home in
+                let agent = try home.start()
+                let slow = try LineClient(path: home.socket)
+                try agent.ask("config.set", ["path": "large", "value": Self.large])
+                for _ in 0..<2 { _ = try slow.request("config.get", ["large"]) }
+                // Far longer than the agent's patience, and never longer without a read.
+                let end = Deadline.after(.seconds(5))
+                while !end.hasPassed {
+                    _ = slow.takePiece(6_000)
+                    _ = poll(nil, 0, 50)
+                }
+                for id in 1...2 { #expect(try slow.reply(to: id)["value"] == Self.large) }
+                #expect(try agent.ask("agent.stats")["connections"]?["stalled"] == 0)
+            }
+        }
+
+        @Test(
+            "requests that are pipelined without reading are not read, and take no memory",
+            arguments: ["config.get", "agent.info"])
+        func backPressure(method: String) throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                try agent.ask("config.set", ["path": "large", "value": Self.large])
+                let (client, observer) = try (agent.connect(), agent.connect())
+                try client.call(method)
+                let before = try agent.residentBytes()
+                let bytes = Array((LineClient.text(id: 7, method) + "\n").utf8)
+                // The socket is full, and the agent has no more room either: it was given time to read more.
+                var (sent, isFull) = (0, 0)
+                while isFull < 20 {
+                    let count = try client.sendWhatFits(bytes[(sent % bytes.count)...])
+                    sent += count
+                    isFull = count == 0 ? isFull + 1 : 0
+                    if count == 0 { try observer.call("agent.ping") }
+                }
+                #expect(sent > 10_000)
+                let after = try agent.residentBytes()
+                #expect(after < before + 32_000_000, "\(sent) bytes of requests grew it from \(before) to \(after)")
+                let clients = try observer.call("agent.clients")["clients"] ?? .null
+                let waiting = clients.elements.compactMap { $0["pendingBytes"]?.int }.max() ?? 0
+                #expect(waiting > 0)
+                #expect(waiting < 2_000_000)
+                client.close()
+                #expect(try observer.call("agent.ping") == ["pong": true])
+            }
+        }
+
+        @Test("a subscriber that wakes up gets the newest snapshot and how many it missed, in both modes")
+        func wakesUp() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                let writer = try agent.connect()
+                try writer.call("config.set", ["path": "large", "value": Self.large])
+                let sleepers = try ["snapshot", "patch"].map { mode in
+                    let client = try agent.connect()
+                    try client.call("config.subscribe", ["mode": .string(mode)])
+                    // Its first event does not fit; from here on it does not read.
+                    return client
+                }
+                for value in 1...30 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
+                for client in sleepers {
+                    let first = try client.event()
+                    #expect(first["sequence"] == 1)
+                    var (sequence, revision) = (1, try require(first["revision"]?.int, "revision"))
+                    var value = first["value"]?["n"]?.int ?? 0
+                    while value < 30 {
+                        let event = try client.event()
+                        sequence += 1
+                        #expect(event["sequence"]?.int == sequence)
+                        let next = try require(event["revision"]?.int, "revision")
+                        #expect(next == revision + 1 + (event["skipped"]?.int ?? 0))
+                        if event["kind"] == "patch" { #expect(event["from"]?.int == revision) }
+                        revision = next
+                        value = (event["patch"] ?? event["value"])?["n"]?.int ?? 0
+                    }
+                    #expect(sequence < 30, "it was not sent what was past")
+                    #expect(client.eventsSoFar().isEmpty)
+                }
+            }
+        }
+    }
+}

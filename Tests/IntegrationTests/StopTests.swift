@@ -1,0 +1,123 @@
+import Glibc
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("A graceful stop")
+    struct StopTests {
+        /// The issue's own limit.
+        private static let longestStop = Duration.seconds(5)
+
+        private func stop(_ agent: AgentProcess) throws {
+            let began = ContinuousClock.now
+            #expect(try agent.stop() == .exit(0), "\(agent.log)")
+            #expect(.now - began < Self.longestStop)
+        }
+
+        @Test("every subscription gets its end, also behind a half-closed connection, before the socket closes")
+        func endEvents() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: {}, other: {} } }") { home in
+                let agent = try home.start()
+                let clients = try (0..<20).map { number in
+                    let client = try agent.connect()
+                    try client.call("config.subscribe", ["path": "n"])
+                    try client.call("config.subscribe", ["namespace": "other", "mode": "patch"])
+                    for _ in 0..<2 { #expect(try client.event()["sequence"] == 1) }
+                    if number % 2 == 0 { client.endInput() }
+                    return client
+                }
+                let idle = try agent.connect()
+                try idle.call("agent.ping")
+                try stop(agent)
+                for client in clients {
+                    let events = try client.untilClosed().map { $0["params"] ?? .null }
+                    #expect(events.map { $0["kind"] } == ["end", "end"])
+                    #expect(events.map { $0["reason"] } == ["shutdown", "shutdown"])
+                    #expect(Set(events.compactMap { $0["subscription"]?.int }) == [1, 2])
+                    #expect(events.map { $0["sequence"] } == [2, 2])
+                }
+                #expect(try idle.untilClosed().isEmpty)
+                #expect(!home.exists(home.socket))
+            }
+        }
+
+        @Test("replies that are due are finished: each set that was taken is answered and on disk")
+        func repliesFinished() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let clients = try (0..<8).map { _ in try agent.connect() }
+                for (number, client) in clients.enumerated() {
+                    for value in 1...40 { _ = try client.request("config.set", [.string("n\(number)"), .int(value)]) }
+                }
+                try stop(agent)
+                var acknowledged: [Int] = []
+                for client in clients {
+                    let replies = try client.untilClosed()
+                    for reply in replies where reply["error"] != nil {
+                        #expect(reply["error"]?["data"]?["name"] == "shuttingDown", "\(reply)")
+                    }
+                    acknowledged.append(replies.filter { $0["result"] != nil }.compactMap { $0["id"]?.int }.max() ?? 0)
+                }
+                let next = try home.start()
+                for (number, value) in acknowledged.enumerated() where value > 0 {
+                    let held = try next.ask("config.get", [.string("n\(number)")])["value"]?.int ?? 0
+                    #expect(held >= value)
+                }
+            }
+        }
+
+        @Test("a large reply on its way arrives whole")
+        func largeReply() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let text = String(repeating: "x", count: 900_000)
+                try agent.ask("config.set", ["path": "large", "value": .string(text)])
+                let client = try agent.connect()
+                for _ in 0..<5 { _ = try client.request("config.get", ["large"]) }
+                try wait(on: client.descriptor, until: .usual, "the beginning of a reply")
+                agent.terminate()
+                let messages = try client.untilClosed()
+                #expect(!messages.isEmpty)
+                for message in messages { #expect(message["result"]?["value"]?.string?.utf8.count == 900_000) }
+                #expect(try agent.process.waitForEnd() == .exit(0), "\(agent.log)")
+            }
+        }
+
+        @Test("a client that never reads does not hold the end up")
+        func clientThatNeverReads() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let text = String(repeating: "x", count: 900_000)
+                try agent.ask("config.set", ["path": "large", "value": .string(text)])
+                let (deaf, watcher) = try (agent.connect(), agent.connect())
+                for _ in 0..<20 { _ = try deaf.request("config.get", ["large"]) }
+                try deaf.send(LineClient.text(id: 99, "config.subscribe", ["large"]))
+                try watcher.call("config.subscribe", ["n"])
+                #expect(try watcher.event()["exists"] == false)
+                try stop(agent)
+                #expect(try watcher.untilClosed().last?["params"]?["kind"] == "end")
+            }
+        }
+
+        @Test("SIGINT stops it as SIGTERM does, and a second signal does no harm")
+        func signals() throws {
+            try AgentHome.with { home in
+                for signals in [[SIGINT], [SIGTERM, SIGTERM], [SIGHUP, SIGTERM]] {
+                    let agent = try home.start()
+                    for signal in signals { agent.process.signal(signal) }
+                    #expect(try agent.process.waitForEnd() == .exit(0), "\(agent.log)")
+                }
+            }
+        }
+
+        @Test("the service manager is told that it stops, and nothing is said after \"stopped\"")
+        func notification() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                agent.terminate()
+                #expect(try agent.process.waitForEnd() == .exit(0))
+                #expect(agent.log.split(separator: "\n").last?.contains("stopped") == true, "\(agent.log)")
+            }
+        }
+    }
+}

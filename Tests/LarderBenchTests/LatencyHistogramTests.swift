@@ -1,0 +1,55 @@
+import Testing
+
+@testable import larder_bench
+
+@Suite("The latency histogram")
+struct LatencyHistogramTests {
+    @Test(
+        "a duration read back is at most 0.8 % longer than the one recorded",
+        arguments: [0, 1, 127, 128, 255, 256, 257, 999, 1_000_000, 123_456_789, (1 << 39) + 12345] as [UInt64])
+    func precision(nanoseconds: UInt64) {
+        var histogram = LatencyHistogram()
+        histogram.record(nanoseconds)
+        histogram.record(nanoseconds * 10)
+        let median = histogram.percentile(50)
+        #expect(median >= nanoseconds)
+        #expect(Double(median - nanoseconds) <= Double(nanoseconds) * 0.008)
+    }
+
+    @Test("percentiles count occurrences, not records")
+    func occurrences() {
+        var histogram = LatencyHistogram()
+        histogram.record(10, occurrences: 99)
+        histogram.record(100, occurrences: 1)
+        #expect(histogram.count == 100)
+        #expect(histogram.percentile(50) == 10)
+        #expect(histogram.percentile(99) == 10)
+        #expect(histogram.percentile(99.1) == 100)
+    }
+
+    @Test("the maximum is exact, even beyond the last bucket")
+    func maximum() {
+        var histogram = LatencyHistogram()
+        histogram.record(1_000_003)
+        #expect(histogram.percentile(100) == 1_000_003)
+        histogram.record(.max)
+        #expect(histogram.maximum == .max)
+    }
+
+    @Test("two histograms add up")
+    func addition() {
+        var first = LatencyHistogram()
+        var second = LatencyHistogram()
+        first.record(1)
+        second.record(5, occurrences: 3)
+        first.add(second)
+        #expect(first.count == 4)
+        #expect(first.maximum == 5)
+        #expect(first.percentile(50) == 5)
+    }
+
+    @Test("an empty histogram has no durations")
+    func empty() {
+        #expect(LatencyHistogram().percentile(99) == 0)
+    }
+}

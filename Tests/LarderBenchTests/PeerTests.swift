@@ -1,0 +1,69 @@
+import Testing
+
+@testable import larder_bench
+
+@Suite("Requests and replies")
+struct PeerTests {
+    private let larder = Peer(kind: .larder, socketPath: "")
+    private let redis = Peer(kind: .redis, socketPath: "")
+
+    private func failure(_ peer: Peer, _ reply: String) -> BenchError? {
+        Array(reply.utf8).withUnsafeBytes { peer.failure(in: $0) }
+    }
+
+    @Test("a request to the agent is one line, with the namespace unless it is the default one")
+    func larderRequests() {
+        let get = larder.getRequest(path: "a.b", namespace: "default", id: 7)
+        let expected = #"{"jsonrpc":"2.0","id":7,"method":"config.get","params":{"path":"a.b"}}"# + "\n"
+        #expect(String(decoding: get, as: UTF8.self) == expected)
+        let subscribe = larder.subscribeRequest(path: nil, namespace: "relaxed", channel: "c")
+        #expect(String(decoding: subscribe, as: UTF8.self).contains(#""params":{"namespace":"relaxed"}"#))
+    }
+
+    @Test("what a path may hold is escaped")
+    func escaping() {
+        let get = larder.getRequest(path: "a\"\\\n\u{e9}", namespace: "default", id: 7)
+        #expect(String(decoding: get, as: UTF8.self).contains(#""path":"a\"\\\né""#))
+    }
+
+    @Test("a command to Redis counts bytes, not characters")
+    func redisRequests() {
+        #expect(
+            redis.setRequest(path: "é", namespace: "default", value: "20")
+                == Array("*3\r\n$3\r\nSET\r\n$2\r\né\r\n$2\r\n20\r\n".utf8))
+    }
+
+    @Test("an error is told from a value that speaks of errors")
+    func errors() {
+        #expect(failure(larder, #"{"jsonrpc":"2.0","id":1,"result":{"value":{"error":1}}}"#) == nil)
+        #expect(
+            failure(larder, #"{"jsonrpc":"2.0","id":1,"error":{"message":"no \"result\": here"}}"#)?.code == .refused)
+        #expect(failure(redis, "-ERR unknown command\r\n")?.code == .refused)
+        #expect(failure(redis, "$4\r\n-ERR\r\n") == nil)
+    }
+
+    @Test("good replies are known by their prefixes, which hold the ids in order")
+    func prefixes() throws {
+        func reply(_ id: Int, _ value: String) -> [UInt8] {
+            Array(#"{"jsonrpc":"2.0","id":\#(id),"result":{"value":"\#(value)","revision":1}}"#.utf8)
+        }
+        let prefixes = try ReplyPrefixes([reply(5, "x"), reply(6, "x")], of: larder, value: "x", firstID: 5)
+        #expect(reply(5, "other").withUnsafeBytes { prefixes.match($0, at: 0) })
+        #expect(!reply(5, "x").withUnsafeBytes { prefixes.match($0, at: 1) })
+        #expect(throws: BenchError.self) {
+            try ReplyPrefixes([reply(6, "x"), reply(5, "x")], of: larder, value: "x", firstID: 5)
+        }
+        #expect(throws: BenchError.self) { try ReplyPrefixes([reply(5, "y")], of: larder, value: "x", firstID: 5) }
+        #expect(throws: BenchError.self) {
+            try ReplyPrefixes([Array("$-1\r\n".utf8)], of: redis, value: "x", firstID: 5)
+        }
+    }
+
+    @Test("text is found at its ends and after false starts")
+    func search() {
+        #expect(ReplyText.end(of: "aab", in: Array("aaab".utf8)) == 4)
+        #expect(ReplyText.end(of: "a", in: Array("a".utf8)) == 1)
+        #expect(ReplyText.end(of: "ab", in: Array("a".utf8)) == nil)
+        #expect(ReplyText.offsets(of: "ab", in: Array("abxabab".utf8)) == [0, 3, 5])
+    }
+}

@@ -1,0 +1,49 @@
+import Testing
+
+@testable import larder_bench
+
+@Suite("Finding the end of a reply")
+struct ReplyFramingTests {
+    private func frame(_ framing: ReplyFraming, _ text: String, scanned: Int = 0) -> ReplyFraming.Frame {
+        Array(text.utf8).withUnsafeBytes { framing.firstFrame(in: $0, scanned: scanned) }
+    }
+
+    @Test("a line ends with its LF, whatever follows")
+    func lineEndsWithLineFeed() {
+        #expect(frame(.line, "{}\n{\"a\":1}\n") == .complete(3))
+        #expect(frame(.line, "\n") == .complete(1))
+    }
+
+    @Test("the beginning of a line is not looked at twice")
+    func lineBeginningIsScannedOnce() {
+        #expect(frame(.line, "{\"a\":") == .partial(scanned: 5))
+        #expect(frame(.line, "{\"a\":1}\n", scanned: 5) == .complete(8))
+    }
+
+    @Test(
+        "every kind of RESP2 value ends where its lengths say",
+        arguments: [
+            "+OK\r\n", "-ERR no\r\n", ":1000\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$0\r\n\r\n", "$4\r\na\r\nb\r\n",
+            "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n", "*2\r\n*1\r\n:1\r\n$1\r\nx\r\n",
+        ])
+    func respValueEnds(text: String) {
+        #expect(frame(.resp, text) == .complete(text.utf8.count))
+        #expect(frame(.resp, text + "+NEXT\r\n") == .complete(text.utf8.count))
+    }
+
+    @Test("every beginning of a RESP2 value asks for more")
+    func respBeginningAsksForMore() {
+        let bytes = Array("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n".utf8)
+        for length in 1..<bytes.count {
+            let frame = bytes[..<length].withUnsafeBytes { ReplyFraming.resp.firstFrame(in: $0) }
+            #expect(frame == .partial(scanned: 0), "\(length) bytes")
+        }
+    }
+
+    @Test(
+        "what is no RESP2 value is refused",
+        arguments: ["hello\r\n", "$x\r\n", "$\r\n", "$99999999999999999999\r\n", "*1 \r\n", "$\n"])
+    func nonsenseIsRefused(text: String) {
+        #expect(frame(.resp, text) == .malformed)
+    }
+}

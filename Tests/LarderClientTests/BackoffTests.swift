@@ -1,0 +1,25 @@
+import LarderClient
+import Testing
+
+@Suite("Delays between attempts")
+struct BackoffTests {
+    @Test("the bound doubles up to the cap, however many attempts there were")
+    func bound() {
+        let backoff = Backoff(base: .milliseconds(100), cap: .seconds(10), fraction: { 1 })
+        #expect(backoff.delay(beforeAttempt: 0) == .milliseconds(100))
+        #expect(backoff.delay(beforeAttempt: 3) == .milliseconds(800))
+        #expect(backoff.delay(beforeAttempt: 10) == .seconds(10))
+        #expect(backoff.delay(beforeAttempt: .max) == .seconds(10))
+    }
+
+    @Test("the jitter is full: the delay is any part of the bound")
+    func jitter() {
+        let backoff = Backoff(base: .seconds(1), cap: .seconds(8), fraction: { 0.25 })
+        #expect(backoff.delay(beforeAttempt: 2) == .seconds(1))
+        #expect(Backoff(fraction: { 0 }).delay(beforeAttempt: 5) == .zero)
+        for _ in 0..<1000 {
+            let delay = Backoff().delay(beforeAttempt: 4)
+            #expect(delay >= .zero && delay <= .milliseconds(800))
+        }
+    }
+}

@@ -1,0 +1,227 @@
+import JSON
+@testable import LarderClient
+import Testing
+
+@Suite("Calls over one connection", .timeLimit(.minutes(1)))
+struct CallTests {
+    @Test("replies find their callers in whatever order they come")
+    func repliesInAnyOrder() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let first = client.call("config.get", params: ["path": "a"])
+            async let second = client.call("config.get", params: ["path": "b"])
+            async let third = client.call("config.get", params: ["path": "c"])
+            let connection = try await agent.accept()
+            var requests: [ScriptedConnection.Request] = []
+            for _ in 0..<3 { requests.append(try await connection.request("config.get")) }
+            for request in requests.reversed() {
+                try await connection.reply(request, ["echo": request.params?["path"] ?? .null])
+            }
+            let results = try await [first, second, third].map { $0["echo"]?.string }
+            #expect(results == ["a", "b", "c"])
+        }
+    }
+
+    @Test("the agent's error arrives with its code, name and detail")
+    func remoteError() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let failure = error { try await client.config.value(at: "nope", as: Int.self) }
+            let connection = try await agent.accept()
+            try await connection.fail(connection.request(), .notFound, "nothing at nope")
+            let error = try #require(await failure)
+            #expect(error.code == .remote)
+            #expect(error.remoteError?.code == .notFound)
+            #expect(error.description == "Not found: nothing at nope")
+        }
+    }
+
+    @Test("a broken connection fails the calls in flight, and the next call makes a new one")
+    func brokenConnection() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let one = error { try await client.agent.ping() }
+            async let two = error { try await client.agent.ping() }
+            let connection = try await agent.accept()
+            _ = try await (connection.request(), connection.request())
+            connection.close()
+            #expect(await one?.code == .disconnected)
+            #expect(await two?.code == .disconnected)
+
+            async let again: Void = client.agent.ping()
+            let next = try await agent.accept()
+            try await next.reply(next.request("agent.ping"), ["pong": true])
+            try await again
+        }
+    }
+
+    @Test("a cancelled call ends at once, the agent is asked to stop, and its late reply harms nobody")
+    func cancellation() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let call = Task { await error { try await client.config.refresh() } }
+            let connection = try await agent.accept()
+            let request = try await connection.request("config.refresh")
+            call.cancel()
+            #expect(await call.value?.code == .cancelled)
+            let cancel = try await connection.request("request.cancel")
+            #expect(cancel.id == nil)
+            #expect(cancel.params?["id"] == request.id)
+            try await connection.fail(request, .cancelled, "cancelled")
+
+            async let ping: Void = client.agent.ping()
+            try await connection.reply(connection.request("agent.ping"), ["pong": true])
+            try await ping
+        }
+    }
+
+    @Test("a call in a task that is cancelled already sends nothing")
+    func cancelledBefore() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let call = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return await error { try await client.config.refresh() }
+            }
+            #expect(await call.value?.code == .cancelled)
+        }
+    }
+
+    @Test("a call whose time is over ends and is cancelled at the agent")
+    func timeout() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client { $0.timeout = .milliseconds(1) }
+            async let failure = error { try await client.config.refresh() }
+            let connection = try await agent.accept()
+            #expect(await failure?.code == .timeout)
+            // Whether the request left before its time was over is a race; if it did, it is cancelled.
+            client.slot.close()
+            let lines = try await [connection.line(), connection.line()].compactMap(\.self)
+            #expect(lines.isEmpty || lines.count == 2 && lines[1].contains("request.cancel"))
+        }
+    }
+
+    @Test("no more requests than the limit are given to the agent; the next leaves when a reply has come")
+    func limit() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client { $0.maximumRequestsInFlight = 2 }
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<6 {
+                    group.addTask { _ = try? await client.call("echo", params: [.int(number)]) }
+                }
+                group.addTask {
+                    do {
+                        let connection = try await agent.accept()
+                        var open = [try await connection.request(), try await connection.request()]
+                        for _ in 0..<4 {
+                            // Two are open: what comes next comes only because this reply makes room for it.
+                            try await connection.reply(open.removeFirst(), 0)
+                            open.append(try await connection.request())
+                        }
+                        for request in open { try await connection.reply(request, 0) }
+                    } catch {
+                        Issue.record(error)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("a request that waits for its turn when the connection breaks goes over the next one")
+    func notSentIsSentAgain() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client { $0.maximumRequestsInFlight = 1 }
+            let first = Task { await error { try await client.agent.ping() } }
+            let connection = try await agent.accept()
+            _ = try await connection.request("agent.ping")
+            let second = Task { try await client.call("second") }
+            // `third` is queued behind `second` by the same loop; when it is cancelled, `second` is known to wait.
+            let third = Task { await error { try await client.call("third", timeout: .milliseconds(1)) } }
+            #expect(await third.value?.code == .timeout)
+            connection.close()
+            #expect(await first.value?.code == .disconnected)
+            let next = try await agent.accept()
+            try await next.reply(next.request("second"), "done")
+            #expect(try await second.value == "done")
+        }
+    }
+
+    @Test("a request too long for the agent fails, and the others go on")
+    func lineTooLong() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let small: Void = client.agent.ping()
+            let connection = try await agent.accept()
+            let ping = try await connection.request("agent.ping")
+            async let big = error {
+                try await client.config.push(["text": .string(String(repeating: "x", count: 100_000))])
+            }
+            _ = try await connection.request("config.push")
+            let tooLong = JSONValue.building { WireError(.lineTooLong, "over 1 MiB").write(to: &$0) }
+            try await connection.send(#"{"jsonrpc":"2.0","id":null,"error":\#(tooLong)}"#)
+            #expect(await big?.remoteError?.code == .lineTooLong)
+            try await connection.reply(ping, ["pong": true])
+            try await small
+        }
+    }
+
+    @Test(
+        "output that is not the protocol fails the calls and closes the connection",
+        arguments: [
+            "this is not JSON", #"{"jsonrpc":"2.0"}"#, "[]", "7", #"{"jsonrpc":"2.0","id":99,"result":{}}"#,
+            #"{"jsonrpc":"2.0","id":"x","result":{}}"#, #"{"jsonrpc":"2.0","id":1}"#, "\u{0}",
+            #"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}"#,
+            #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1}}"#,
+            #"{"jsonrpc":"2.0","id":1,"result":{"pong":"yes"}}"#, String(repeating: "[", count: 300),
+            String(repeating: " ", count: 2000),
+        ])
+    func malformed(line: String) async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client { $0.maximumReplyBytes = 1000 }
+            async let failure = error { try await client.agent.ping() }
+            let connection = try await agent.accept()
+            _ = try await connection.request("agent.ping")
+            try await connection.send(line)
+            #expect(await failure?.code == .protocolViolation)
+        }
+    }
+
+    @Test("a notification of a version to come and blank lines are passed over")
+    func unknownNotification() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let ping: Void = client.agent.ping()
+            let connection = try await agent.accept()
+            let request = try await connection.request("agent.ping")
+            try await connection.send("", "\r", #"{"jsonrpc":"2.0","method":"agent.news","params":{"x":1}}"#)
+            try await connection.reply(request, ["pong": true, "since": 7])
+            try await ping
+        }
+    }
+
+    @Test("a reply of several megabytes and a request of the same size pass whole")
+    func largeMessages() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let text = JSONValue.string(String(repeating: "ä€😀\\\"", count: 300_000))
+            async let echo = client.call("echo", params: [text])
+            let connection = try await agent.accept()
+            let request = try await connection.request("echo")
+            try await connection.reply(request, request.params?[0] ?? .null)
+            #expect(try await echo == text)
+        }
+    }
+}
+
+/// The error that `body` throws; nil where it does not.
+func error<R>(_ body: () async throws -> R) async -> LarderClientError? {
+    do {
+        _ = try await body()
+        return nil
+    } catch let error as LarderClientError {
+        return error
+    } catch {
+        Issue.record("\(error) is no LarderClientError")
+        return nil
+    }
+}

@@ -1,0 +1,53 @@
+import JSON
+@testable import LarderClient
+import Testing
+
+@Suite("The model for user interfaces", .timeLimit(.minutes(1)))
+@MainActor
+struct ConfigModelTests {
+    @Test("it shows the newest snapshot, keeps it while the agent is away, and says so")
+    func follows() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let model = ConfigModel()
+            #expect(model.snapshot == nil)
+            #expect(!model.isLoading)
+            let (absences, continuation) = AsyncStream.makeStream(of: ConfigInterruption.self)
+            let follower = Task {
+                await model.follow(client.config.snapshots(onInterruption: { continuation.yield($0) }))
+            }
+            let first = try await agent.accept()
+            try await first.subscription(revision: 1)
+            try await first.snapshot(1, revision: 1, "one")
+            while model.snapshot == nil { await Task.yield() }
+            #expect(model.snapshot?.value == "one")
+            #expect(!model.isLoading)
+            first.close()
+            for await _ in absences { break }
+            #expect(model.snapshot?.value == "one")
+            #expect(model.lastError?.code == .disconnected)
+            let second = try await agent.accept()
+            #expect(model.isLoading)
+            try await second.subscription(revision: 2)
+            try await second.snapshot(1, revision: 2, "two")
+            while model.snapshot?.revision != 2 { await Task.yield() }
+            #expect(model.lastError == nil)
+            follower.cancel()
+            await follower.value
+            #expect(!model.isLoading)
+        }
+    }
+
+    @Test("what no further attempt can mend ends it and stays as its last error")
+    func fails() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let model = ConfigModel()
+            async let end: Void = model.follow(client.config.snapshots(namespace: "nope"))
+            let connection = try await agent.accept()
+            try await connection.fail(connection.request(), .unknownNamespace, "no such namespace")
+            await end
+            #expect(model.lastError?.remoteError?.code == .unknownNamespace)
+        }
+    }
+}

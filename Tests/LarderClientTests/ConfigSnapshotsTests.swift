@@ -1,0 +1,290 @@
+import JSON
+@testable import LarderClient
+import LarderWire
+import Synchronization
+import Testing
+
+@Suite("Following snapshots", .timeLimit(.minutes(1)))
+struct ConfigSnapshotsTests {
+    @Test("after a break it subscribes again with the revision and epoch it holds, and delivers only what is newer")
+    func reconnects() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let snapshots = agent.client().config.snapshots(at: "search", namespace: "web")
+            async let script: Void = {
+                let first = try await agent.accept()
+                let request = try await first.subscription(revision: 7)
+                #expect(request.params == ["path": "/search", "namespace": "web"])
+                try await first.snapshot(1, revision: 7, "seven", reason: "initial")
+                first.close()
+                let second = try await agent.accept()
+                let again = try await second.subscription(revision: 9)
+                #expect(
+                    again.params == ["path": "/search", "namespace": "web", "since": 7, "epoch": "e1"])
+                try await second.snapshot(1, revision: 6, "older than held")
+                try await second.snapshot(2, revision: 7, "held already")
+                try await second.snapshot(3, revision: 9, "nine", reason: "gap")
+                _ = try await second.line()
+            }()
+            var received: [String] = []
+            for try await snapshot in snapshots {
+                received.append(snapshot.value?.string ?? "")
+                if received.count == 2 { break }
+            }
+            #expect(received == ["seven", "nine"])
+            try await script
+        }
+    }
+
+    @Test("a new epoch is followed although its revisions are lower")
+    func epochChange() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let snapshots = agent.client().config.snapshots()
+            async let script: Void = {
+                let first = try await agent.accept()
+                try await first.subscription(revision: 900)
+                try await first.snapshot(1, revision: 900, 1)
+                first.close()
+                let second = try await agent.accept()
+                let again = try await second.subscription(revision: 3, epoch: "e2")
+                #expect(again.params?["epoch"] == "e1")
+                try await second.snapshot(1, revision: 3, 2, epoch: "e2", reason: "restart")
+                _ = try await second.line()
+            }()
+            var received: [Int] = []
+            for try await snapshot in snapshots {
+                received.append(snapshot.revision)
+                if received.count == 2 { break }
+            }
+            #expect(received == [900, 3])
+            try await script
+        }
+    }
+
+    @Test("a slow consumer gets the newest snapshot and the number of those passed over")
+    func slowConsumer() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            var iterator = client.config.snapshots().makeAsyncIterator()
+            async let script: Void = {
+                let connection = try await agent.accept()
+                try await connection.subscription(revision: 1)
+                try await connection.snapshot(1, revision: 1, 1)
+                // The consumer is busy with the first one until its own ping is answered: the others came before that.
+                let ping = try await connection.request("agent.ping")
+                for revision in 2...50 { try await connection.snapshot(revision, revision: revision, .int(revision)) }
+                try await connection.reply(ping, ["pong": true])
+                _ = try await connection.line()
+            }()
+            #expect(try await iterator.next()?.revision == 1)
+            try await client.agent.ping()
+            let newest = try #require(try await iterator.next())
+            #expect(newest.revision == 50)
+            #expect(newest.skipped == 48)
+            client.slot.close()
+            try await script
+        }
+    }
+
+    @Test("patch mode asks for patches and puts them together")
+    func patchMode() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let snapshots = agent.client().config.snapshots(at: "a", mode: .patch)
+            async let script: Void = {
+                let first = try await agent.accept()
+                #expect(try await first.subscription(revision: 1).params == ["path": "/a", "mode": "patch"])
+                try await first.snapshot(1, revision: 1, ["x": 1, "y": 1])
+                try await first.patch(2, revision: 2, from: 1, ["y": .null])
+                try await first.patch(3, revision: 9, from: 8, ["y": 1])
+                // The last one does not fit: the client gives the connection up and asks for everything.
+                while try await first.line() != nil {}
+                let second = try await agent.accept()
+                #expect(try await second.subscription(revision: 9).params == ["path": "/a", "mode": "patch"])
+                try await second.snapshot(1, revision: 9, ["z": 1], reason: "initial")
+                _ = try await second.line()
+            }()
+            var last: JSONValue?
+            for try await snapshot in snapshots {
+                last = snapshot.value
+                if snapshot.revision == 2 { #expect(snapshot.value == ["x": 1]) }
+                if snapshot.revision == 9 { break }
+            }
+            #expect(last == ["z": 1])
+            try await script
+        }
+    }
+
+    @Test("who leaves the loop ends the subscription, and the connection lives on")
+    func unsubscribes() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let script: Void = {
+                let connection = try await agent.accept()
+                try await connection.subscription(revision: 1)
+                try await connection.snapshot(1, revision: 1, 1)
+                let request = try await connection.request("config.unsubscribe")
+                #expect(request.params == ["subscription": 1])
+                try await connection.snapshot(2, revision: 2, 2)
+                try await connection.reply(connection.request("agent.ping"), ["pong": true])
+            }()
+            for try await _ in client.config.snapshots() { break }
+            try await client.agent.ping()
+            try await script
+        }
+    }
+
+    @Test("it ends when the task is cancelled, while it waits for a snapshot")
+    func cancelledWhileWaiting() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let follower = Task {
+                var count = 0
+                for try await _ in client.config.snapshots() { count += 1 }
+                return count
+            }
+            let connection = try await agent.accept()
+            try await connection.subscription(revision: 1)
+            follower.cancel()
+            #expect(try await follower.value == 0)
+            _ = try await connection.request("config.unsubscribe")
+        }
+    }
+
+    @Test("a subscription that is cancelled before its reply is ended when the reply comes")
+    func cancelledWhileSubscribing() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let follower = Task {
+                for try await _ in client.config.snapshots() {}
+            }
+            let connection = try await agent.accept()
+            let request = try await connection.request("config.subscribe")
+            follower.cancel()
+            try await follower.value
+            _ = try await connection.request("request.cancel")
+            try await connection.reply(
+                request, ["subscription": 1, "revision": 1, "epoch": "e1", "state": "fresh"])
+            _ = try await connection.request("config.unsubscribe")
+        }
+    }
+
+    @Test("it ends when the task is cancelled, while it waits to connect again")
+    func cancelledWhileAway() async throws {
+        try await withTemporaryDirectory { directory in
+            let configuration = ScriptedAgent.configuration { $0.clock = ContinuousClock() }
+            let client = LarderClient(socket: "\(directory)/none.sock", configuration: configuration)
+            let (interruptions, continuation) = AsyncStream.makeStream(of: Void.self)
+            let follower = Task {
+                for try await _ in client.config.snapshots(onInterruption: { _ in continuation.yield() }) {}
+            }
+            for await _ in interruptions { break }
+            follower.cancel()
+            try await follower.value
+        }
+    }
+
+    @Test("what no further attempt can mend is thrown")
+    func permanentError() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let failure = error { for try await _ in client.config.snapshots(namespace: "nope") {} }
+            let connection = try await agent.accept()
+            try await connection.fail(
+                connection.request(), .unknownNamespace, "there is no namespace nope; there are: default")
+            #expect(await failure?.remoteError?.code == .unknownNamespace)
+        }
+    }
+
+    @Test("a path that is none is thrown before anything is sent")
+    func invalidPath() async throws {
+        let client = LarderClient(socket: "/nonexistent")
+        let failure = await error { for try await _ in client.config.snapshots(at: "/a~2") {} }
+        #expect(failure?.code == .invalidArgument)
+        #expect(await error { try await client.config.snapshot(at: "/a~2") }?.code == .invalidArgument)
+    }
+
+    @Test("the agent's goodbye makes it come back")
+    func endEvent() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let script: Void = {
+                let first = try await agent.accept()
+                try await first.subscription(revision: 1)
+                try await first.snapshot(1, revision: 1, 1)
+                try await first.send(
+                    #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":2,"kind":"end","#
+                        + #""namespace":"default","epoch":"e1","revision":1,"state":"fresh","reason":"shutdown"}}"#)
+                first.close()
+                let second = try await agent.accept()
+                try await second.subscription(revision: 2)
+                try await second.snapshot(1, revision: 2, 2)
+                _ = try await second.line()
+            }()
+            var revisions: [Int] = []
+            for try await snapshot in client.config.snapshots() {
+                revisions.append(snapshot.revision)
+                if revisions.count == 2 { break }
+            }
+            #expect(revisions == [1, 2])
+            try await script
+        }
+    }
+
+    @Test("delays grow while the agent is away, are told, and start anew after a snapshot")
+    func delays() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let clock = RecordingClock()
+            let client = agent.client {
+                $0.clock = clock
+                $0.backoff = Backoff(base: .seconds(1), cap: .seconds(4), fraction: { 0.5 })
+            }
+            let attempts = Mutex<[Int]>([])
+            async let script: Void = {
+                for _ in 0..<4 {
+                    let connection = try await agent.accept()
+                    _ = try await connection.request("config.subscribe")
+                    connection.close()
+                }
+                let last = try await agent.accept()
+                try await last.subscription(revision: 1)
+                try await last.snapshot(1, revision: 1, 1)
+                last.close()
+                let next = try await agent.accept()
+                try await next.subscription(revision: 2)
+                try await next.snapshot(1, revision: 2, 2)
+                _ = try await next.line()
+            }()
+            let snapshots = client.config.snapshots { interruption in
+                attempts.withLock { $0.append(interruption.attempt) }
+            }
+            for try await snapshot in snapshots where snapshot.revision == 2 { break }
+            try await script
+            #expect(attempts.withLock(\.self) == [1, 2, 3, 4, 1])
+            #expect(
+                clock.sleeps == [.milliseconds(500), .seconds(1), .seconds(2), .seconds(2), .milliseconds(500)])
+        }
+    }
+
+    @Test("two loops over one client are two subscriptions on one connection")
+    func twoLoops() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let snapshots = client.config.snapshots()
+            async let one = snapshots.first { _ in true }
+            async let two = snapshots.first { _ in true }
+            let connection = try await agent.accept()
+            for subscription in 1...2 {
+                let request = try await connection.request("config.subscribe")
+                try await connection.reply(
+                    request,
+                    ["subscription": .int(subscription), "revision": 4, "epoch": "e1", "state": "fresh"])
+                let head = #"{"method":"config.event","params":{"subscription":\#(subscription),"sequence":1,"#
+                try await connection.send(
+                    head + #""kind":"snapshot","reason":"initial","namespace":"default","epoch":"e1","revision":4,"#
+                        + #""state":"stale","value":\#(subscription)}}"#)
+            }
+            let values = try await [one?.value?.int ?? 0, two?.value?.int ?? 0].sorted()
+            #expect(values == [1, 2])
+            #expect(try await one?.state == .stale)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Glibc
+import LarderClient
+import Testing
+
+@Suite("A client's lifetime", .timeLimit(.minutes(1)))
+struct LifetimeTests {
+    @Test("the scope connects first, closes at its end, and the client is of no use afterwards")
+    func scope() async throws {
+        try await ScriptedAgent.with { agent in
+            async let connection = agent.accept()
+            let escaped = try await LarderClient.withConnection(socket: agent.path) { $0 }
+            #expect(try await connection.line() == nil)
+            #expect(await error { try await escaped.agent.ping() }?.code == .closed)
+        }
+    }
+
+    @Test("a scope whose body throws passes its error on and closes too")
+    func throwingScope() async throws {
+        try await ScriptedAgent.with { agent in
+            async let connection = agent.accept()
+            await #expect(throws: ScriptError.self) {
+                try await LarderClient.withConnection(socket: agent.path) { _ in throw ScriptError("mine") }
+            }
+            let end = try await connection.line()
+            #expect(end == nil)
+        }
+    }
+
+    @Test("run() keeps the client connected, comes back after a break, and closes when its task is cancelled")
+    func run() async throws {
+        try await ScriptedAgent.with { agent in
+            let client = agent.client()
+            let run = Task { await client.run() }
+            let first = try await agent.accept()
+            first.close()
+            let second = try await agent.accept()
+            run.cancel()
+            await run.value
+            #expect(try await second.line() == nil)
+            #expect(await error { try await client.agent.ping() }?.code == .closed)
+        }
+    }
+
+    @Test("run() with no agent there tries again, with delays that grow to the cap")
+    func runWithoutAgent() async throws {
+        try await withTemporaryDirectory { directory in
+            let clock = RecordingClock()
+            var configuration = LarderClient.Configuration()
+            configuration.clock = clock
+            configuration.backoff = Backoff(base: .seconds(1), cap: .seconds(5), fraction: { 1 })
+            let client = LarderClient(socket: "\(directory)/none.sock", configuration: configuration)
+            let run = Task { await client.run() }
+            while clock.sleeps.count < 5 { await Task.yield() }
+            run.cancel()
+            await run.value
+            #expect(clock.sleeps.prefix(5) == [.seconds(1), .seconds(2), .seconds(4), .seconds(5), .seconds(5)])
+        }
+    }
+
+    @Test("a client that nobody holds any more closes its connection")
+    func release() async throws {
+        try await ScriptedAgent.with { agent in
+            let connection = try await pingOnce(agent)
+            let end = try await connection.line()
+            #expect(end == nil)
+        }
+    }
+
+    private func pingOnce(_ agent: ScriptedAgent) async throws -> ScriptedConnection {
+        let client = agent.client()
+        async let ping: Void = client.agent.ping()
+        let connection = try await agent.accept()
+        try await connection.reply(connection.request("agent.ping"), ["pong": true])
+        try await ping
+        return connection
+    }
+}

@@ -1,0 +1,206 @@
+import Foundation
+import JSON
+import LarderClient
+import Synchronization
+
+/// A server on a real Unix socket that does what a test says, line by line. Its blocking calls run on threads of their
+/// own, so that a test's tasks never hold up one another.
+final class ScriptedAgent: Sendable {
+    /// The socket's path.
+    let path: String
+    private let listener: Int32
+
+    private init(path: String) throws {
+        self.path = path
+        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        try check(withSocketAddress(path) { bind(listener, $0, $1) })
+        try check(listen(listener, 16))
+    }
+
+    /// Runs `body` with an agent in a directory of its own.
+    static func with<R>(_ body: (ScriptedAgent) async throws -> R) async throws -> R {
+        try await withTemporaryDirectory { directory in
+            let agent = try ScriptedAgent(path: "\(directory)/larder.sock")
+            defer { close(agent.listener) }
+            return try await body(agent)
+        }
+    }
+
+    /// A client of this agent; what differs from the defaults is for tests: no delay is slept through.
+    func client(_ change: (inout LarderClient.Configuration) -> Void = { _ in }) -> LarderClient {
+        LarderClient(socket: path, configuration: Self.configuration(change))
+    }
+
+    static func configuration(
+        _ change: (inout LarderClient.Configuration) -> Void = { _ in }
+    ) -> LarderClient.Configuration {
+        var configuration = LarderClient.Configuration()
+        configuration.clock = RecordingClock()
+        change(&configuration)
+        return configuration
+    }
+
+    /// Waits for the next client.
+    func accept() async throws -> ScriptedConnection {
+        let listener = listener
+        return try await onThread {
+            ScriptedConnection(try check(Glibc.accept(listener, nil, nil)))
+        }
+    }
+}
+
+/// The agent's side of one connection.
+final class ScriptedConnection: Sendable {
+    /// A request as it came.
+    struct Request: Sendable {
+        let method: String
+        let id: JSONValue?
+        let params: JSONValue?
+    }
+
+    private let descriptor: Int32
+    private let received = Mutex<[UInt8]>([])
+    private let isOpen = Mutex(true)
+
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close() }
+
+    /// Waits for the next line; nil once the client has closed the connection.
+    func line() async throws -> String? {
+        try await onThread { [self] in
+            while true {
+                if let line = nextLine() { return line }
+                var chunk = [UInt8](repeating: 0, count: 1 << 16)
+                let count = recv(descriptor, &chunk, chunk.count, 0)
+                if count == 0 || (count < 0 && errno == ECONNRESET) { return nil }
+                try check(Int32(clamping: count))
+                received.withLock { $0 += chunk[..<count] }
+            }
+        }
+    }
+
+    /// Waits for the next request, which must be there.
+    func request(_ method: String? = nil) async throws -> Request {
+        guard let line = try await line() else { throw ScriptError("the client closed the connection") }
+        let value = try JSONValue(parsing: line)
+        let request = Request(method: value["method"]?.string ?? "", id: value["id"], params: value["params"])
+        if let method, method != request.method { throw ScriptError("\(method) was expected, not \(line)") }
+        return request
+    }
+
+    /// Sends lines.
+    func send(_ lines: String...) async throws {
+        let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
+        try await onThread { [self] in
+            var sent = 0
+            while sent < bytes.count {
+                let count = bytes[sent...].withUnsafeBytes {
+                    Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
+                sent += Int(try check(Int32(clamping: count)))
+            }
+        }
+    }
+
+    /// Answers a request.
+    func reply(_ request: Request, _ result: JSONValue) async throws {
+        try await send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"result":\#(result)}"#)
+    }
+
+    /// Answers a request with an error.
+    func fail(_ request: Request, _ code: WireError.Code, _ detail: String) async throws {
+        let error = JSONValue.building { WireError(code, detail).write(to: &$0) }
+        try await send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"error":\#(error)}"#)
+    }
+
+    /// Waits for a subscription and accepts it as number 1.
+    @discardableResult
+    func subscription(revision: Int, epoch: String = "e1") async throws -> Request {
+        let request = try await request("config.subscribe")
+        try await reply(
+            request,
+            ["subscription": 1, "revision": .int(revision), "epoch": .string(epoch), "state": "fresh"])
+        return request
+    }
+
+    /// Sends a snapshot of subscription 1.
+    func snapshot(
+        _ sequence: Int, revision: Int, _ value: JSONValue, epoch: String = "e1", reason: String = "change",
+        skipped: Int = 0
+    ) async throws {
+        let content = #""kind":"snapshot","reason":"\#(reason)","value":\#(value)"#
+        try await event(sequence, revision, epoch, skipped, content)
+    }
+
+    /// Sends a patch of subscription 1.
+    func patch(_ sequence: Int, revision: Int, from: Int, _ patch: JSONValue, epoch: String = "e1") async throws {
+        try await event(sequence, revision, epoch, 0, #""kind":"patch","from":\#(from),"patch":\#(patch)"#)
+    }
+
+    private func event(
+        _ sequence: Int, _ revision: Int, _ epoch: String, _ skipped: Int, _ content: String
+    ) async throws {
+        try await send(
+            #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":\#(sequence),"#
+                + (skipped > 0 ? #""skipped":\#(skipped),"# : "")
+                + #""namespace":"default","epoch":"\#(epoch)","revision":\#(revision),"state":"fresh",\#(content)}}"#)
+    }
+
+    /// Closes the connection.
+    func close() {
+        let wasOpen = isOpen.withLock { isOpen in
+            defer { isOpen = false }
+            return isOpen
+        }
+        if wasOpen { Glibc.close(descriptor) }
+    }
+
+    private func nextLine() -> String? {
+        received.withLock { bytes in
+            guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+            defer { bytes.removeSubrange(...end) }
+            return String(decoding: bytes[..<end], as: UTF8.self)
+        }
+    }
+}
+
+/// The script did not go as written.
+struct ScriptError: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// Runs a blocking call on a thread of its own.
+func onThread<R: Sendable>(_ work: @escaping @Sendable () throws -> R) async throws -> R {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
+    }
+}
+
+/// Runs `body` with a directory that is removed afterwards.
+func withTemporaryDirectory<R>(_ body: (String) async throws -> R) async throws -> R {
+    var template = Array("/tmp/larder-client-XXXXXX".utf8CString)
+    guard let name = mkdtemp(&template) else { throw ScriptError("mkdtemp: errno \(errno)") }
+    let directory = String(cString: name)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    return try await body(directory)
+}
+
+/// Calls `body` with the address of a Unix socket.
+func withSocketAddress<R>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+    }
+}
+
+@discardableResult
+func check(_ result: Int32) throws -> Int32 {
+    if result < 0 { throw ScriptError("errno \(errno): \(String(cString: strerror(errno)))") }
+    return result
+}

@@ -1,0 +1,107 @@
+import Glibc
+@testable import LarderClient
+import Testing
+
+@Suite("An agent that cannot be reached", .timeLimit(.minutes(1)))
+struct UnreachableTests {
+    @Test("no socket: start the agent")
+    func missing() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = "\(directory)/none.sock"
+            let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
+            #expect(failure?.code == .unreachable)
+            #expect(failure?.systemError == ENOENT)
+            #expect(failure?.reason == "there is no socket at \(path)")
+            #expect(failure?.advice?.contains("systemctl start larder.socket") == true)
+        }
+    }
+
+    @Test("a socket on which nobody listens: start the agent again")
+    func refused() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = "\(directory)/dead.sock"
+            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            try check(withSocketAddress(path) { bind(descriptor, $0, $1) })
+            close(descriptor)
+            let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
+            #expect(failure?.systemError == ECONNREFUSED)
+            #expect(failure?.reason.contains("nobody listens") == true)
+        }
+    }
+
+    @Test("a file that is no socket is called so")
+    func plainFile() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = "\(directory)/file"
+            close(open(path, O_CREAT | O_WRONLY, 0o600))
+            let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
+            #expect(failure?.reason == "\(path) is not a socket")
+        }
+    }
+
+    @Test("permission denied says who may connect, and sends nobody into the superuser's group")
+    func permission() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = "\(directory)/file"
+            close(open(path, O_CREAT | O_WRONLY, 0o600))
+            // The superuser is never refused, so the errors are made by hand.
+            let owned = LarderClientError.unreachable(path, errno: EACCES)
+            #expect(owned.reason == "permission denied on \(path)")
+            #expect(owned.advice?.hasPrefix("only ") == true)
+            let hidden = LarderClientError.unreachable("\(directory)/none/file", errno: EACCES)
+            #expect(hidden.advice?.contains("the directory may not be entered") == true)
+            // Only the superuser can give a file to another group.
+            guard geteuid() == 0, let group = getgrnam("daemon") else { return }
+            chown(path, 0, group.pointee.gr_gid)
+            chmod(path, 0o660)
+            let shared = LarderClientError.unreachable(path, errno: EACCES)
+            #expect(shared.advice?.contains("usermod -aG daemon USER") == true)
+            chown(path, 0, 0)
+            let rooted = LarderClientError.unreachable(path, errno: EACCES)
+            #expect(rooted.advice?.hasPrefix("only root may connect") == true)
+        }
+    }
+
+    @Test("a path longer than a socket's address can hold is refused with its limit")
+    func longPath() async throws {
+        let path = "/tmp/" + String(repeating: "x", count: 120)
+        let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
+        #expect(failure?.code == .unreachable)
+        #expect(failure?.reason.contains("107 bytes") == true)
+    }
+
+    @Test("a full accept queue is tried again, and then said")
+    func busy() async throws {
+        try await withTemporaryDirectory { directory in
+            let path = "\(directory)/busy.sock"
+            let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            try check(withSocketAddress(path) { bind(listener, $0, $1) })
+            try check(listen(listener, 0))
+            let first = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            try check(withSocketAddress(path) { connect(first, $0, $1) })
+            defer {
+                close(first)
+                close(listener)
+            }
+            let clock = RecordingClock()
+            let configuration = ScriptedAgent.configuration { $0.clock = clock }
+            let failure = await error {
+                try await LarderClient.withConnection(socket: path, configuration: configuration) { _ in }
+            }
+            #expect(failure?.systemError == EAGAIN)
+            #expect(clock.sleeps.count == 6)
+        }
+    }
+
+    @Test(
+        "the socket is looked for in the environment, then in the runtime directory, then in /run",
+        arguments: [
+            (["LARDER_SOCKET": "/a", "XDG_RUNTIME_DIR": "/run/user/1"], true, "/a"),
+            (["LARDER_SOCKET": "", "XDG_RUNTIME_DIR": "/run/user/1"], true, "/run/user/1/larder/larder.sock"),
+            (["XDG_RUNTIME_DIR": "/run/user/1"], false, "/run/larder/larder.sock"),
+            ([:], true, "/run/larder/larder.sock"),
+        ])
+    func lookup(environment: [String: String], exists: Bool, expected: String) {
+        #expect(LarderSocket.path(environment: { environment[$0] }, exists: { _ in exists }) == expected)
+    }
+}

@@ -1,0 +1,238 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+@Suite("The configuration store")
+struct ConfigStoreTests {
+    private func withStore(
+        _ fixture: StoreFixture, _ body: (ConfigStore) async throws -> Void
+    ) async throws {
+        let store = try await fixture.open()
+        try await body(store)
+        await store.stop()
+    }
+
+    private func local() -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        return fixture
+    }
+
+    @Test("a namespace without a remote source has a snapshot at once")
+    func empty() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            #expect(store.revision == 1)
+            #expect(store.value == .emptyObject)
+            #expect(store.publication.current.freshness == .fresh)
+        }
+    }
+
+    @Test("a full set is published only after it is on disk")
+    func durableFirst() async throws {
+        let files = FaultyFileSystem()
+        let gate = DispatchGate()
+        files.holdJournal(at: gate)
+        var fixture = local()
+        fixture.files = files
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            async let commit = store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
+            await gate.waitForArrival()
+            #expect(store.value == .emptyObject)
+            #expect(store.revision == 1)
+            gate.open()
+            #expect(try await commit.revision == 2)
+            #expect(store.value == ["a": 1])
+            files.holdJournal(at: nil)
+        }
+    }
+
+    @Test("writers that wait together share one disk write and one revision")
+    func groupCommit() async throws {
+        let files = FaultyFileSystem()
+        let gate = DispatchGate()
+        files.holdJournal(at: gate)
+        var fixture = local()
+        fixture.files = files
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            let first = Task { try await store.set(JSONPath(["first"]), to: 0, timeToLive: nil) }
+            await gate.waitForArrival()
+            let others = (0..<50).map { number in
+                Task.immediate { try await store.set(JSONPath(["n\(number)"]), to: 1, timeToLive: nil) }
+            }
+            // The store answers only after it has taken all of them into its queue.
+            for _ in 0..<100 { await store.probe() }
+            gate.open()
+            gate.open()
+            #expect(try await first.value.revision == 2)
+            for other in others { #expect(try await other.value.revision == 3) }
+            #expect(files.journalWrites == 2)
+            #expect(store.value.count == 51)
+            files.holdJournal(at: nil)
+        }
+    }
+
+    @Test(
+        "when the disk refuses, the change is refused, nothing is published, and the next one works",
+        arguments: [EIO, ENOSPC])
+    func brokenDisk(errno: CInt) async throws {
+        let files = FaultyFileSystem()
+        var fixture = local()
+        fixture.files = files
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
+            files.failWrites(with: errno)
+            let error = await #expect(throws: ConfigError.self) {
+                try await store.set(JSONPath(["a"]), to: 2, timeToLive: nil)
+            }
+            #expect(error?.code == .storageFailed)
+            #expect(store.value == ["a": 1])
+            #expect(store.revision == 2)
+            #expect(store.publication.status.lastError?.error.code == .storageFailed)
+            files.failWrites(with: nil)
+            #expect(try await store.set(JSONPath(["a"]), to: 3, timeToLive: nil).revision == 3)
+        }
+        try await withStore(fixture) { (store) async throws in #expect(store.value == ["a": 3]) }
+    }
+
+    @Test("a refused change does not come to life at the next start")
+    func refusedChangeStaysRefused() async throws {
+        let files = FaultyFileSystem()
+        var fixture = local()
+        fixture.files = files
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
+        files.failWrites(with: EIO)
+        _ = await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["a"]), to: 2, timeToLive: nil) }
+        files.failWrites(with: nil)
+        // No clean stop: a second store reads what a crash would leave.
+        try await withStore(fixture) { (reopened) async throws in #expect(reopened.value == ["a": 1]) }
+        await store.stop()
+    }
+
+    @Test("a set that changes nothing keeps the revision")
+    func unchanged() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            let first = try await store.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil)
+            let second = try await store.set(JSONPath(["a", "b"]), to: 1, timeToLive: nil)
+            #expect(first == ConfigStore.Commit(revision: 2, changed: true, layerChanged: true))
+            #expect(second == ConfigStore.Commit(revision: 2, changed: false, layerChanged: true))
+        }
+    }
+
+    @Test("an unset shows the lower layers again, and says when there was nothing to remove")
+    func unset() async throws {
+        try await StoreFixture().withFlow { (store, refresher, _) async throws in
+            _ = try await refresher.applyPush(SourceDocument(value: ["a": ["x": 1, "y": 2]]), force: false)
+            _ = try await store.set(JSONPath(["a", "x"]), to: 9, timeToLive: nil)
+            #expect(store.value == ["a": ["x": 9, "y": 2]])
+            _ = try await store.set(JSONPath(["a", "y"]), to: .null, timeToLive: nil)
+            #expect(store.value == ["a": ["x": 9]])
+            #expect(try await store.unset(JSONPath(["a"])).changed)
+            #expect(store.value == ["a": ["x": 1, "y": 2]])
+            #expect(try await store.unset(JSONPath(["a"])).changed == false)
+        }
+    }
+
+    @Test("an element of an array cannot be overridden, and the whole is an object")
+    func invalidChanges() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            _ = try await store.set(JSONPath(["list"]), to: [1, 2], timeToLive: nil)
+            for (path, value) in [(["list", "0"], 5), ([], 5)] as [([String], JSONValue)] {
+                let error = await #expect(throws: ConfigError.self) {
+                    try await store.set(JSONPath(path), to: value, timeToLive: nil)
+                }
+                #expect(error?.code == .invalidChange)
+            }
+            #expect(store.value == ["list": [1, 2]])
+        }
+    }
+
+    @Test("an override ends by itself at its time, and the next one after it")
+    func expiry() async throws {
+        let clock = ManualClock()
+        var fixture = local()
+        fixture.clock = clock
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            _ = await changes.next()
+            _ = try await store.set(JSONPath(["late"]), to: 1, timeToLive: .seconds(20))
+            _ = try await store.set(JSONPath(["early"]), to: 1, timeToLive: .seconds(10))
+            while await changes.next()?.snapshot.value != ["late": 1, "early": 1] {}
+            // One sleeps for the expiry, one for the write behind.
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == ["late": 1])
+            await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+    }
+
+    @Test("an override that ended while the agent was down is gone at the next start")
+    func expiryOverRestart() async throws {
+        let clock = ManualClock()
+        var fixture = local()
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
+        }
+        clock.advance(by: .seconds(60))
+        try await withStore(fixture) { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            await store.armExpiry()
+            while let current = await changes.next(), current.snapshot.value != .emptyObject {}
+            #expect(store.value == .emptyObject)
+        }
+    }
+
+    @Test("readers on other threads see whole snapshots whose revision never goes back")
+    func wholeSnapshots() async throws {
+        var fixture = local()
+        fixture.durability = .relaxed
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            let publication = store.publication
+            let readers = (0..<2).map { _ in
+                Task.detached {  // Away from this test's executor, as event loops are.
+                    var last = 0
+                    var isWhole = true
+                    while !Task.isCancelled {
+                        let snapshot = publication.current.snapshot
+                        isWhole = isWhole && snapshot.revision >= last
+                        isWhole = isWhole && snapshot.value["pair"]?["left"] == snapshot.value["pair"]?["right"]
+                        last = snapshot.revision
+                        await Task.yield()
+                    }
+                    return isWhole
+                }
+            }
+            for number in 0..<500 {
+                let value = JSONValue.int(number)
+                _ = try await store.set(
+                    JSONPath(["pair"]), to: .object([("left", value), ("right", value)]), timeToLive: nil)
+            }
+            for reader in readers {
+                reader.cancel()
+                #expect(await reader.value)
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import Synchronization
+
+@testable import LarderConfig
+
+/// The real file system, with a disk that the test can make slow, full or broken.
+final class FaultyFileSystem: FileSystem {
+    private struct State {
+        var failure: CInt?
+        var writes = 0
+        var gate: DispatchGate?
+    }
+
+    private let real = LocalFileSystem()
+    private let state = Mutex(State())
+
+    /// What every write fails with from now on; nil for none.
+    func failWrites(with errno: CInt?) { state.withLock { $0.failure = errno } }
+    /// Lets the next journal writes wait at a gate.
+    func holdJournal(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
+    /// Journal writes so far.
+    var journalWrites: Int { state.withLock { $0.writes } }
+
+    func createDirectory(_ path: String) throws(FileError) { try real.createDirectory(path) }
+    func list(_ path: String) throws(FileError) -> [String] { try real.list(path) }
+    func read(_ path: String) throws(FileError) -> [UInt8]? { try real.read(path) }
+    func rename(_ path: String, to newPath: String) throws(FileError) { try real.rename(path, to: newPath) }
+    func remove(_ path: String) throws(FileError) { try real.remove(path) }
+
+    func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
+        try check("write", path)
+        try real.replace(path, with: bytes)
+    }
+
+    func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
+        try check("open", path)
+        return Journal(file: try real.openJournal(path, size: size), owner: self, path: path)
+    }
+
+    private func check(_ operation: String, _ path: String) throws(FileError) {
+        if let failure = state.withLock({ $0.failure }) { throw FileError(operation, path, errno: failure) }
+    }
+
+    private struct Journal: JournalFile {
+        let file: any JournalFile
+        let owner: FaultyFileSystem
+        let path: String
+
+        func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+            owner.state.withLock { $0.writes += 1 }
+            owner.state.withLock { $0.gate }?.pass()
+            try owner.check("write", path)
+            try file.write(bytes, at: offset)
+        }
+    }
+}

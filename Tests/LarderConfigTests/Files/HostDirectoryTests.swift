@@ -1,0 +1,150 @@
+import Foundation
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The administrator's directory", .timeLimit(.minutes(1)))
+struct HostDirectoryTests {
+    private let scratch: ScratchDirectory
+
+    init() throws {
+        scratch = try ScratchDirectory()
+        try scratch.makeDirectory("config.d")
+    }
+
+    private func read() throws(FileReadError) -> HostReading {
+        try HostDirectory(path: scratch.at("config.d")).read()
+    }
+
+    private func failure(_ directory: HostDirectory? = nil) -> FileReadError? {
+        #expect(throws: FileReadError.self) {
+            try (directory ?? HostDirectory(path: scratch.at("config.d"))).read()
+        }
+    }
+
+    @Test("files are merged in the byte order of their names, members one by one, null removing")
+    func order() throws {
+        try scratch.write(#"{"a":{"x":1,"y":1,"gone":1},"who":"10"}"#, to: "config.d/10-base.json")
+        try scratch.write(#"{"a":{"y":2,"gone":null},"who":"9"}"#, to: "config.d/9-over.json")
+        try scratch.write(#"{"who":"B"}"#, to: "config.d/B.json")
+        try scratch.write(#"{"who":"a"}"#, to: "config.d/a.json")
+        let reading = try read()
+        #expect(reading.files.map(\.name) == ["10-base.json", "9-over.json", "B.json", "a.json"])
+        #expect(reading.files.map(\.bytes) == [39, 35, 11, 11])
+        #expect(reading.document == ["a": ["x": 1, "y": 2], "who": "a"])
+        #expect(reading.problems.isEmpty)
+    }
+
+    @Test("hidden files, backups and other names are no files of the layer")
+    func ignored() throws {
+        for name in [".hidden.json", "a.json~", "#a.json#", "a.json.bak", "a.txt", "json", ".json", "a.JSON"] {
+            try scratch.write("not json", to: "config.d/" + name)
+        }
+        #expect(try read().files.isEmpty)
+        #expect(try read().document == .emptyObject)
+    }
+
+    @Test("what has a file's name and is none is reported, and does not hold the reader up")
+    func notFiles() throws {
+        try scratch.makeDirectory("config.d/dir.json")
+        #expect(mkfifo(scratch.at("config.d/fifo.json"), 0o600) == 0)
+        try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
+        let reading = try read()
+        #expect(reading.files.map(\.name) == ["x.json"])
+        #expect(reading.problems.map(\.name) == ["dir.json", "fifo.json"])
+    }
+
+    @Test("a directory that is not there is empty only if its parent is")
+    func missing() throws {
+        try scratch.remove("config.d")
+        #expect(try read().document == .emptyObject)
+        #expect(try HostDirectory(path: scratch.at("config.d//")).read().files.isEmpty)
+        let lost = failure(HostDirectory(path: scratch.at("no/config.d")))
+        #expect(lost?.code == .parentMissing)
+        #expect(try HostDirectory(path: scratch.at("no/config.d"), isNamed: false).read().files.isEmpty)
+        try scratch.link("config.d", to: "nowhere")
+        #expect(failure()?.code == .notFound)
+        try scratch.remove("config.d")
+        try scratch.write("{}", to: "config.d")
+        #expect(failure()?.code == .notAFile)
+    }
+
+    @Test(
+        "a file that cannot be understood names itself, the place and the reason, and is never left out",
+        arguments: [
+            ("", FileReadError.Code.empty, nil), (#"{"a":1"#, .invalidJSON, 6), (#"{"a":x}"#, .invalidJSON, 5),
+            ("[1]", .notAnObject, nil), ("null", .notAnObject, nil), ("{}{}", .invalidJSON, 2),
+        ] as [(String, FileReadError.Code, Int?)])
+    func broken(_ text: String, _ code: FileReadError.Code, _ offset: Int?) throws {
+        try scratch.write(#"{"good":1}"#, to: "config.d/1.json")
+        try scratch.write(text, to: "config.d/2.json")
+        let error = try #require(failure())
+        #expect(error.code == code)
+        #expect(error.offset == offset)
+        #expect(error.description.contains("config.d/2.json"))
+        #expect(!error.reason.isEmpty)
+    }
+
+    @Test("a link that leads nowhere is an error, not a missing file")
+    func danglingEntry() throws {
+        try scratch.link("config.d/x.json", to: "nowhere")
+        let error = try #require(failure())
+        #expect(error.code == .notFound)
+        #expect(error.path.hasSuffix("config.d/x.json"))
+    }
+
+    @Test("an unreadable file is an error, not a missing one", .enabled(if: getuid() != 0))
+    func unreadable() throws {
+        try scratch.write("{}", to: "config.d/x.json")
+        chmod(scratch.at("config.d/x.json"), 0)
+        #expect(failure()?.code == .permissionDenied)
+        chmod(scratch.at("config.d"), 0)
+        #expect(failure()?.code == .permissionDenied)
+        chmod(scratch.at("config.d"), 0o700)
+    }
+
+    @Test("limits hold for each file, for all together and for their number")
+    func limits() throws {
+        try scratch.write(#"{"a":1}"#, to: "config.d/1.json")
+        try scratch.write(#"{"b":1}"#, to: "config.d/2.json")
+        let path = scratch.at("config.d")
+        #expect(failure(HostDirectory(path: path, maximumBytes: 6))?.code == .tooLarge)
+        #expect(failure(HostDirectory(path: path, maximumBytes: 13))?.code == .tooLarge)
+        #expect(failure(HostDirectory(path: path, maximumFiles: 1))?.code == .tooMany)
+        #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read().files.count == 2)
+    }
+
+    @Test("names that are not UTF-8 are read like others")
+    func bytesInNames() throws {
+        let name: [UInt8] = Array(scratch.at("config.d/").utf8) + [0xff] + Array(".json".utf8) + [0]
+        let file = try #require(name.withUnsafeBytes { fopen($0.bindMemory(to: CChar.self).baseAddress!, "w") })
+        fputs(#"{"a":1}"#, file)
+        fclose(file)
+        #expect(try read().document == ["a": 1])
+    }
+
+    @Test("a ConfigMap that is exchanged while it is read is read as one version")
+    func exchanged() throws {
+        @Sendable func files(_ version: Int) -> [String: String] {
+            var files: [String: String] = [:]
+            for name in 0..<10 { files["\(name).json"] = #"{"\#(name)":\#(version)}"# }
+            return files
+        }
+        try scratch.publish(files(0), version: 0, in: "config.d")
+        let writer = Flag()
+        writer.repeatOnThread { try scratch.publish(files($0), version: $0, in: "config.d") }
+        defer { writer.raise() }
+        var seen: Set<Int> = []
+        // Until so many exchanges fell between two readings, others have fallen into one.
+        while seen.count < 200 {
+            do {
+                let versions = Set(try read().document.members.map { $0.value.int ?? -1 })
+                #expect(versions.count == 1, "\(versions)")
+                seen.formUnion(versions)
+            } catch {
+                #expect(error.code == .unstable)
+            }
+        }
+    }
+}

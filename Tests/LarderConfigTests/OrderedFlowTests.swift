@@ -1,0 +1,219 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The ordered flow of a namespace")
+struct OrderedFlowTests {
+    @Test("a second refresh is not sent before the first one is answered and applied")
+    func refreshesDoNotOverlap() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            async let first = refresher.forceRefresh()
+            let firstRequest = await source.nextRequest()
+            async let second = refresher.forceRefresh()
+            // However often the flow gets its turn, the second request waits for the first answer.
+            for _ in 0..<100 { await Task.yield() }
+            #expect(source.asked == 1)
+            firstRequest.answer(["v": 1], version: "1")
+            #expect(try await first.commit.revision == 1)
+            await source.nextRequest().answer(["v": 2], version: "2")
+            #expect(try await second.commit.revision == 2)
+            #expect(store.value == ["v": 2])
+        }
+    }
+
+    @Test("a push that lands during a slow refresh is applied after it and stays")
+    func pushDuringRefresh() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            async let refresh = refresher.refreshIfNeeded()
+            let request = await source.nextRequest()
+            async let push = refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            for _ in 0..<100 { await Task.yield() }
+            #expect(store.revision == 0)
+            request.answer(["v": "old answer"])
+            #expect(try await refresh.commit.revision == 1)
+            #expect(try await push.commit.revision == 2)
+            #expect(store.value == ["v": "pushed"])
+        }
+    }
+
+    @Test("the same push is lost to a late answer where only an actor keeps the flows apart")
+    func bareActor() async throws {
+        // What the queue is there for: an actor is re-entrant at each await, so that the push overtakes the refresh,
+        // whose older answer then wins.
+        let source = ScriptedSource()
+        let bare = BareActor()
+        async let refresh: Void = bare.refresh(source)
+        let request = await source.nextRequest()
+        await bare.push(["v": "pushed"])
+        request.answer(["v": "old answer"])
+        try await refresh
+        #expect(await bare.value == ["v": "old answer"])
+    }
+
+    @Test("the same push is lost under a global actor as well")
+    func globalActor() async throws {
+        let source = ScriptedSource()
+        let bare = GloballyIsolated()
+        async let refresh: Void = bare.refresh(source)
+        let request = await source.nextRequest()
+        await bare.push(["v": "pushed"])
+        request.answer(["v": "old answer"])
+        try await refresh
+        #expect(await bare.value == ["v": "old answer"])
+    }
+
+    @Test("plain refreshes that wait for the same answer share one request and its result")
+    func sharing() async throws {
+        try await StoreFixture().withFlow { (_, refresher, source) async throws in
+            let first = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            let others = (0..<20).map { _ in Task.immediate { try await refresher.refreshIfNeeded() } }
+            for _ in 0..<100 { await Task.yield() }
+            request.answer(["v": 1])
+            let outcome = try await first.value
+            for other in others { #expect(try await other.value == outcome) }
+            #expect(source.asked == 1)
+        }
+    }
+
+    @Test("a refresh asked for after a push does not share the answer of the one before it")
+    func noSharingAcrossAPush() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let first = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            let push = Task.immediate {
+                try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            }
+            for _ in 0..<100 { await Task.yield() }
+            let second = Task.immediate { try await refresher.refreshIfNeeded() }
+            for _ in 0..<100 { await Task.yield() }
+            request.answer(["v": 1])
+            _ = try await first.value
+            _ = try await push.value
+            let later = await source.nextRequest()
+            #expect(later.validator == nil, "a pushed document has no validator of the source's")
+            later.answer(["v": 2])
+            #expect(try await second.value.commit.revision == 3)
+            #expect(store.value == ["v": 2])
+        }
+    }
+
+    @Test("a refresh after a change signal does not settle for an answer that was under way")
+    func changeSignal() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let first = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            let second = Task.immediate { try await refresher.refreshAfterChange() }
+            for _ in 0..<100 { await Task.yield() }
+            request.answer(["v": 1])
+            _ = try await first.value
+            await source.nextRequest().answer(["v": 2])
+            _ = try await second.value
+            #expect(store.value == ["v": 2])
+        }
+    }
+}
+
+@Suite("Cancelling a refresh")
+struct CancellationTests {
+    @Test("one waiter's cancellation does not fail the others")
+    func oneOfTwo() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let leader = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            let other = Task.immediate { try await refresher.refreshIfNeeded() }
+            for _ in 0..<100 { await Task.yield() }
+            leader.cancel()
+            let error = await #expect(throws: ConfigError.self) { try await leader.value }
+            #expect(error?.code == .cancelled)
+            request.answer(["v": 1])
+            #expect(try await other.value.commit.revision == 1)
+            #expect(store.value == ["v": 1])
+            #expect(source.cancelled == 0)
+        }
+    }
+
+    @Test("when the last waiter leaves, the request is given up, nothing is written, and the next command runs")
+    func last() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let only = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            only.cancel()
+            _ = await #expect(throws: ConfigError.self) { try await only.value }
+            request.answer(["v": "too late"])
+            let next = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().answer(["v": 2])
+            #expect(try await next.value.commit.revision == 1)
+            #expect(store.value == ["v": 2])
+        }
+    }
+
+    @Test("a command that is cancelled while it waits is never sent")
+    func waiting() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let first = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            let push = Task.immediate {
+                try await refresher.applyPush(SourceDocument(value: ["v": "cancelled"]), force: false)
+            }
+            for _ in 0..<100 { await Task.yield() }
+            push.cancel()
+            _ = await #expect(throws: ConfigError.self) { try await push.value }
+            request.answer(["v": 1])
+            _ = try await first.value
+            #expect(store.value == ["v": 1])
+            #expect(store.revision == 1)
+        }
+    }
+
+    @Test("when the flow stops, everybody who waits is told")
+    func stop() async throws {
+        let fixture = StoreFixture()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let source = ScriptedSource()
+        let refresher = ConfigRefresher(store: store, source: source, logger: StoreFixture.silent)
+        let flow = Task { await refresher.run() }
+        let running = Task { try await refresher.refreshIfNeeded() }
+        _ = await source.nextRequest()
+        let waiting = Task.immediate { try await refresher.forceRefresh() }
+        for _ in 0..<100 { await Task.yield() }
+        flow.cancel()
+        await flow.value
+        for task in [running, waiting] {
+            let error = await #expect(throws: ConfigError.self) { try await task.value }
+            #expect(error?.code == .stopped)
+        }
+        let late = await #expect(throws: ConfigError.self) { try await refresher.refreshIfNeeded() }
+        #expect(late?.code == .stopped)
+        await store.stop()
+    }
+}
+
+/// A refresher as one would write it who believes that an actor is exclusive across an await.
+private actor BareActor {
+    var value: JSONValue = .emptyObject
+
+    func refresh(_ source: ScriptedSource) async throws {
+        if case .document(let document) = try await source.fetch(ifChangedFrom: nil) { value = document.value }
+    }
+
+    func push(_ value: JSONValue) { self.value = value }
+}
+
+@globalActor
+private actor RefreshActor {
+    static let shared = RefreshActor()
+}
+
+@RefreshActor
+private final class GloballyIsolated {
+    var value: JSONValue = .emptyObject
+
+    func refresh(_ source: ScriptedSource) async throws {
+        if case .document(let document) = try await source.fetch(ifChangedFrom: nil) { value = document.value }
+    }
+
+    func push(_ value: JSONValue) { self.value = value }
+}

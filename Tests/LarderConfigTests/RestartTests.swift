@@ -1,0 +1,209 @@
+import Foundation
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("What a restart finds")
+struct RestartTests {
+    private func local(_ durability: ConfigStore.Durability = .full) -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        fixture.durability = durability
+        return fixture
+    }
+
+    private func generations(_ fixture: StoreFixture) throws -> [String] {
+        try LocalFileSystem().list(fixture.directory + "/generations").sorted()
+    }
+
+    @Test("after a clean stop value and revision are the same", arguments: [ConfigStore.Durability.full, .relaxed])
+    func cleanStop(durability: ConfigStore.Durability) async throws {
+        let fixture = local(durability)
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        for number in 1...5 { _ = try await first.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
+        let revision = first.revision
+        await first.stop()
+        for _ in 0..<3 {
+            let next = try await fixture.open()
+            #expect(next.value == ["n": 5])
+            #expect(next.revision == revision)
+            await next.stop()
+        }
+    }
+
+    @Test("after a crash every acknowledged change is there under its own revision")
+    func crash() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        var keptAlive: [ConfigStore] = []
+        var revision = 1
+        for round in 1...20 {
+            // The store before is left as a crash leaves it: nothing is stopped or written for it.
+            let store = try await fixture.open()
+            #expect(store.revision == revision)
+            if round > 1 { #expect(store.value == ["n": .int(round - 1)]) }
+            revision = try await store.set(JSONPath(["n"]), to: .int(round), timeToLive: nil).revision
+            keptAlive.append(store)
+        }
+    }
+
+    @Test("after a crash a relaxed namespace never gives a seen revision to other content")
+    func relaxedCrash() async throws {
+        var fixture = local(.relaxed)
+        // Nothing is written behind while this clock stands still.
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        var seen: [Int: JSONValue] = [:]
+        var keptAlive: [ConfigStore] = []
+        var last = 0
+        for round in 1...5 {
+            let store = try await fixture.open()
+            for number in 1...3 {
+                _ = try await store.set(JSONPath(["n"]), to: .int(round * 100 + number), timeToLive: nil)
+                #expect(store.revision > last)
+                #expect(seen[store.revision] == nil)
+                seen[store.revision] = store.value
+                last = store.revision
+            }
+            keptAlive.append(store)
+        }
+    }
+
+    @Test("a damaged generation is set aside and the one before it is used, under a revision that nobody saw")
+    func damagedGeneration() async throws {
+        let fixture = local(.relaxed)
+        defer { fixture.remove() }
+        for number in 1...3 {
+            let store = try await fixture.open()
+            _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil)
+            await store.stop()
+        }
+        let newest = try #require(try generations(fixture).last)
+        let path = fixture.directory + "/generations/" + newest
+        var bytes = try #require(try LocalFileSystem().read(path))
+        bytes[bytes.count / 2] ^= 1
+        try LocalFileSystem().replace(path, with: bytes)
+
+        let store = try await fixture.open()
+        #expect(store.value == ["n": 2])
+        #expect(store.revision > 4)
+        #expect(try generations(fixture).contains(newest + ".damaged"))
+        await store.stop()
+    }
+
+    @Test("a generation that is cut off anywhere, or has any bit flipped, is never used")
+    func everyDamage() throws {
+        let layers = Layers(
+            host: Layers.Host(document: ["h": 1], updatedAt: 5),
+            remote: Layers.Remote(document: ["r": [1, 2]], version: nil, validator: nil, origin: "o", updatedAt: 6),
+            override: OverrideLayer(entries: [.init(path: ["a"], value: 1, setAt: 7, expiresAt: nil)]))
+        let generation = Generation(
+            revision: 3, digest: "d", publishedAt: 4, journalSequence: 2, released: 0, layers: layers)
+        let bytes = generation.encoded(epoch: "e", namespace: "n")
+        let read = try Generation(decoding: bytes)
+        #expect(read.layers.resolved() == layers.resolved())
+        for end in bytes.indices {
+            #expect(throws: Generation.Damage.self) { try Generation(decoding: Array(bytes[..<end])) }
+        }
+        for index in bytes.indices {
+            for bit in 0..<8 {
+                var damaged = bytes
+                damaged[index] ^= 1 << bit
+                #expect(throws: Generation.Damage.self) { try Generation(decoding: damaged) }
+            }
+        }
+    }
+
+    @Test("a journal that is torn at any byte gives the records before the tear and no other")
+    func tornJournal() {
+        let records = (1...4).map { number in
+            JournalRecord(
+                sequence: number, revision: number, digest: "d", publishedAt: 0, released: 0,
+                operations: [.set(.init(path: ["n"], value: .int(number), setAt: 0, expiresAt: nil))])
+        }
+        let encoded = records.map { $0.encoded() }
+        let whole = encoded.flatMap { $0 }
+        for end in 0...whole.count {
+            var torn = Array(whole[..<end])
+            torn += [UInt8](repeating: 0, count: 64)
+            let (found, _) = JournalRecord.read(torn, after: 0)
+            var complete = 0
+            var length = 0
+            for bytes in encoded where length + bytes.count <= end {
+                length += bytes.count
+                complete += 1
+            }
+            #expect(found.map(\.sequence) == Array(1...4).prefix(complete).map { $0 })
+        }
+    }
+
+    @Test("records that a shorter, newer pass left behind the last one are not read")
+    func oldRecordsBehind() {
+        func record(_ sequence: Int) -> [UInt8] {
+            JournalRecord(
+                sequence: sequence, revision: sequence, digest: "d", publishedAt: 0, released: 0,
+                operations: [.dropRemote]
+            )
+            .encoded()
+        }
+        let journal = record(11) + record(12) + record(3) + record(13)
+        let (found, end) = JournalRecord.read(journal, after: 10)
+        #expect(found.map(\.sequence) == [11, 12])
+        #expect(end == record(11).count + record(12).count)
+    }
+
+    @Test("the newest sixteen generations are kept, and no temporary file is left")
+    func kept() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        for number in 1...20 {
+            let store = try await fixture.open()
+            _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil)
+            await store.stop()
+        }
+        let names = try generations(fixture)
+        #expect(names.count == 16)
+        #expect(names.last == SnapshotArchive.name(revision: 21))
+        #expect(names.allSatisfy { $0.hasSuffix(".json") })
+    }
+
+    @Test("a half-written file from a crash is removed and never used")
+    func temporaryFile() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        await store.stop()
+        let half = fixture.directory + "/generations/" + SnapshotArchive.name(revision: 99) + ".tmp"
+        try Data("{\"format\":1".utf8).write(to: URL(fileURLWithPath: half))
+        let next = try await fixture.open()
+        #expect(next.value == ["n": 1])
+        #expect(!FileManager.default.fileExists(atPath: half))
+        await next.stop()
+    }
+
+    @Test("a state directory is held by one agent at a time, and the second is told by whom")
+    func locked() throws {
+        let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let first = try StateDirectory(path: path, files: LocalFileSystem())
+        let error = #expect(throws: StateDirectory.Locked.self) {
+            try StateDirectory(path: path, files: LocalFileSystem())
+        }
+        #expect(error?.holder == String(getpid()))
+        #expect(first.epoch.utf8.count == 16)
+    }
+
+    @Test("the epoch stays as long as the directory does")
+    func epoch() throws {
+        let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let first = try StateDirectory(path: path, files: LocalFileSystem()).epoch
+        let second = try StateDirectory(path: path, files: LocalFileSystem()).epoch
+        #expect(first == second)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(try StateDirectory(path: path, files: LocalFileSystem()).epoch != first)
+    }
+}

@@ -1,0 +1,64 @@
+import JSON
+import LarderUpstream
+import Synchronization
+
+@testable import LarderConfig
+
+/// A source whose every answer is given by the test, when the test says so.
+final class ScriptedSource: ConfigSource {
+    /// One request to the source, waiting for its answer.
+    struct Request: Sendable {
+        let validator: Validator?
+        private let answer: AsyncStream<Result<SourceAnswer, ConfigError>>.Continuation
+
+        fileprivate init(validator: Validator?, answer: AsyncStream<Result<SourceAnswer, ConfigError>>.Continuation) {
+            self.validator = validator
+            self.answer = answer
+        }
+
+        func answer(_ value: JSONValue, version: String? = nil, etag: String? = nil) {
+            let document = SourceDocument(
+                value: value, version: version.map(UpstreamVersion.init),
+                validator: Validator(etag: etag))
+            answer.yield(.success(.document(document)))
+        }
+
+        func answerNotModified() { answer.yield(.success(.notModified)) }
+
+        func fail(_ message: String = "the origin is down") {
+            answer.yield(.failure(ConfigError(.upstreamFailed, message)))
+        }
+    }
+
+    let kind = "scripted"
+    let location = "scripted:source"
+    private let requests: AsyncStream<Request>
+    private let incoming: AsyncStream<Request>.Continuation
+    private let counts = Mutex((asked: 0, cancelled: 0))
+
+    init() {
+        (requests, incoming) = AsyncStream.makeStream(of: Request.self)
+    }
+
+    /// How often it was asked so far.
+    var asked: Int { counts.withLock { $0.asked } }
+    /// How many of these were cancelled while they waited.
+    var cancelled: Int { counts.withLock { $0.cancelled } }
+
+    /// The next request, as soon as it comes.
+    func nextRequest() async -> Request {
+        for await request in requests { return request }
+        preconditionFailure("the stream of requests never ends")
+    }
+
+    func fetch(ifChangedFrom validator: Validator?) async throws(ConfigError) -> SourceAnswer {
+        let (answers, answer) = AsyncStream.makeStream(of: Result<SourceAnswer, ConfigError>.self)
+        counts.withLock { $0.asked += 1 }
+        incoming.yield(Request(validator: validator, answer: answer))
+        for await answer in answers { return try answer.get() }
+        counts.withLock { $0.cancelled += 1 }
+        throw ConfigError(.cancelled, "cancelled")
+    }
+
+    func changes() -> AsyncStream<Void>? { nil }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import JSON
+import Logging
+import NIOPosix
+
+@testable import LarderConfig
+
+/// A store in a temporary directory, with what a test wants to put in the place of the real surroundings.
+struct StoreFixture {
+    static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    static let threads: NIOThreadPool = {
+        let pool = NIOThreadPool(numberOfThreads: 2)
+        pool.start()
+        return pool
+    }()
+
+    let directory: String
+    var files: any FileSystem = LocalFileSystem()
+    var clock: any Clock<Duration> = ContinuousClock()
+    var wallClock = WallClock.system
+    var durability = ConfigStore.Durability.full
+    var hasRemote = true
+
+    init() {
+        directory = NSTemporaryDirectory() + "/larder-store-" + UUID().uuidString
+    }
+
+    func open() async throws -> ConfigStore {
+        let archive = SnapshotArchive(
+            namespace: "default", epoch: "00ff00ff00ff00ff", directory: directory, files: files,
+            logger: Self.silent)
+        return try await ConfigStore.open(
+            archive.restore(), archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
+            clock: clock, durability: durability, maximumBytes: 1 << 20,
+            status: NamespaceStatus(
+                source: hasRemote ? ("scripted", "scripted:source") : nil, hostDirectory: nil),
+            logger: Self.silent)
+    }
+
+    func remove() { try? FileManager.default.removeItem(atPath: directory) }
+
+    /// Runs a body with a store and its refresher at work, and stops them.
+    func withFlow(
+        _ body: (ConfigStore, ConfigRefresher, ScriptedSource) async throws -> Void
+    ) async throws {
+        defer { remove() }
+        let store = try await open()
+        let source = ScriptedSource()
+        let refresher = ConfigRefresher(
+            store: store, source: source, logger: Self.silent)
+        let flow = Task { await refresher.run() }
+        do {
+            try await body(store, refresher, source)
+        } catch {
+            flow.cancel()
+            await flow.value
+            throw error
+        }
+        flow.cancel()
+        await flow.value
+        await store.stop()
+    }
+}
+
+extension ConfigStore {
+    nonisolated var value: JSONValue { publication.current.snapshot.value }
+    nonisolated var revision: Int { publication.current.snapshot.revision }
+}

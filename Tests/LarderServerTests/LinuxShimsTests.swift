@@ -1,0 +1,205 @@
+import CLinuxShims
+import Foundation
+import Glibc
+import Testing
+
+@Suite("what Swift cannot reach through Glibc")
+struct LinuxShimsTests {
+    @Test("a connected peer is known by process, user and group; an unconnected socket by nobody")
+    func peerCredentials() throws {
+        try withSocketPair { left, _ in
+            var process = pid_t()
+            var user = uid_t()
+            var group = gid_t()
+            #expect(larder_peer_credentials(left, &process, &user, &group) == 0)
+            #expect((process, user, group) == (getpid(), getuid(), getgid()))
+            #expect(larder_peer_credentials(left, nil, nil, nil) == 0)
+        }
+        let alone = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+        defer { close(alone) }
+        #expect(larder_peer_credentials(alone, nil, nil, nil) == -1)
+        #expect(errno == ENODATA)
+    }
+
+    @Test("two pieces arrive as one, either of them empty")
+    func sendTwo() throws {
+        try withSocketPair { left, right in
+            #expect(larder_send_two(left, "abc", 3, "de", 2) == 5)
+            #expect(larder_send_two(left, "", 0, "f", 1) == 1)
+            #expect(larder_send_two(left, "g", 1, nil, 0) == 1)
+            #expect(larder_send_nosignal(left, "h", 1) == 1)
+            #expect(receive(right) == "abcdefgh")
+        }
+    }
+
+    @Test("a full socket says EAGAIN at once, a closed peer EPIPE without a signal, whatever the descriptor's flags")
+    func sendNeverBlocks() throws {
+        try withSocketPair { left, right in
+            let piece = [UInt8](repeating: 0, count: 65536)
+            var sent = 1
+            while sent > 0 { sent = larder_send_nosignal(left, piece, piece.count) }
+            #expect(errno == EAGAIN)
+            #expect(larder_send_two(left, piece, piece.count, piece, 1) == -1)
+            #expect(errno == EAGAIN)
+            shutdown(right, CInt(SHUT_RD))
+            #expect(larder_send_nosignal(left, piece, 1) == -1)
+            #expect(errno == EPIPE)
+        }
+    }
+
+    @Test("a passed descriptor is the same file, close-on-exec, and came with its bytes")
+    func passing() throws {
+        try withSocketPair { left, right in
+            let sent = larder_memfd_create("passed")
+            defer { close(sent) }
+            #expect(larder_send_descriptors(left, "line", 4, [sent], 1) == 4)
+            let (text, descriptors, _) = receiveDescriptors(right, capacity: 1)
+            #expect(text == "line")
+            let received = try #require(descriptors.first)
+            defer { close(received) }
+            #expect(inode(received) == inode(sent))
+            #expect(fcntl(received, F_GETFD) & FD_CLOEXEC != 0)
+
+            #expect(larder_send_descriptors(left, "none", 4, nil, 0) == 4)
+            #expect(receiveDescriptors(right, capacity: 1).0 == "none")
+        }
+    }
+
+    @Test("more descriptors than were asked for are closed, not leaked")
+    func tooMany() throws {
+        try withSocketPair { left, right in
+            let (reading, writing) = try makePipe()
+            #expect(larder_send_descriptors(left, "x", 1, [writing, writing, writing], 3) == 1)
+            close(writing)
+            let (text, descriptors, error) = receiveDescriptors(right, capacity: 2)
+            #expect(text == nil)
+            #expect(error == EMSGSIZE)
+            #expect(descriptors.isEmpty)
+            // End of file: no copy of the writing end is open any more.
+            #expect(receive(reading) == "")
+            close(reading)
+        }
+    }
+
+    @Test("what cannot be passed is refused before anything is sent")
+    func passingRefused() throws {
+        try withSocketPair { left, _ in
+            #expect(larder_send_descriptors(left, "", 0, [0], 1) == -1)
+            #expect(errno == EINVAL)
+            let tooMany = [CInt](repeating: 0, count: Int(LARDER_MAX_PASSED_DESCRIPTORS) + 1)
+            #expect(larder_send_descriptors(left, "x", 1, tooMany, tooMany.count) == -1)
+            #expect(errno == EINVAL)
+        }
+    }
+
+    @Test("a path cannot leave the directory it is opened below")
+    func openBeneath() throws {
+        try withDirectory { path in
+            let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            defer { close(directory) }
+            symlink("/etc/passwd", "\(path)/out")
+            symlink("file", "\(path)/in")
+            func result(_ name: String, _ resolve: Int, flags: CInt = O_RDONLY, mode: UInt64 = 0) -> CInt {
+                let descriptor = larder_openat2(directory, name, UInt64(flags), mode, UInt64(resolve))
+                guard descriptor >= 0 else { return errno }
+                close(descriptor)
+                return 0
+            }
+            #expect(result("file", LARDER_RESOLVE_BENEATH, flags: O_CREAT | O_WRONLY, mode: 0o600) == 0)
+            #expect(result("in", LARDER_RESOLVE_BENEATH) == 0)
+            #expect(result("in", LARDER_RESOLVE_BENEATH | LARDER_RESOLVE_NO_SYMLINKS) == ELOOP)
+            #expect(result("out", LARDER_RESOLVE_BENEATH) == EXDEV)
+            #expect(result("../etc", LARDER_RESOLVE_BENEATH) == EXDEV)
+            #expect(result("absent", LARDER_RESOLVE_BENEATH) == ENOENT)
+        }
+    }
+
+    @Test("a sealed memory file can be neither written nor resized")
+    func sealing() {
+        let file = larder_memfd_create("sealed")
+        defer { close(file) }
+        #expect(write(file, "abc", 3) == 3)
+        #expect(larder_get_seals(file) & CInt(LARDER_SEAL_WRITE) == 0)
+        #expect(larder_add_seals(file, CInt(LARDER_SEAL_ALL)) == 0)
+        #expect(larder_get_seals(file) & CInt(LARDER_SEAL_ALL) == CInt(LARDER_SEAL_ALL))
+        #expect(write(file, "d", 1) == -1)
+        #expect(errno == EPERM)
+        #expect(ftruncate(file, 1) == -1)
+        #expect(fcntl(file, F_GETFD) & FD_CLOEXEC != 0)
+    }
+
+    @Test("the records of one read are walked with their names")
+    func inotifyRecords() throws {
+        try withDirectory { path in
+            let watcher = inotify_init1(CInt(IN_NONBLOCK | IN_CLOEXEC))
+            defer { close(watcher) }
+            let watch = inotify_add_watch(watcher, path, UInt32(IN_CREATE | IN_DELETE_SELF))
+            for name in ["a", String(repeating: "n", count: 40)] { close(creat("\(path)/\(name)", 0o600)) }
+            for name in ["a", String(repeating: "n", count: 40)] { unlink("\(path)/\(name)") }
+            rmdir(path)
+            // One byte off, so that nothing relies on the alignment of the buffer.
+            var buffer = [UInt8](repeating: 0, count: 4097)
+            let count = buffer.withUnsafeMutableBytes { read(watcher, $0.baseAddress.map { $0 + 1 }, 4096) }
+            try #require(count > 0)
+            var seen: [String] = []
+            buffer.withUnsafeBytes { bytes in
+                var offset = 0
+                var event = larder_inotify_event()
+                while larder_inotify_next(bytes.baseAddress.map { $0 + 1 }, count, &offset, &event) {
+                    #expect(event.watch == watch)
+                    seen.append("\(event.mask) \(event.name.map { String(cString: $0) } ?? "-")")
+                }
+                #expect(offset == count)
+                var cut = 0
+                #expect(!larder_inotify_next(bytes.baseAddress, 15, &cut, &event))
+            }
+            #expect(
+                seen == [
+                    "\(IN_CREATE) a", "\(IN_CREATE) \(String(repeating: "n", count: 40))", "\(IN_DELETE_SELF) -",
+                    "\(IN_IGNORED) -",
+                ])
+        }
+    }
+}
+
+/// Everything that can be read now, as text.
+private func receive(_ descriptor: CInt) -> String {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = read(descriptor, &buffer, buffer.count)
+    return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+}
+
+private func receiveDescriptors(_ descriptor: CInt, capacity: Int) -> (String?, [CInt], CInt) {
+    var buffer = [UInt8](repeating: 0, count: 64)
+    var descriptors = [CInt](repeating: -1, count: capacity)
+    var count = 0
+    let received = larder_receive_descriptors(descriptor, &buffer, buffer.count, &descriptors, capacity, &count)
+    guard received >= 0 else { return (nil, Array(descriptors.prefix(count)), errno) }
+    return (String(decoding: buffer.prefix(received), as: UTF8.self), Array(descriptors.prefix(count)), 0)
+}
+
+private func inode(_ descriptor: CInt) -> UInt {
+    var status = stat()
+    fstat(descriptor, &status)
+    return status.st_ino
+}
+
+private func makePipe() throws -> (CInt, CInt) {
+    var ends: [CInt] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    return (ends[0], ends[1])
+}
+
+private func withSocketPair(_ body: (CInt, CInt) throws -> Void) throws {
+    var ends: [CInt] = [-1, -1]
+    try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    defer { ends.forEach { close($0) } }
+    try body(ends[0], ends[1])
+}
+
+private func withDirectory(_ body: (String) throws -> Void) throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try body(path)
+}

@@ -1,0 +1,79 @@
+import Foundation
+import JSON
+import LarderConfig
+import LarderUpstream
+import Logging
+import NIOCore
+import NIOEmbedded
+import NIOPosix
+
+@testable import LarderServer
+
+/// A session on a channel without a network, for what needs no socket.
+enum SessionFixture {
+    /// Sends bytes, ends the input, and hands back the lines that came out.
+    static func exchange(
+        _ sent: String, with methods: MethodTable = .agent, limits: LimitSettings = LimitSettings()
+    ) async throws -> [String] {
+        try await exchange([Array(sent.utf8)], with: methods, limits: limits)
+    }
+
+    /// The same for bytes that arrive in pieces.
+    static func exchange(
+        _ pieces: [[UInt8]], with methods: MethodTable = .agent, limits: LimitSettings = LimitSettings()
+    ) async throws -> [String] {
+        let context = try await serverContext()
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let channel = NIOAsyncTestingChannel()
+        let eventLoop = channel.testingEventLoop
+        let methods = UncheckedMethods(table: methods)
+        try await eventLoop.executeInContext {
+            let registry = ConnectionRegistry()
+            let loop = LoopContext(
+                eventLoop: channel.eventLoop, server: context, methods: methods.table, registry: registry)
+            let id = registry.admit(limit: 1) ?? 0
+            try channel.pipeline.syncOperations.addHandler(
+                SessionHandler(id: id, loop: loop, peer: PeerCredentials(descriptor: -1), limits: limits))
+        }
+        try await channel.connect(to: try SocketAddress(unixDomainSocketPath: "/x")).get()
+        for piece in pieces { try await channel.writeInbound(channel.allocator.buffer(bytes: piece)) }
+        try await eventLoop.executeInContext {
+            channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        }
+        await eventLoop.run()
+        var output = ""
+        while let buffer = try await channel.readOutbound(as: ByteBuffer.self) { output += String(buffer: buffer) }
+        let isClosed = !channel.isActive
+        _ = try? await channel.finish(acceptAlreadyClosed: true)
+        await context.namespaces.stop()
+        guard isClosed else { throw StillOpen() }
+        return output.split(separator: "\n").map(String.init)
+    }
+
+    /// Takes a method table to the event loop: it holds closures that are called there only.
+    private struct UncheckedMethods: @unchecked Sendable {
+        let table: MethodTable
+    }
+
+    /// A session that should have closed, having nothing left to say.
+    struct StillOpen: Error {}
+
+    private static let threads: NIOThreadPool = {
+        let pool = NIOThreadPool(numberOfThreads: 1)
+        pool.start()
+        return pool
+    }()
+
+    private static func serverContext() async throws -> ServerContext {
+        let directory = NSTemporaryDirectory() + "/larder-session-" + UUID().uuidString
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let namespaces = try await ConfigNamespaces(
+            [NamespaceConfiguration(name: "default")], stateDirectory: directory, threads: threads,
+            fetcher: HTTPFetcher(configuration: .init(version: "test")), hostIdentity: "test", logger: logger)
+        return ServerContext(
+            namespaces: namespaces,
+            identity: ServerContext.Identity(
+                version: "test", socketPath: "/x", isActivated: false, stateDirectory: directory, settingsPath: nil),
+            limits: LimitSettings(), logger: logger)
+    }
+}

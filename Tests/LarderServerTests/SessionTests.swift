@@ -1,0 +1,102 @@
+import JSON
+import LarderWire
+import Testing
+
+@testable import LarderServer
+
+@Suite("A session")
+struct SessionTests {
+    private func replies(_ sent: String) async throws -> [JSONValue] {
+        try await SessionFixture.exchange(sent).map { try JSONValue(parsing: $0) }
+    }
+
+    @Test("a last line without its end is served, and the connection closes when all is said")
+    func oneShot() async throws {
+        let replies = try await SessionFixture.exchange(#"{"id":1,"method":"agent.ping"}"#)
+        #expect(replies == [#"{"jsonrpc":"2.0","id":1,"result":{"pong":true}}"#])
+    }
+
+    @Test("replies that need no waiting come in the order of the requests")
+    func order() async throws {
+        let requests = (0..<100).map { #"{"id":\#($0),"method":"agent.ping"}"# }.joined(separator: "\n")
+        #expect(try await replies(requests).map { $0["id"]?.int } == Array(0..<100))
+    }
+
+    @Test("however the bytes arrive, the replies are the same")
+    func anySplit() async throws {
+        let bytes = Array("{\"id\":1,\"method\":\"agent.ping\"}\r\n\n[]\n{\"id\":2,\"method\":\"config.get\"}".utf8)
+        let methods = MethodTable.agent
+        let whole = try await SessionFixture.exchange([bytes], with: methods)
+        #expect(whole.count == 3)
+        let single = try await SessionFixture.exchange(bytes.map { [$0] }, with: methods)
+        #expect(single.prefix(2) == whole.prefix(2))
+        #expect(single.count == 3)
+    }
+
+    @Test("bad JSON, bad UTF-8 and an over-long line are errors without id, and the connection lives on")
+    func badInput() async throws {
+        var limits = LimitSettings()
+        limits.lineBytes = 1024
+        let bad: [[UInt8]] = [
+            Array("{bad\n".utf8), [0x22, 0xFF, 0x22, 0x0A], [UInt8](repeating: 0x78, count: 5000) + [0x0A],
+            Array(String(repeating: "[", count: 200).utf8) + [0x0A],
+        ]
+        let replies = try await SessionFixture.exchange(
+            bad + [Array("{\"id\":1,\"method\":\"agent.ping\"}\n".utf8)], limits: limits
+        ).map { try JSONValue(parsing: $0) }
+        #expect(replies.count == 5)
+        for reply in replies.dropLast() {
+            #expect(reply["id"] == .null)
+            #expect(reply["error"]?["code"]?.int == -32700)
+        }
+        #expect(replies[2]["error"]?["data"]?["name"]?.string == "lineTooLong")
+        #expect(replies.last?["result"]?["pong"]?.bool == true)
+    }
+
+    @Test("a batch over the limit is refused whole")
+    func batchLimit() async throws {
+        let request = #"{"id":1,"method":"agent.ping"}"#
+        let allowed = Array(repeating: request, count: 64).joined(separator: ",")
+        #expect(try await replies("[\(allowed)]").first?.count == 64)
+        let refused = try await replies("[\(allowed),\(request)]")
+        #expect(refused.first?["error"]?["code"]?.int == -32600)
+    }
+
+    @Test("a method that fails half-way leaves nothing of its result behind")
+    func rollback() async throws {
+        var table = MethodTable()
+        table.add(
+            "half",
+            .immediate { (_, _, writer) throws(WireError) in
+                writer.beginObject()
+                writer.member("a", 1)
+                throw WireError(.notFound, "nothing there")
+            })
+        let replies = try await SessionFixture.exchange(
+            "{\"id\":1,\"method\":\"half\"}\n{\"id\":2,\"method\":\"half\"}", with: table)
+        #expect(replies.count == 2)
+        #expect(try JSONValue(parsing: replies[1])["error"]?["data"]?["name"]?.string == "notFound")
+    }
+
+    @Test("a subscription's reply comes before its first event, also out of a batch", arguments: [false, true])
+    func replyBeforeEvent(inBatch: Bool) async throws {
+        let subscribe = #"{"id":1,"method":"config.subscribe"}"#
+        let unsubscribe = #"{"id":2,"method":"config.unsubscribe","params":[1]}"#
+        let sent = inBatch ? "[\(subscribe)]\n\(unsubscribe)" : "\(subscribe)\n\(unsubscribe)"
+        let lines = try await replies(sent)
+        #expect(lines.count == 3)
+        let reply = inBatch ? lines[0][0] : lines[0]
+        #expect(reply?["result"]?["subscription"]?.int == 1)
+        #expect(lines[1]["method"]?.string == "config.event")
+        #expect(lines[1]["params"]?["sequence"]?.int == 1)
+        #expect(lines[1]["params"]?["reason"]?.string == "initial")
+        #expect(lines[2]["result"]?["subscription"]?.int == 1)
+    }
+
+    @Test("the protocol's own description is served and names every method")
+    func discover() async throws {
+        let document = try await replies(#"{"id":1,"method":"rpc.discover"}"#)[0]["result"]
+        let methods = document?["methods"]?.elements.compactMap { $0["name"]?.string } ?? []
+        #expect(methods.sorted() == MethodTable.agent.names)
+    }
+}

@@ -1,0 +1,175 @@
+import Foundation
+import Glibc
+import LarderServer
+import Logging
+import Testing
+
+/// The settings in a text.
+func settings(_ text: String) throws(SettingsError) -> Settings {
+    try Settings(parsing: Array(text.utf8))
+}
+
+@Suite("settings")
+struct SettingsTests {
+    @Test("an empty object, and no file at all, are the defaults")
+    func defaults() throws {
+        let defaults = try settings("{}")
+        #expect(defaults == Settings())
+        #expect(try Settings.load(from: nil) == defaults)
+        #expect(defaults.socket.path == nil)
+        #expect(defaults.socket.mode == 0o660)
+        #expect(defaults.socket.group == nil)
+        #expect(defaults.stateDirectory == nil)
+        #expect(defaults.cacheDirectory == nil)
+        #expect(defaults.logLevel == .info)
+        #expect(defaults.limits.connections == 16384)
+        #expect(defaults.limits.subscriptionsPerConnection == 64)
+        #expect(defaults.limits.requestsInFlightPerConnection == 64)
+        #expect(defaults.limits.lineBytes == 1_048_576)
+        #expect(defaults.limits.documentBytes == 16_777_216)
+        #expect(defaults.limits.stall == .seconds(30))
+        #expect(defaults.namespaces == ["default": NamespaceSettings()])
+        #expect(defaults.namespaces["default"]?.durability == .full)
+        #expect(defaults.namespaces["default"]?.host.directory == nil)
+        #expect(defaults.namespaces["default"]?.remote == nil)
+    }
+
+    @Test("every setting is read")
+    func everything() throws {
+        let all = try settings(
+            #"""
+            // What one host of the web tier uses.
+            {
+              socket: { path: '/run/larder/web.sock', mode: "0600", group: "www-data" },
+              state: { directory: "/srv/larder/state" },
+              cache: { directory: "/srv/larder/cache" },
+              log: { level: "debug" },
+              limits: {
+                connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
+                lineBytes: 0x10000, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
+              },
+              namespaces: {
+                "web.v1": {
+                  durability: "relaxed",
+                  host: { directory: "/etc/larder/web.d" },
+                  remote: {
+                    http: {
+                      url: "https://config.example.org:8443/web?tier=a",
+                      intervalSeconds: 5, timeoutSeconds: .5, versionPath: "meta.version",
+                      headers: { Authorization: "Bearer secret" },
+                    },
+                  },
+                },
+                mirror: { remote: { file: { path: "/etc/config/..data" } } },
+                bare: {},
+                named: null,
+              },
+            }
+            """#)
+        #expect(all.socket.path == "/run/larder/web.sock")
+        #expect(all.socket.mode == 0o600)
+        #expect(all.socket.group == "www-data")
+        #expect(all.stateDirectory == "/srv/larder/state")
+        #expect(all.cacheDirectory == "/srv/larder/cache")
+        #expect(all.logLevel == .debug)
+        #expect(all.limits.connections == 10)
+        #expect(all.limits.subscriptionsPerConnection == 20)
+        #expect(all.limits.requestsInFlightPerConnection == 30)
+        #expect(all.limits.lineBytes == 65536)
+        #expect(all.limits.documentBytes == 1_000_000)
+        #expect(all.limits.stall == .milliseconds(2500))
+        #expect(all.namespaces.keys.sorted() == ["bare", "default", "mirror", "named", "web.v1"])
+        let web = try #require(all.namespaces["web.v1"])
+        #expect(web.durability == .relaxed)
+        #expect(web.host.directory == "/etc/larder/web.d")
+        var http = HTTPRemoteSettings(url: "https://config.example.org:8443/web?tier=a")
+        http.interval = .seconds(5)
+        http.timeout = .milliseconds(500)
+        http.versionPath = "meta.version"
+        http.headers = ["Authorization": "Bearer secret"]
+        #expect(web.remote == .http(http))
+        #expect(all.namespaces["mirror"]?.remote == .file(FileRemoteSettings(path: "/etc/config/..data")))
+        #expect(all.namespaces["bare"] == NamespaceSettings())
+        #expect(all.namespaces["named"] == NamespaceSettings())
+    }
+
+    @Test("null means the same as leaving a setting out, at every level")
+    func nulls() throws {
+        #expect(try settings("{socket: null, limits: {connections: null}, log: {level: null}}") == Settings())
+    }
+
+    @Test("the version's path has a default, and null says that there is none")
+    func versionPath() throws {
+        func path(_ member: String) throws -> String? {
+            let all = try settings("{namespaces:{a:{remote:{http:{url:'http://h', \(member)}}}}}")
+            guard case .http(let http) = all.namespaces["a"]?.remote else { return "no http" }
+            return http.versionPath
+        }
+        #expect(try path("") == "/version")
+        #expect(try path("versionPath: null") == nil)
+        #expect(try path("versionPath: '/a~1b/c~0'") == "/a~1b/c~0")
+        for bad in ["''", "'.a'", "'a..b'", "'/a~2'", "'/a~'"] {
+            #expect(throws: SettingsError.self) { try path("versionPath: \(bad)") }
+        }
+    }
+
+    @Test("the values of headers appear in no description")
+    func secrets() throws {
+        let all = try settings(
+            "{namespaces:{default:{remote:{http:{url:'http://h',headers:{Authorization:'Bearer hunter2'}}}}}}")
+        for text in ["\(all)", String(reflecting: all), "\(all.namespaces)"] {
+            #expect(!text.contains("hunter2"))
+            #expect(text.contains("Authorization"))
+        }
+        let error = #expect(throws: SettingsError.self) {
+            try settings("{namespaces:{default:{remote:{http:{url:'http://h',headers:{Authorization:'hunter2\\n'}}}}}}")
+        }
+        #expect(error?.member == "namespaces.default.remote.http.headers.Authorization")
+        #expect(error?.description.contains("hunter2") == false)
+    }
+
+    @Test("a file is read, and an error in it begins with its name, line and column")
+    func file() throws {
+        try inDirectory { directory in
+            let path = "\(directory)/larder.json"
+            try Data("{log: {level: 'error'}}".utf8).write(to: URL(fileURLWithPath: path))
+            #expect(try Settings.load(from: path).logLevel == .error)
+            #expect(try Settings.loadIfPresent(at: path)?.logLevel == .error)
+            try Data("{\n  log: {level: 'errror'}\n}".utf8).write(to: URL(fileURLWithPath: path))
+            let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
+            #expect(error?.file == path)
+            #expect(error?.description.hasPrefix("\(path):2:16: log.level must be one of ") == true)
+        }
+    }
+
+    @Test("a file that was named must exist; one that was not may be missing")
+    func missing() throws {
+        try inDirectory { directory in
+            let path = "\(directory)/absent.json"
+            let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
+            #expect(error?.code == .fileNotFound)
+            #expect(error?.description.hasPrefix("\(path): ") == true)
+            try #expect(Settings.loadIfPresent(at: path) == nil)
+            #expect(throws: SettingsError.self) { try Settings.loadIfPresent(at: directory) }
+        }
+    }
+
+    @Test("a directory, and a file that is too large, are refused")
+    func unusable() throws {
+        try inDirectory { directory in
+            #expect(throws: SettingsError.self) { try Settings.load(from: directory) }
+            let path = "\(directory)/large.json"
+            try Data(repeating: UInt8(ascii: " "), count: Settings.maximumFileBytes + 1)
+                .write(to: URL(fileURLWithPath: path))
+            let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
+            #expect(error?.code == .fileTooLarge)
+        }
+    }
+
+    private func inDirectory(_ body: (String) throws -> Void) throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try body(directory)
+    }
+}

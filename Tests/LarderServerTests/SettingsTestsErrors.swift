@@ -1,0 +1,189 @@
+import LarderServer
+import Testing
+
+@Suite("settings that are refused")
+struct SettingsErrorTests {
+    @Test(
+        "an unknown member is named with its full path, its place and the name that was meant",
+        arguments: [
+            ("{\n  sockets: {}\n}", "2:3: sockets is not a setting; did you mean \"socket\"?"),
+            ("{socket: {Path: '/x'}}", "1:11: socket.Path is not a setting; did you mean \"path\"?"),
+            ("{state: {dir: '/x'}}", "1:10: state.dir is not a setting; did you mean \"directory\"?"),
+            ("{log: {levle: 'info'}}", "1:8: log.levle is not a setting; did you mean \"level\"?"),
+            (
+                "{limits: {stallMilliseconds: 1}}",
+                "1:11: limits.stallMilliseconds is not a setting; known here: stallSeconds, connections, lineBytes, "
+                    + "documentBytes, subscriptionsPerConnection, requestsInFlightPerConnection"
+            ),
+            (
+                "{namespaces: {'web.v1': {hosts: {}}}}",
+                "1:26: namespaces[\"web.v1\"].hosts is not a setting; did you mean \"host\"?"
+            ),
+            (
+                "{namespaces: {a: {host: {directroy: '/x'}}}}",
+                "1:26: namespaces.a.host.directroy is not a setting; did you mean \"directory\"?"
+            ),
+            (
+                "{namespaces: {a: {remote: {htpp: {}}}}}",
+                "1:28: namespaces.a.remote.htpp is not a setting; did you mean \"http\"?"
+            ),
+            (
+                "{namespaces: {a: {remote: {http: {url: 'http://h', interval: 5}}}}}",
+                "1:52: namespaces.a.remote.http.interval is not a setting; did you mean \"intervalSeconds\"?"
+            ),
+            (
+                "{namespaces: {a: {remote: {file: {paht: '/x'}}}}}",
+                "1:35: namespaces.a.remote.file.paht is not a setting; did you mean \"path\"?"
+            ),
+            ("{\"a\\nb\": 1}", "1:2: [\"a\\u{a}b\"] is not a setting; known here: "),
+        ])
+    func unknown(text: String, message: String) {
+        let error = #expect(throws: SettingsError.self) { try settings(text) }
+        #expect(error?.code == .unknownMember)
+        #expect(error?.description.hasPrefix(message) == true, "\(error?.description ?? "")")
+        #expect(error?.description.contains("\n") == false)
+    }
+
+    @Test(
+        "a wrong type is named with what the setting takes and what the file has",
+        arguments: [
+            ("[]", "1:1: the settings must be an object in braces, not an array"),
+            ("{limits: 5}", "1:10: limits must be an object in braces, not 5"),
+            (
+                "{limits: {connections: '10'}}",
+                "1:24: limits.connections must be a whole number from 1 to 1000000, not \"10\""
+            ),
+            (
+                "{limits: {stallSeconds: true}}",
+                "1:25: limits.stallSeconds must be a number of seconds from 1 to 3600, not true"
+            ),
+            (
+                "{socket: {mode: 660}}",
+                "1:17: socket.mode must be octal permissions in quotes, such as \"0660\", not 660"
+            ),
+            (
+                "{socket: {path: ['/x']}}",
+                "1:17: socket.path must be an absolute path in quotes, of at most 107 bytes, not an array"
+            ),
+            ("{namespaces: ['a']}", "1:14: namespaces must be an object in braces, not an array"),
+            ("{namespaces: {a: 'b'}}", "1:18: namespaces.a must be an object in braces, not \"b\""),
+        ])
+    func wrongType(text: String, message: String) {
+        let error = #expect(throws: SettingsError.self) { try settings(text) }
+        #expect(error?.code == .wrongType)
+        #expect(error?.description == message)
+    }
+
+    @Test(
+        "a value out of its range is named with the range",
+        arguments: [
+            ("limits: {connections: 0}", "limits.connections"), ("limits: {connections: -1}", "limits.connections"),
+            ("limits: {connections: 1000001}", "limits.connections"),
+            ("limits: {connections: 1.5}", "limits.connections"),
+            ("limits: {connections: 1e400}", "limits.connections"),
+            ("limits: {connections: NaN}", "limits.connections"),
+            ("limits: {connections: 99999999999999999999}", "limits.connections"),
+            ("limits: {subscriptionsPerConnection: 0}", "limits.subscriptionsPerConnection"),
+            ("limits: {requestsInFlightPerConnection: 65537}", "limits.requestsInFlightPerConnection"),
+            ("limits: {lineBytes: 100}", "limits.lineBytes"),
+            ("limits: {documentBytes: 1e12}", "limits.documentBytes"),
+            ("limits: {stallSeconds: 0}", "limits.stallSeconds"),
+            ("limits: {stallSeconds: Infinity}", "limits.stallSeconds"),
+            ("limits: {stallSeconds: NaN}", "limits.stallSeconds"),
+            ("socket: {path: 'larder.sock'}", "socket.path"), ("socket: {path: ''}", "socket.path"),
+            ("socket: {path: '/\(String(repeating: "x", count: 107))'}", "socket.path"),
+            ("socket: {mode: '0668'}", "socket.mode"), ("socket: {mode: 'rw'}", "socket.mode"),
+            ("socket: {mode: '7777'}", "socket.mode"), ("socket: {mode: ''}", "socket.mode"),
+            ("socket: {group: ''}", "socket.group"), ("socket: {group: 'a:b'}", "socket.group"),
+            ("state: {directory: '~/larder'}", "state.directory"),
+            ("cache: {directory: '/a\\0b'}", "cache.directory"), ("log: {level: 'verbose'}", "log.level"),
+            ("namespaces: {a: {durability: 'half'}}", "namespaces.a.durability"),
+            ("namespaces: {a: {host: {directory: 'x'}}}", "namespaces.a.host.directory"),
+            ("namespaces: {a: {remote: {}}}", "namespaces.a.remote"),
+            ("namespaces: {a: {remote: {http: null, file: null}}}", "namespaces.a.remote"),
+            (
+                "namespaces: {a: {remote: {http: {url: 'http://h'}, file: {path: '/x'}}}}", "namespaces.a.remote"
+            ),
+            ("namespaces: {a: {remote: {file: {}}}}", "namespaces.a.remote.file"),
+            ("namespaces: {a: {remote: {http: {}}}}", "namespaces.a.remote.http"),
+            (
+                "namespaces: {a: {remote: {http: {url: 'http://h', intervalSeconds: 0}}}}",
+                "namespaces.a.remote.http.intervalSeconds"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'http://h', timeoutSeconds: 601}}}}",
+                "namespaces.a.remote.http.timeoutSeconds"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'http://h', headers: {'a b': 'c'}}}}}",
+                "namespaces.a.remote.http.headers[\"a b\"]"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'http://h', headers: {a: 5}}}}}",
+                "namespaces.a.remote.http.headers.a"
+            ),
+        ])
+    func outOfRange(text: String, member: String) {
+        let error = #expect(throws: SettingsError.self) { try settings("{\(text)}") }
+        #expect(error?.code == .invalidValue)
+        #expect(error?.member == member)
+        #expect(error?.description.contains(member) == true)
+        #expect(error?.line == 1)
+    }
+
+    @Test(
+        "a namespace's name is letters, digits and a few marks in lower case",
+        arguments: ["", "Web", "-a", ".a", "_a", "a b", "ä", "a/b", String(repeating: "a", count: 65)])
+    func namespaceNames(name: String) {
+        let error = #expect(throws: SettingsError.self) { try settings("{namespaces: {'\(name)': {}}}") }
+        #expect(error?.code == .invalidValue)
+        #expect(error?.reason.contains("is no name of a namespace") == true)
+    }
+
+    @Test("the longest and the oddest names of namespaces are taken")
+    func namespaceNamesTaken() throws {
+        let names = [String(repeating: "a", count: 64), "0", "a.b-c_d"]
+        for name in names {
+            #expect(try settings("{namespaces: {'\(name)': {}}}").namespaces.keys.contains(name))
+        }
+    }
+
+    @Test(
+        "a URL is http or https with a host, and carries neither password nor fragment",
+        arguments: [
+            "", "config.example.org/x", "ftp://h/", "http:/h", "http://", "http:///x", "https://?a", "http://:80/",
+            "http://h:0/", "http://h:65536/", "http://h:x/", "http://h:/", "http://user:pw@h/", "http://user@h/",
+            "http://h/a b", "http://h/ä", "http://h/\\n", "http://h/#part", "http://[::1", "http://[::g]/",
+            "http://[::1]x/", "http://a]b/",
+        ])
+    func urls(url: String) {
+        let error = #expect(throws: SettingsError.self) {
+            try settings("{namespaces: {a: {remote: {http: {url: '\(url)'}}}}}")
+        }
+        #expect(error?.code == .invalidValue)
+        #expect(error?.member == "namespaces.a.remote.http.url")
+        #expect(error?.description.contains("pw") == false)
+    }
+
+    @Test(
+        "ordinary URLs are taken",
+        arguments: [
+            "http://h", "HTTPS://h/", "http://h:1", "http://127.0.0.1:8080/a/b?c=d&e=%20", "http://[::1]:80/x",
+            "https://config.example.org?x=@",
+        ])
+    func urlsTaken(url: String) throws {
+        let all = try settings("{namespaces: {a: {remote: {http: {url: '\(url)'}}}}}")
+        #expect(all.namespaces["a"]?.remote == .http(HTTPRemoteSettings(url: url)))
+    }
+
+    @Test("a member that is given twice is refused with both places")
+    func duplicates() {
+        let error = #expect(throws: SettingsError.self) {
+            try settings("{\n  limits: { connections: 1,\n\n    \"connections\": 2 }\n}")
+        }
+        #expect(error?.code == .duplicateMember)
+        #expect(
+            error?.description
+                == "4:5: limits.connections is given twice, first in line 2; remove one of the two")
+    }
+}

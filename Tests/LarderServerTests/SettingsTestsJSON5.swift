@@ -1,0 +1,187 @@
+import Testing
+
+@testable import LarderServer
+
+@Suite("JSON5 in the settings file")
+struct SettingsJSON5Tests {
+    /// A value as text, so that tests can compare it.
+    static func shown(_ value: SettingsValue) -> String {
+        switch value.content {
+        case .array(let elements): "[\(elements.map(shown).joined(separator: ","))]"
+        case .object(let members): "{\(members.map { "\($0.name):\(shown($0.value))" }.joined(separator: ","))}"
+        case .number(let number, _): "\(number)"
+        case .string(let text): "'\(text)'"
+        default: value.shown
+        }
+    }
+
+    static func parse(_ text: String) throws(SettingsError) -> String {
+        shown(try JSON5Parser.parse(Array(text.unicodeScalars)))
+    }
+
+    @Test(
+        "what the specification allows is read",
+        arguments: [
+            ("{}", "{}"), ("[]", "[]"), ("{a:1,}", "{a:1.0}"), ("[1,]", "[1.0]"), ("{'a b':null}", "{a b:null}"),
+            ("{$a_1:1,é:2,ａ:3,a\u{301}:4}", "{$a_1:1.0,é:2.0,ａ:3.0,a\u{301}:4.0}"), ("{null:true}", "{null:true}"),
+            ("[+1,-1,.5,5.,0,-0,0.1,0e1,1E5,1.e-2]", "[1.0,-1.0,0.5,5.0,0.0,-0.0,0.1,0.0,100000.0,0.01]"),
+            ("[0x1F,-0xf,0XA]", "[31.0,-15.0,10.0]"), ("[Infinity,-Infinity,+NaN]", "[inf,-inf,nan]"),
+            ("[1e400]", "[inf]"), ("['it\"s',\"it's\",'tab\there']", "['it\"s','it's','tab\there']"),
+            ("'\\'\\\"\\\\\\/\\b\\f\\n\\r\\t\\v\\0\\x41\\u0042\\q'", "''\"\\/\u{8}\u{c}\n\r\t\u{b}\u{0}ABq'"),
+            ("'\\ud83d\\ude00'", "'😀'"), ("'a\\\nb\\\r\nc\\\u{2028}d'", "'abcd'"), ("'\u{2028}'", "'\u{2028}'"),
+            ("/* a /* */ // b\n [ // c\r 1 /**/ ]//d", "[1.0]"),
+            ("\u{feff}[\u{a0}1\u{b}\u{c}\u{3000}]\u{2029}", "[1.0]"),
+        ])
+    func accepted(text: String, value: String) throws {
+        #expect(try Self.parse(text) == value)
+    }
+
+    @Test(
+        "what it does not is refused with line, column and what to do",
+        arguments: [
+            ("", "1:1: found the end of the text where a value should be"),
+            ("// only\n", "2:1: found the end of the text where a value should be"),
+            ("{\n  a: 1\n  b: 2\n}", "3:3: found \"b\" where \",\" or \"}\" should be"),
+            ("{a 1}", "1:4: found \"1\" where \":\" after the name \"a\" should be"),
+            ("{a:}", "1:4: found \"}\" where a value should be"),
+            ("{:1}", "1:2: found \":\" where a name or \"}\" should be"),
+            ("{1a:1}", "1:2: found \"1\" where a name or \"}\" should be"),
+            ("{a-b:1}", "1:3: found \"-\" where \":\" after the name \"a\" should be"),
+            ("{a\\u0062:1}", "1:2: a name with an escape in it needs quotation marks around it"),
+            ("[,]", "1:2: found \",\" where a value should be"),
+            ("[1 \"x\"]", "1:4: found a quotation mark where \",\" or \"]\" should be"),
+            ("{a:[1}", "1:6: found \"}\" where \",\" or \"]\" should be"),
+            ("\n{a:{b:1}", "2:9: the bracket opened in line 2 is never closed; add \"}\""),
+            (
+                "{a:1}}",
+                "1:6: something follows the end of the settings; remove it, or the bracket that closed them too early"
+            ),
+            ("{a: yes}", "1:5: the value \"yes\" needs quotation marks around it"),
+            ("{a:'x\n'}", "1:4: the string that begins here is not closed on its line; add a quotation mark"),
+            ("{a:'", "1:4: the string that begins here is not closed on its line; add a quotation mark"),
+            ("{a:'\\", "1:4: the string that begins here is not closed on its line; add a quotation mark"),
+            ("[/* x]", "1:2: the comment that begins here is never closed; add \"*/\""),
+            ("[1/2]", "1:3: found \"/\" where \",\" or \"]\" should be"),
+            ("['\\x4']", "1:3: this escape needs 2 hexadecimal digits"),
+            ("['\\u12']", "1:3: this escape needs 4 hexadecimal digits"),
+            ("['\\1']", "1:3: \"\\1\" is no escape; write \"\\x31\" or leave out the \"\\\""),
+            ("['\\01']", "1:3: \"\\0\" must not be followed by a digit"),
+            ("['\\ud83d']", "1:3: \"\\ud83d\" is half of a character; give the other half too"),
+            ("['\\ude00\\ud83d']", "1:3: \"\\ude00\" is half of a character; give the other half too"),
+            ("😀\u{0}", "1:1: found \"😀\" where a value should be"),
+            ("[\u{0}]", "1:2: found \"\\u{0}\" where a value should be"),
+        ])
+    func refused(text: String, message: String) {
+        let error = #expect(throws: SettingsError.self) { try settings(text) }
+        #expect(error?.code == .syntax)
+        #expect(error?.description == message)
+    }
+
+    @Test(
+        "what is almost a number is refused whole",
+        arguments: [
+            "1e", "1e+", "1e+x", ".", "+", "-", "--1", "010", "00", "0x", "0xg", "1.5.2", "1_000", "5s", "1e5.2",
+            "+Inf", "-x", "0b1", "1.2.3.4", "+-1", "0x1.8",
+        ])
+    func almostNumbers(text: String) {
+        let error = #expect(throws: SettingsError.self) { try settings("{limits: {connections: \(text)}}") }
+        #expect(error?.code == .syntax)
+        #expect(
+            error?.description.hasPrefix("1:24: \"\(text)\" is no number; write it like 30, ") == true,
+            "\(error?.description ?? "")")
+    }
+
+    @Test("lines are counted whatever ends them, columns in characters")
+    func places() {
+        func place(_ text: String) -> String? {
+            let error = #expect(throws: SettingsError.self) { try settings(text) }
+            return error.map { "\($0.line ?? 0):\($0.column ?? 0)" }
+        }
+        #expect(place("{\n\n?") == "3:1")
+        #expect(place("{\r\n\r\n ?") == "3:2")
+        #expect(place("{\r\r?") == "3:1")
+        #expect(place("{\u{2028}?") == "2:1")
+        #expect(place("{/*äöü😀*/?") == "1:10")
+    }
+
+    @Test("text that is not UTF-8 is refused where it stops being so")
+    func notUTF8() {
+        let error = #expect(throws: SettingsError.self) {
+            try Settings(parsing: Array("{\n  // ä ".utf8) + [0xe4, 0x0a, 0x7d])
+        }
+        #expect(error?.code == .syntax)
+        #expect(error?.description == "2:8: the text is not UTF-8 from here on; save the file as UTF-8")
+    }
+
+    @Test("nesting has a limit, in values of unknown members too")
+    func nesting() {
+        let text = "{a:" + String(repeating: "[", count: 100_000)
+        let error = #expect(throws: SettingsError.self) { try settings(text) }
+        #expect(error?.code == .syntax)
+        #expect(error?.column == 67)
+    }
+
+    @Test("no damage to a file does more than raise an error of one line", arguments: 0..<20)
+    func damage(seed: UInt64) {
+        var random = SplitMix64(state: seed)
+        let original = Array(
+            """
+            { // comment
+              socket: {path: '/a\\u0062\\x41', mode: "0600"}, limits: {connections: 0x10, stallSeconds: +1.5e+1},
+              namespaces: {'a.b': {remote: {http: {url: "https://[::1]:80/", headers: {a: "b"}}}}, c: {}, /* d */},
+            }
+            """.utf8)
+        let pieces = Array("{}[]:,'\"\\/*+-.eExu019 \n\u{e4}\u{2028}".utf8)
+        for _ in 0..<500 {
+            var bytes = original
+            for _ in 0...Int.random(in: 0..<4, using: &random) {
+                let index = Int.random(in: 0..<bytes.count, using: &random)
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: bytes.remove(at: index)
+                case 1: bytes.insert(pieces.randomElement(using: &random) ?? 0, at: index)
+                case 2: bytes[index] = pieces.randomElement(using: &random) ?? 0
+                default: bytes.removeSubrange(index...)
+                }
+                if bytes.isEmpty { break }
+            }
+            do {
+                _ = try Settings(parsing: bytes)
+            } catch {
+                #expect(!error.description.contains { $0.isNewline }, "\(error)")
+                #expect(error.line != nil)
+            }
+        }
+    }
+}
+
+/// A small generator of random numbers with a seed, so that a failure can be repeated.
+private struct SplitMix64: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}
+
+@Suite("the name that was meant")
+struct NearestNameTests {
+    @Test(
+        "distance counts characters added, removed, replaced and swapped",
+        arguments: [
+            ("", "", 0), ("", "abc", 3), ("abc", "", 3), ("abc", "abc", 0), ("abc", "abd", 1), ("abc", "ab", 1),
+            ("abc", "acb", 1), ("ca", "abc", 3), ("kitten", "sitting", 3), ("hots", "host", 1),
+        ])
+    func distance(first: String, second: String, distance: Int) {
+        #expect(NearestName.distance(first, second) == distance)
+        #expect(NearestName.distance(second, first) == distance)
+    }
+
+    @Test("a name of any length costs no more than the longest of settings")
+    func longNames() {
+        #expect(NearestName.distance(String(repeating: "a", count: 1_000_000), "b") == 100)
+    }
+}

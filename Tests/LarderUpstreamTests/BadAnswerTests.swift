@@ -1,0 +1,143 @@
+import LarderUpstream
+import Testing
+
+@Suite("Answers that are no document", .timeLimit(.minutes(1)))
+struct BadAnswerTests {
+    @Test("a body that ends before its declared length is an error, never a short document")
+    func shortBody() async throws {
+        let error = try await failure { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"a\":1}"), .close]
+        }
+        #expect(error.code == .truncated)
+        #expect(error.isRetryable)
+        #expect(error.message.contains("7 bytes"))
+    }
+
+    @Test("a connection reset in the middle of the body is an error")
+    func resetInBody() async throws {
+        let error = try await failure { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"a\":1}"), .reset]
+        }
+        #expect(error.code == .truncated || error.code == .connectionClosed)
+    }
+
+    @Test("a chunked body without its last chunk is an error")
+    func missingLastChunk() async throws {
+        let error = try await failure { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n{\"a\":1}\r\n"), .close]
+        }
+        #expect(error.code == .truncated)
+    }
+
+    @Test("a chunk whose size is not a number is an error")
+    func brokenChunk() async throws {
+        let error = try await failure { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n{\"a\":1}\r\nzz\r\n"), .close]
+        }
+        #expect(error.code == .malformedAnswer || error.code == .truncated)
+    }
+
+    @Test("two different lengths are an error")
+    func twoLengths() async throws {
+        let error = try await failure { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 7\r\n\r\n{\"a\":1}")]
+        }
+        #expect(error.code == .malformedAnswer)
+    }
+
+    @Test("bytes after the declared length never become part of the document")
+    func longBody() async throws {
+        let body = try await document { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}{\"b\":2}")]
+        }
+        #expect(body.body == Array("{\"a\":1}".utf8))
+    }
+
+    @Test("something that is not HTTP is an error that says so")
+    func notHTTP() async throws {
+        let error = try await failure { _, _ in [.send("SSH-2.0-OpenSSH_9.2p1 Debian\r\n")] }
+        #expect(error.code == .malformedAnswer)
+    }
+
+    @Test("a connection that closes before the answer is an error", arguments: ["", "HTTP/1.1 200 O"])
+    func closedEarly(_ sent: String) async throws {
+        let error = try await failure { _, _ in [.send(sent), .close] }
+        #expect(error.code == .connectionClosed)
+        #expect(error.isRetryable)
+    }
+
+    @Test(
+        "an empty answer is an error, not an empty document",
+        arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ])
+    func empty(_ answer: String) async throws {
+        let error = try await failure { _, _ in [.send(answer)] }
+        #expect(error.code == .empty)
+        #expect(error.isRetryable)
+    }
+
+    @Test("a declared length over the limit is refused before the body comes")
+    func declaredTooLarge() async throws {
+        // The body never comes: only the declared length can be the reason.
+        let error = try await failure({ $0.maximumBytes = 10 }) { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n")]
+        }
+        #expect(error.code == .tooLarge)
+        #expect(!error.isRetryable)
+    }
+
+    @Test("a body over the limit is refused while it streams, although it never ends")
+    func streamedTooLarge() async throws {
+        let error = try await failure({ $0.maximumBytes = 10 }) { _, _ in
+            [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle]
+        }
+        #expect(error.code == .tooLarge)
+    }
+
+    @Test("a body of exactly the limit is a document")
+    func exactlyTheLimit() async throws {
+        let body = try await document({ $0.maximumBytes = 7 }) { _, _ in [.send(ok("{\"a\":1}"))] }
+        #expect(body.body.count == 7)
+    }
+
+    @Test("a status tells what failed and whether to come again", arguments: [400, 401, 404, 410, 429, 500, 501, 503])
+    func statuses(_ status: Int) async throws {
+        let error = try await failure { _, _ in
+            [.send("HTTP/1.1 \(status) X\r\nContent-Length: 2\r\n\r\n{}")]
+        }
+        #expect(error.code == .status)
+        #expect(error.status == status)
+        #expect(error.isRetryable == [429, 500, 503].contains(status))
+        #expect(error.message.contains("\(status)"))
+    }
+
+    @Test("a 206 that nobody asked for is an error, because it is a part")
+    func partial() async throws {
+        let error = try await failure { _, _ in [.send("HTTP/1.1 206 X\r\nContent-Length: 2\r\n\r\n{}")] }
+        #expect(error.code == .status)
+    }
+
+    @Test("Retry-After is exposed, as seconds and as a date against the origin's own clock")
+    func retryAfter() async throws {
+        let seconds = try await failure { _, _ in
+            [.send("HTTP/1.1 503 X\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n")]
+        }
+        #expect(seconds.retryAfter == .seconds(120))
+        let date = try await failure { _, _ in
+            [
+                .send(
+                    "HTTP/1.1 429 X\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                        + "Retry-After: Sun, 06 Nov 1994 08:50:37 GMT\r\nContent-Length: 0\r\n\r\n")
+            ]
+        }
+        #expect(date.retryAfter == .seconds(60))
+    }
+
+    @Test("a content coding that nobody asked for is refused")
+    func unknownCoding() async throws {
+        let error = try await failure { _, _ in [.send(ok("xyz", "Content-Encoding: br\r\n"))] }
+        #expect(error.code == .unsupportedEncoding)
+    }
+}

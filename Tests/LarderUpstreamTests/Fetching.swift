@@ -1,0 +1,64 @@
+import LarderUpstream
+import Testing
+
+/// Runs `body` with a fetcher that is shut down afterwards.
+func withFetcher<T>(
+    _ change: (inout HTTPFetcher.Configuration) -> Void = { _ in },
+    _ body: (HTTPFetcher) async throws -> T
+) async throws -> T {
+    var configuration = HTTPFetcher.Configuration(version: "1.2.3")
+    change(&configuration)
+    let fetcher = HTTPFetcher(configuration: configuration)
+    do {
+        let result = try await body(fetcher)
+        await fetcher.shutdown()
+        return result
+    } catch {
+        await fetcher.shutdown()
+        throw error
+    }
+}
+
+/// The error that a fetch of a server with this script ends with.
+func failure(
+    _ change: (inout FetchRequest) -> Void = { _ in },
+    script: @escaping @Sendable (Int, String) -> [RawServer.Step]
+) async throws -> UpstreamError {
+    let server = try await RawServer.start(script)
+    let error = try await withFetcher { fetcher in
+        var request = FetchRequest(url: server.url)
+        change(&request)
+        return try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+    }
+    await server.stop()
+    return error
+}
+
+/// The document that a server with this script gives.
+func document(
+    _ change: (inout FetchRequest) -> Void = { _ in },
+    script: @escaping @Sendable (Int, String) -> [RawServer.Step]
+) async throws -> FetchDocument {
+    let server = try await RawServer.start(script)
+    let document = try await withFetcher { fetcher in
+        var request = FetchRequest(url: server.url)
+        change(&request)
+        return try await fetcher.fetch(request).requireDocument()
+    }
+    await server.stop()
+    return document
+}
+
+extension FetchResponse {
+    func requireDocument() throws -> FetchDocument {
+        guard case .document(let document) = self else { throw NotADocument(response: self) }
+        return document
+    }
+
+    struct NotADocument: Error { let response: FetchResponse }
+}
+
+/// An answer with a correct length.
+func ok(_ body: String, _ fields: String = "") -> String {
+    "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\(fields)\r\n\(body)"
+}

@@ -1,0 +1,154 @@
+import Foundation
+import LarderUpstream
+import Testing
+
+@Suite("A real origin", .timeLimit(.minutes(1)))
+struct NginxTests {
+    @Test("a document comes once, then 304 until it changes")
+    func conditional() async throws {
+        let nginx = try Nginx()
+        try nginx.write("{\"a\":1}", to: "c.json")
+        try await withFetcher { fetcher in
+            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json")
+            let first = try await fetcher.fetch(request).requireDocument()
+            #expect(first.body == Array("{\"a\":1}".utf8))
+            #expect(first.mediaType == "application/json")
+            request.validator = first.validator
+            guard case .notModified = try await fetcher.fetch(request) else {
+                return #expect(Bool(false), "not honoured: \(String(describing: first.validator))")
+            }
+            try nginx.write("{\"a\":22}", to: "c.json")
+            let second = try await fetcher.fetch(request).requireDocument()
+            #expect(second.body == Array("{\"a\":22}".utf8))
+            #expect(second.validator != first.validator)
+        }
+    }
+
+    @Test("a compressed document is decoded, and its weak validator is honoured")
+    func compressed() async throws {
+        let nginx = try Nginx("gzip on; gzip_min_length 1; gzip_types application/json;")
+        let text = "{\"list\":[" + (0..<5_000).map(String.init).joined(separator: ",") + "]}"
+        try nginx.write(text, to: "c.json")
+        try await withFetcher { fetcher in
+            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json")
+            let first = try await fetcher.fetch(request).requireDocument()
+            #expect(first.body == Array(text.utf8))
+            #expect(first.validator?.etag?.hasPrefix("W/") == true, "it was not compressed")
+            request.validator = first.validator
+            guard case .notModified = try await fetcher.fetch(request) else {
+                return #expect(Bool(false), "not honoured")
+            }
+        }
+    }
+
+    @Test("the size limit counts decoded bytes")
+    func compressedTooLarge() async throws {
+        let nginx = try Nginx("gzip on; gzip_min_length 1; gzip_types application/json;")
+        try nginx.write("[" + String(repeating: "1, ", count: 50_000) + "1]", to: "c.json")
+        try await withFetcher { fetcher in
+            let request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json", maximumBytes: 100_000)
+            let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+            #expect(error.code == .tooLarge)
+        }
+    }
+
+    @Test("failures of a real server are typed, with Retry-After")
+    func failures() async throws {
+        let nginx = try Nginx(
+            "location = /500 { return 500; } location = /503 { add_header Retry-After 7 always; return 503; }")
+        try nginx.write("", to: "empty.json")
+        try await withFetcher { fetcher in
+            let cases: [(String, UpstreamError.Code, Int)] = [
+                ("500", .status, 500), ("503", .status, 503), ("nothing", .status, 404), ("empty.json", .empty, 200),
+            ]
+            for (path, code, status) in cases {
+                let error = try await #require(throws: UpstreamError.self) {
+                    try await fetcher.fetch(FetchRequest(url: "http://127.0.0.1:\(nginx.port)/\(path)"))
+                }
+                #expect(error.code == code)
+                #expect(error.status == status)
+                #expect(error.retryAfter == (status == 503 ? .seconds(7) : nil))
+            }
+        }
+    }
+
+    @Test("a certificate of an unknown authority is refused, and accepted once its authority is trusted")
+    func certificates() async throws {
+        let nginx = try Nginx(tls: true) { directory in
+            let openssl = Process()
+            openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            openssl.arguments = [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                "2",
+                "-subj", "/CN=larder test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                directory.appending(path: "key.pem").path, "-out", directory.appending(path: "cert.pem").path,
+            ]
+            openssl.standardError = FileHandle.nullDevice
+            try openssl.run()
+            openssl.waitUntilExit()
+        }
+        try nginx.write("{\"a\":1}", to: "c.json")
+        let request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json")
+        try await withFetcher { fetcher in
+            let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+            #expect(error.code == .tlsFailed)
+            #expect(error.message.contains("CERTIFICATE_VERIFY_FAILED"))
+        }
+        let authority = nginx.directory.appending(path: "cert.pem").path
+        try await withFetcher({ $0.certificateAuthorities = authority }) { fetcher in
+            let answer = try await fetcher.fetch(request).requireDocument()
+            #expect(answer.body == Array("{\"a\":1}".utf8))
+        }
+    }
+
+    @Test("a compressed body that expands beyond the fetcher's limit is refused, whatever the request allows")
+    func bomb() async throws {
+        let bytes = try Self.gzip(Data(count: 4 << 20))
+        let server = try await RawServer.start { _, _ in
+            [
+                .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n\r\n"),
+                .sendBytes(bytes),
+            ]
+        }
+        try await withFetcher({ $0.maximumDecodedBytes = 1 << 20 }) { fetcher in
+            let error = try await #require(throws: UpstreamError.self) {
+                try await fetcher.fetch(FetchRequest(url: server.url))
+            }
+            #expect(error.code == .tooLarge)
+        }
+        await server.stop()
+    }
+
+    @Test("a body that is not compressed as it says is refused")
+    func notCompressed() async throws {
+        let error = try await failure { _, _ in [.send(ok("{\"a\":1}", "Content-Encoding: gzip\r\n"))] }
+        #expect(error.code == .unsupportedEncoding)
+    }
+
+    @Test("a compressed body without its end is an error, although its length is right")
+    func compressedShort() async throws {
+        let bytes = try Self.gzip(Data((0..<10_000).flatMap { "\($0)".utf8 })).dropLast(100)
+        let error = try await failure { _, _ in
+            [
+                .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n\r\n"),
+                .sendBytes(Array(bytes)),
+            ]
+        }
+        #expect(error.code == .truncated)
+    }
+
+    private static func gzip(_ data: Data) throws -> [UInt8] {
+        let file = FileManager.default.temporaryDirectory.appending(path: "larder-gzip-\(UUID().uuidString)")
+        try data.write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["gzip", "-c", file.path]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let bytes = [UInt8](pipe.fileHandleForReading.readDataToEndOfFile())
+        process.waitUntilExit()
+        return bytes
+    }
+}

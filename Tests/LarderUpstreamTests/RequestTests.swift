@@ -1,0 +1,180 @@
+import LarderUpstream
+import NIOCore
+import NIOPosix
+import Testing
+
+@Suite("Requests", .timeLimit(.minutes(1)))
+struct RequestTests {
+    @Test("a request carries our name, the caller's headers and its validator, byte for byte")
+    func fields() async throws {
+        let server = try await RawServer.answering(ok("{}"))
+        try await withFetcher { fetcher in
+            let validator = Validator(etag: "W/\"a b\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")
+            let request = FetchRequest(
+                url: server.url + "p?q=%20#f", headers: [("accept", "application/json")], validator: validator)
+            _ = try await fetcher.fetch(request)
+        }
+        await server.stop()
+        let request = try #require(server.received.first)
+        let lines = request.split(separator: "\r\n").map(String.init)
+        #expect(lines.first == "GET /p?q=%20 HTTP/1.1")
+        #expect(lines.contains("User-Agent: larder/1.2.3"))
+        #expect(lines.contains("accept: application/json"))
+        #expect(!lines.contains("Accept: */*"))
+        #expect(lines.contains("If-None-Match: W/\"a b\""))
+        #expect(lines.contains("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT"))
+    }
+
+    @Test("what the origin says about its document is kept")
+    func metadata() async throws {
+        let answer = try await document { _, _ in
+            [
+                .send(
+                    ok(
+                        "{}",
+                        "ETag: \"x\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: "
+                            + "Application/JSON; charset=utf-8\r\nCache-Control: max-age=5\r\nCache-Control: private\r\n"
+                            + "Age: 7\r\nExpires: 0\r\nRetry-After: 9\r\n"))
+            ]
+        }
+        #expect(answer.validator == Validator(etag: "\"x\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"))
+        #expect(answer.lastModified == HTTPDate(secondsSinceEpoch: 784_111_777))
+        #expect(answer.mediaType == "application/json")
+        #expect(answer.metadata.cacheControl == "max-age=5, private")
+        #expect(answer.metadata.age == 7)
+        #expect(answer.metadata.hasExpires)
+        #expect(answer.metadata.expires == nil)
+        #expect(answer.metadata.retryAfter == .seconds(9))
+    }
+
+    @Test("a 304 to a request without a validator is an error, because there is nothing that it could mean")
+    func unexpectedNotModified() async throws {
+        let error = try await failure { _, _ in [.send("HTTP/1.1 304 X\r\n\r\n")] }
+        #expect(error.code == .malformedAnswer)
+    }
+
+    @Test(
+        "an address that cannot be fetched is refused with a reason and without its secrets",
+        arguments: [
+            "", "not a url", "/path", "ftp://h/", "file:///etc/passwd", "http+unix://%2Ftmp%2Fs/", "http://",
+            "http:///x", "http://u:hunter2@h/", "http://h:0/", "http://h:99999/", "http://h/\u{1}",
+        ])
+    func invalidURL(_ url: String) async throws {
+        try await withFetcher { fetcher in
+            let error = try await #require(throws: UpstreamError.self) {
+                try await fetcher.fetch(FetchRequest(url: url))
+            }
+            #expect(error.code == .invalidURL)
+            #expect(!error.isRetryable)
+            #expect(!error.message.contains("hunter2"))
+        }
+    }
+
+    @Test("a header that cannot be sent is an error of the request")
+    func invalidHeader() async throws {
+        try await withFetcher { fetcher in
+            let error = try await #require(throws: UpstreamError.self) {
+                try await fetcher.fetch(FetchRequest(url: "http://127.0.0.1:9/", headers: [("X-A", "b\r\nc: d")]))
+            }
+            #expect(error.code == .invalidRequest)
+        }
+    }
+
+    @Test("a refused connection is known at once and says who refused, without the query")
+    func refused() async throws {
+        let server = try await RawServer.answering("")
+        await server.stop()
+        try await withFetcher { fetcher in
+            let error = try await #require(throws: UpstreamError.self) {
+                try await fetcher.fetch(FetchRequest(url: server.url + "?token=hunter2"))
+            }
+            #expect(error.code == .connectFailed)
+            #expect(error.message.contains("127.0.0.1:\(server.port)"))
+            #expect(error.message.contains("Connection refused"))
+            #expect(!error.message.contains("hunter2"))
+        }
+    }
+
+    @Test("a name that does not resolve is a failed connection that names it")
+    func unknownName() async throws {
+        try await withFetcher { fetcher in
+            let error = try await #require(throws: UpstreamError.self) {
+                try await fetcher.fetch(FetchRequest(url: "http://larder.invalid/"))
+            }
+            #expect(error.code == .connectFailed || error.code == .timeout)
+            #expect(error.message.contains("larder.invalid"))
+        }
+    }
+
+    @Test("cancelling the task closes the connection")
+    func cancellation() async throws {
+        let server = try await RawServer.start { _, _ in [] }
+        try await withFetcher { fetcher in
+            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url)) }
+            var events = server.events.makeAsyncIterator()
+            guard case .request = await events.next() else { return #expect(Bool(false), "no request came") }
+            task.cancel()
+            let error = await #expect(throws: UpstreamError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+            #expect(await events.next() == .closed)
+        }
+        await server.stop()
+    }
+
+    @Test("cancelling the task in the middle of a body closes the connection")
+    func cancellationInBody() async throws {
+        let server = try await RawServer.start { _, _ in [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle] }
+        try await withFetcher { fetcher in
+            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url)) }
+            var events = server.events.makeAsyncIterator()
+            _ = await events.next()
+            task.cancel()
+            let error = await #expect(throws: UpstreamError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+            #expect(await events.next() == .closed)
+        }
+        await server.stop()
+    }
+
+    @Test("a task that is cancelled before it asks gets no answer")
+    func cancelledBefore() async throws {
+        let server = try await RawServer.answering(ok("{}"))
+        try await withFetcher { fetcher in
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await fetcher.fetch(FetchRequest(url: server.url))
+            }
+            let error = await #expect(throws: UpstreamError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+        }
+        await server.stop()
+    }
+
+    @Test("shutdown ends requests in progress and refuses new ones")
+    func shutdown() async throws {
+        let server = try await RawServer.start { _, _ in [] }
+        let fetcher = HTTPFetcher(configuration: .init(version: "1"))
+        let request = FetchRequest(url: server.url)
+        let task = Task { try await fetcher.fetch(request) }
+        var events = server.events.makeAsyncIterator()
+        _ = await events.next()
+        await fetcher.shutdown()
+        await fetcher.shutdown()
+        let first = await #expect(throws: UpstreamError.self) { try await task.value }
+        let second = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+        #expect(first?.code == .shutDown)
+        #expect(second?.code == .shutDown)
+        await server.stop()
+    }
+
+    @Test("a fetcher runs on the event loops it is given")
+    func injectedLoops() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let server = try await RawServer.answering(ok("{}"))
+        let fetcher = HTTPFetcher(configuration: .init(version: "1"), eventLoopGroup: group)
+        _ = try await fetcher.fetch(FetchRequest(url: server.url)).requireDocument()
+        await fetcher.shutdown()
+        await server.stop()
+        try await group.shutdownGracefully()
+    }
+}

@@ -1,0 +1,204 @@
+import Testing
+
+@testable import LarderUpstream
+
+/// SplitMix64: small, seeded, and good enough to test distributions.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}
+
+@Suite("Backoff")
+struct BackoffTests {
+    @Test("waits are spread evenly between the floor and a ceiling that doubles up to the cap")
+    func ceilings() {
+        var generator = SeededGenerator(state: 1)
+        let ceilings: [Duration] = [2, 4, 8, 16, 30, 30, 30].map { .seconds($0) }
+        var waits: [[Duration]] = Array(repeating: [], count: ceilings.count)
+        for _ in 0..<2_000 {
+            var backoff = Backoff(floor: .seconds(1), base: .seconds(2), cap: .seconds(30))
+            for step in ceilings.indices {
+                #expect(backoff.ceiling == ceilings[step])
+                waits[step].append(backoff.next(using: &generator))
+            }
+        }
+        for (ceiling, waits) in zip(ceilings, waits) {
+            #expect(waits.allSatisfy { $0 >= .seconds(1) && $0 <= ceiling })
+            // Full jitter uses the whole range: 2,000 even draws come within a twentieth of both ends and of the middle.
+            let span = ceiling - .seconds(1)
+            #expect(waits.min() ?? ceiling < .seconds(1) + span / 20)
+            #expect(waits.max() ?? .zero > ceiling - span / 20)
+            let mean = waits.reduce(.zero, +) / waits.count
+            #expect(mean > .seconds(1) + span * 0.45 && mean < .seconds(1) + span * 0.55)
+        }
+    }
+
+    @Test("a success forgets the failures")
+    func reset() {
+        var generator = SeededGenerator(state: 2)
+        var backoff = Backoff()
+        let first = backoff.ceiling
+        for _ in 0..<5 { _ = backoff.next(using: &generator) }
+        #expect(backoff.failures == 5)
+        backoff.reset()
+        #expect(backoff.failures == 0)
+        #expect(backoff.ceiling == first)
+    }
+
+    @Test("Retry-After is a lower bound with jitter on top, up to its own cap")
+    func retryAfter() {
+        var generator = SeededGenerator(state: 3)
+        var waits: Set<Duration> = []
+        for _ in 0..<100 {
+            var backoff = Backoff(base: .seconds(2), retryAfterCap: .seconds(600))
+            let wait = backoff.next(retryAfter: .seconds(60), using: &generator)
+            #expect(wait >= .seconds(60) && wait <= .seconds(62))
+            waits.insert(wait)
+            #expect(backoff.next(retryAfter: .seconds(1_000_000), using: &generator) <= .seconds(604))
+        }
+        #expect(waits.count > 90, "hosts that were told the same time must not return in the same moment")
+    }
+
+    @Test("settings that contradict each other never trap", arguments: [-1.0, 0, 5, 1e9, 1e18])
+    func extremes(_ seconds: Double) {
+        var generator = SeededGenerator(state: 4)
+        for other in [-1.0, 0, 5, 1e9, 1e18] {
+            var backoff = Backoff(
+                floor: .seconds(seconds), base: .seconds(other), cap: .seconds(seconds), retryAfterCap: .seconds(other))
+            for _ in 0..<200 { #expect(backoff.next(retryAfter: .seconds(other), using: &generator) >= .zero) }
+        }
+    }
+}
+
+@Suite("Poll schedule")
+struct PollScheduleTests {
+    private let minute = Duration.seconds(60)
+
+    @Test("the phase of a host is the same in every process and every version")
+    func stable() {
+        #expect(StableHash.fnv1a("") == 0xcbf2_9ce4_8422_2325)
+        #expect(StableHash.fnv1a("foobar") == 0x8594_4171_f739_67e8)
+        #expect(PollSchedule(interval: minute, seed: "host-1|http://o/c").phase == .nanoseconds(53_175_902_703))
+    }
+
+    @Test("hosts that differ in one character are spread evenly over the interval")
+    func spread() {
+        var buckets = Array(repeating: 0, count: 60)
+        for host in 0..<6_000 {
+            let schedule = PollSchedule(interval: minute, seed: "host-\(host)|http://origin.example/config")
+            #expect(schedule.phase >= .zero && schedule.phase < minute)
+            buckets[Int(schedule.phase.components.seconds)] += 1
+        }
+        // 100 expected in each second; 5 standard deviations of a binomial are 50.
+        #expect(buckets.allSatisfy { (50...150).contains($0) }, "\(buckets)")
+    }
+
+    @Test("a host polls once in each interval, near its own moment")
+    func moments() {
+        var generator = SeededGenerator(state: 5)
+        let schedule = PollSchedule(interval: minute, seed: "a", jitter: 0.1)
+        var now = Duration.seconds(1_700_000_000)
+        var slots: Set<Int64> = []
+        for _ in 0..<1_000 {
+            let delay = schedule.delay(after: now, using: &generator)
+            #expect(delay >= minute / 4 && delay <= minute * 7 / 4)
+            now += delay
+            let offset = now - schedule.phase
+            let slot = (offset + minute / 2).components.seconds / 60
+            #expect(slots.insert(slot).inserted, "polled twice in one interval")
+            let deviation = offset - .seconds(slot * 60)
+            #expect(deviation >= .zero - minute / 10 && deviation <= minute / 10)
+        }
+        #expect((slots.max() ?? 0) - (slots.min() ?? 0) == 999, "an interval was left out")
+    }
+
+    @Test("hosts that start in the same second do not come together")
+    func herd() {
+        var generator = SeededGenerator(state: 6)
+        var seconds = Array(repeating: 0, count: 120)
+        for host in 0..<6_000 {
+            let schedule = PollSchedule(interval: minute, seed: "host-\(host)")
+            let delay = schedule.delay(after: .seconds(1_700_000_000), using: &generator)
+            seconds[Int(delay.components.seconds)] += 1
+        }
+        #expect(seconds.max() ?? 0 < 160)
+    }
+
+    @Test("a host's splay lies in the window and does not change")
+    func splay() {
+        let schedule = PollSchedule(interval: minute, seed: "a")
+        let splay = schedule.splay(within: .seconds(10))
+        #expect(splay >= .zero && splay < .seconds(10))
+        #expect(splay == PollSchedule(interval: minute * 2, seed: "a").splay(within: .seconds(10)))
+        #expect(schedule.splay(within: .zero) == .zero)
+    }
+
+    @Test("no setting traps", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
+    func extremes(_ seconds: Double) {
+        var generator = SeededGenerator(state: 7)
+        for jitter in [-1, 0, 0.25, 99, .infinity] {
+            let schedule = PollSchedule(interval: .seconds(seconds), seed: "", jitter: jitter)
+            #expect(schedule.delay(after: .seconds(1_700_000_000), using: &generator) > .zero)
+            #expect(schedule.delay(after: .zero, using: &generator) > .zero)
+        }
+    }
+}
+
+@Suite("HTTP dates")
+struct HTTPDateTests {
+    private let now = HTTPDate(secondsSinceEpoch: 1_700_000_000)
+
+    @Test(
+        "all three forms of the standard name the same second",
+        arguments: [
+            "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+        ])
+    func forms(_ text: String) {
+        #expect(HTTPDate(parsing: text, now: now)?.secondsSinceEpoch == 784_111_777)
+    }
+
+    @Test(
+        "leap days and the turns of centuries are counted right",
+        arguments: [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Tue, 29 Feb 2000 00:00:00 GMT", 951_782_400),
+            ("Mon, 01 Mar 2100 00:00:00 GMT", 4_107_542_400), ("Fri, 31 Dec 1999 23:59:60 GMT", 946_684_800),
+            ("Wed, 31 Dec 1969 23:59:59 GMT", -1),
+        ])
+    func calendar(_ text: String, _ seconds: Int64) {
+        #expect(HTTPDate(parsing: text, now: now)?.secondsSinceEpoch == seconds)
+    }
+
+    @Test(
+        "what is no date is no date",
+        arguments: [
+            "", "0", "-1", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
+            "Sun, 06 Now 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 6x Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 99999999999999999999 08:49:37 GMT",
+        ])
+    func garbage(_ text: String) {
+        #expect(HTTPDate(parsing: text, now: now) == nil)
+    }
+
+    @Test(
+        "Retry-After is never negative and never endless",
+        arguments: [
+            ("0", Duration.zero), (" 7", .seconds(7)), ("99999999999999999999999", RetryAfter.longest),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", .zero),
+        ])
+    func retryAfter(_ text: String, _ expected: Duration) {
+        #expect(RetryAfter.duration(text, date: nil, now: now) == expected)
+    }
+
+    @Test("a Retry-After that is neither a number nor a date is ignored", arguments: ["", "-5", "soon", "1.5"])
+    func nonsense(_ text: String) {
+        #expect(RetryAfter.duration(text, date: nil, now: now) == nil)
+    }
+}

@@ -1,0 +1,42 @@
+import LarderUpstream
+import Testing
+
+@Suite("Origins that take their time", .timeLimit(.minutes(1)))
+struct TimeoutTests {
+    private let short = FetchTimeouts(idle: .milliseconds(100), whole: .seconds(60))
+
+    @Test("an origin that accepts and says nothing is a timeout")
+    func silence() async throws {
+        let error = try await failure({ $0.timeouts = short }) { _, _ in [] }
+        #expect(error.code == .timeout)
+        #expect(error.isRetryable)
+        #expect(error.message.contains("sent nothing"))
+    }
+
+    @Test("an origin that falls silent in the middle of the body is a timeout")
+    func silenceInBody() async throws {
+        let error = try await failure({ $0.timeouts = short }) { _, _ in
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")]
+        }
+        #expect(error.code == .timeout)
+    }
+
+    @Test("an origin that trickles cannot stretch the time for the whole")
+    func trickle() async throws {
+        let limits = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(200))
+        let error = try await failure({ $0.timeouts = limits }) { _, _ in
+            [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle]
+        }
+        #expect(error.code == .timeout)
+        #expect(error.message.contains("completely"))
+    }
+
+    @Test("the time for the whole counts redirects together")
+    func redirects() async throws {
+        let limits = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(200))
+        let error = try await failure({ $0.timeouts = limits }) { number, _ in
+            number < 3 ? [.send("HTTP/1.1 302 X\r\nLocation: /\(number)\r\nContent-Length: 0\r\n\r\n")] : []
+        }
+        #expect(error.code == .timeout)
+    }
+}

@@ -1,0 +1,166 @@
+// The floor under every figure: a bare epoll loop that does the least a server of one-line replies can do.
+//
+//   floor SOCKET [JOURNAL]
+//
+// It reads no JSON. Every line is answered with one fixed reply, as long as the agent's answer to a small
+// `config.get`; all replies to what one read brought leave in one write. A line that contains "config.subscribe"
+// also makes its connection a subscriber, and a line that contains "config.set" sends its value to every
+// subscriber as one event. With JOURNAL, such a line is first appended to that file and put on disk with
+// fdatasync(2): the least that a durable publication can cost.
+//
+// A development aid for trusted input only: a line longer than its buffer ends the connection.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { MAXIMUM_DESCRIPTORS = 20000, LINE_BYTES = 1 << 21, OUTPUT_BYTES = 1 << 16, BACKLOG = 4096 };
+
+static const char reply[] =
+    "{\"jsonrpc\":\"2.0\",\"id\":100,\"result\":{\"value\":20,\"revision\":1,\"epoch\":\"0123456789abcdef\","
+    "\"state\":\"fresh\"}}\n";
+static const char event_head[] =
+    "{\"jsonrpc\":\"2.0\",\"method\":\"config.event\",\"params\":{\"subscription\":1,\"sequence\":1,\"kind\":\"snapshot\","
+    "\"namespace\":\"default\",\"epoch\":\"0123456789abcdef\",\"revision\":1,\"state\":\"fresh\",\"reason\":\"change\","
+    "\"value\":";
+
+struct client {
+    bool subscriber;
+    char *partial;  // the beginning of a line whose end has not arrived
+    size_t partial_bytes;
+};
+
+static struct client clients[MAXIMUM_DESCRIPTORS];
+static char input[LINE_BYTES], output[OUTPUT_BYTES], event[LINE_BYTES + sizeof event_head];
+static int loop, journal = -1, highest;
+
+static void fail(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+// Sends everything. A full socket buffer is waited for: nothing here is measured in that state.
+static bool send_all(int fd, const char *bytes, size_t count) {
+    while (count > 0) {
+        ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) return false;
+        bytes += sent;
+        count -= (size_t)sent;
+    }
+    return true;
+}
+
+static void drop(int fd) {
+    free(clients[fd].partial);
+    memset(&clients[fd], 0, sizeof clients[fd]);
+    close(fd);
+}
+
+static void publish(const char *line, size_t count) {
+    const char *value = memmem(line, count, "\"value\":", 8);
+    if (value == NULL) return;
+    value += 8;
+    if (journal >= 0 && (write(journal, line, count) != (ssize_t)count || fdatasync(journal) != 0)) fail("journal");
+    // The value runs to the end of the line: it is the last member of "params", which is the last of the request.
+    size_t size = sizeof event_head - 1;
+    memcpy(event, event_head, size);
+    memcpy(event + size, value, count - (size_t)(value - line));
+    size += count - (size_t)(value - line);
+    for (int fd = 0; fd <= highest; fd++)
+        if (clients[fd].subscriber) send_all(fd, event, size);
+}
+
+// Answers what one read brought. False when the connection is to be closed.
+static bool serve(int fd) {
+    struct client *client = &clients[fd];
+    memcpy(input, client->partial, client->partial_bytes);
+    ssize_t received = recv(fd, input + client->partial_bytes, sizeof input - client->partial_bytes, MSG_DONTWAIT);
+    if (received <= 0) return received < 0 && (errno == EAGAIN || errno == EINTR);
+
+    size_t count = client->partial_bytes + (size_t)received, start = 0, queued = 0;
+    for (char *end; (end = memchr(input + start, '\n', count - start)) != NULL;) {
+        size_t size = (size_t)(end + 1 - input) - start;
+        const char *line = input + start;
+        start += size;
+        if (queued + sizeof reply > sizeof output) {
+            if (!send_all(fd, output, queued)) return false;
+            queued = 0;
+        }
+        memcpy(output + queued, reply, sizeof reply - 1);
+        queued += sizeof reply - 1;
+        if (memmem(line, size, "config.subscribe", 16) != NULL) client->subscriber = true;
+        if (memmem(line, size, "config.set", 10) != NULL) publish(line, size);
+    }
+    if (queued > 0 && !send_all(fd, output, queued)) return false;
+    if (count - start == sizeof input) return false;
+    free(client->partial);
+    client->partial = NULL;
+    client->partial_bytes = count - start;
+    if (client->partial_bytes > 0) {
+        client->partial = malloc(client->partial_bytes);
+        if (client->partial == NULL) fail("malloc");
+        memcpy(client->partial, input + start, client->partial_bytes);
+    }
+    return true;
+}
+
+static void watch(int fd) {
+    struct epoll_event interest = {.events = EPOLLIN, .data.fd = fd};
+    if (epoll_ctl(loop, EPOLL_CTL_ADD, fd, &interest) != 0) fail("epoll_ctl");
+}
+
+static int listen_at(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) {
+        fprintf(stderr, "floor: the socket's path is longer than %zu bytes: %s\n", sizeof address.sun_path - 1, path);
+        exit(2);
+    }
+    strcpy(address.sun_path, path);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0) fail("socket");
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0) fail(path);
+    if (listen(listener, BACKLOG) != 0) fail("listen");
+    return listener;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: floor SOCKET [JOURNAL]\n");
+        return 2;
+    }
+    if (argc == 3 && (journal = open(argv[2], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) fail(argv[2]);
+    loop = epoll_create1(EPOLL_CLOEXEC);
+    if (loop < 0) fail("epoll_create1");
+    int listener = listen_at(argv[1]);
+    watch(listener);
+
+    for (struct epoll_event events[256];;) {
+        int ready = epoll_wait(loop, events, 256, -1);
+        if (ready < 0 && errno != EINTR) fail("epoll_wait");
+        for (int i = 0; i < ready; i++) {
+            int fd = events[i].data.fd;
+            if (fd != listener) {
+                if (!serve(fd)) drop(fd);
+                continue;
+            }
+            for (int accepted; (accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0;) {
+                if (accepted >= MAXIMUM_DESCRIPTORS) {
+                    close(accepted);
+                    continue;
+                }
+                clients[accepted] = (struct client){0};
+                if (accepted > highest) highest = accepted;
+                watch(accepted);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# Builds Larder, starts an agent in a temporary directory, and shows its main job on real input:
+# a value set and read, a watch that receives two changes, and a namespace refreshed from a real nginx.
+#
+#   contrib/quickstart.sh          show it, then stop everything
+#   contrib/quickstart.sh --keep   leave the agent and its origin running, and say how to reach them
+#
+# The exit status is 0 only if all of it happened.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+keep=no
+case "${1:-}" in
+  "") ;;
+  --keep) keep=yes ;;
+  -h | --help)
+    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+  *)
+    echo "quickstart.sh: unknown argument '$1'; try --help" >&2
+    exit 2
+    ;;
+esac
+
+contrib/install-needs.sh libsystemd-dev pkg-config socat nginx-light
+
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
+say() { printf '\n%s# %s%s\n' "$bold" "$*" "$plain"; }
+show() {
+  printf '%s$ %s%s\n' "$bold" "$*" "$plain"
+  eval "$*"
+}
+# expect WHAT ACTUAL EXPECTED
+expect() {
+  [ "$2" = "$3" ] && return
+  printf '\nquickstart.sh: %s: expected %s, got %s\n' "$1" "$3" "$2" >&2
+  exit 1
+}
+
+say "Building (the first time takes some minutes)"
+swift build --product larderd 2>&1 | tail -n 1
+swift build --product larder 2>&1 | tail -n 1
+bin=$(swift build --show-bin-path)
+export PATH="$bin:$PATH"
+
+dir=$(mktemp -d -t larder-quickstart.XXXXXX)
+export LARDER_SOCKET="$dir/larder.sock"
+agent='' origin='' watch=''
+stop() {
+  local status=$?
+  for pid in $watch $agent $origin; do kill "$pid" 2>/dev/null || true; done
+  for pid in $watch $agent $origin; do wait "$pid" 2>/dev/null || true; done
+  if [ "$status" -ne 0 ] && [ -s "$dir/larderd.log" ]; then
+    echo "--- larderd.log" >&2
+    tail -n 20 "$dir/larderd.log" >&2
+  fi
+  rm -rf "$dir"
+  exit "$status"
+}
+trap stop EXIT
+
+# --- a real origin: nginx on the loopback, on a port that the system says is free
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' 2>/dev/null ||
+  echo $((20000 + RANDOM % 20000)))
+mkdir -p "$dir/origin/www" "$dir/origin/tmp"
+chmod 755 "$dir" "$dir/origin" "$dir/origin/www"
+printf '{"version": 1, "checkout": {"enabled": false}}\n' >"$dir/origin/www/shop.json"
+cat >"$dir/origin/nginx.conf" <<CONF
+daemon off;
+pid $dir/origin/nginx.pid;
+error_log $dir/origin/error.log;
+events {}
+http {
+  log_format short '\$status \$request etag="\$http_if_none_match"';
+  access_log $dir/origin/access.log short;
+  client_body_temp_path $dir/origin/tmp; proxy_temp_path $dir/origin/tmp; fastcgi_temp_path $dir/origin/tmp;
+  uwsgi_temp_path $dir/origin/tmp; scgi_temp_path $dir/origin/tmp;
+  server { listen 127.0.0.1:$port; root $dir/origin/www; }
+}
+CONF
+/usr/sbin/nginx -p "$dir/origin" -c "$dir/origin/nginx.conf" 2>/dev/null &
+origin=$!
+
+# --- the agent
+cat >"$dir/larder.json" <<JSON
+{
+  namespaces: {
+    default: {},
+    shop: { remote: { http: { url: "http://127.0.0.1:$port/shop.json", intervalSeconds: 3600 } } },
+  },
+}
+JSON
+start_agent() {
+  larderd --settings "$dir/larder.json" --socket "$LARDER_SOCKET" \
+    --state-directory "$dir/state" --cache-directory "$dir/cache" 2>>"$dir/larderd.log" &
+  agent=$!
+  for _ in $(seq 100); do
+    larder ping >/dev/null 2>&1 && return
+    kill -0 "$agent" 2>/dev/null || break
+    sleep 0.1
+  done
+  echo "quickstart.sh: the agent did not start" >&2
+  exit 1
+}
+start_agent
+
+say "An agent is running. Set a value and read it"
+show "larder set search.limit 20"
+show "larder get search.limit"
+expect "larder get" "$(larder get search.limit)" 20
+
+say "The same over the socket, with nothing but socat"
+show "printf '{\"id\":1,\"method\":\"config.get\",\"params\":{\"path\":\"search.limit\"}}' | socat - UNIX-CONNECT:\$LARDER_SOCKET"
+reply=$(printf '{"id":1,"method":"config.get","params":{"path":"search.limit"}}' | socat - "UNIX-CONNECT:$LARDER_SOCKET")
+case "$reply" in *'"value":20'*) ;; *) expect "socat" "$reply" 'a reply with "value":20' ;; esac
+
+say "Watch it while it changes"
+printf '%s$ larder watch search.limit --count 3 &%s\n' "$bold" "$plain"
+larder watch search.limit --count 3 >"$dir/watch.out" &
+watch=$!
+# The watch prints what is current first; the changes come after that.
+for _ in $(seq 100); do [ -s "$dir/watch.out" ] && break; sleep 0.1; done
+show "larder set search.limit 30"
+for _ in $(seq 100); do [ "$(wc -l <"$dir/watch.out")" -ge 2 ] && break; sleep 0.1; done
+show "larder set search.limit 40"
+wait "$watch"
+watch=''
+sed 's/^/watch: /' "$dir/watch.out"
+expect "watch" "$(paste -sd' ' "$dir/watch.out")" "20 30 40"
+
+say "A namespace that comes from a real origin (nginx)"
+show "larder get --namespace shop checkout.enabled"
+expect "the first answer of nginx" "$(larder get --namespace shop checkout.enabled)" false
+show "larder refresh --namespace shop"
+show "tail -n 1 $dir/origin/access.log"
+expect "nginx's answer to the second request" "$(tail -n 1 "$dir/origin/access.log" | cut -d' ' -f1)" 304
+printf '{"version": 2, "checkout": {"enabled": true}}\n' >"$dir/origin/www/shop.json"
+show "larder refresh --namespace shop"
+show "larder get --namespace shop checkout.enabled"
+expect "the changed answer of nginx" "$(larder get --namespace shop checkout.enabled)" true
+
+say "The origin goes away: the last good configuration stays"
+kill "$origin"
+wait "$origin" 2>/dev/null || true
+origin=''
+printf '%s$ larder refresh --namespace shop%s\n' "$bold" "$plain"
+if larder refresh --namespace shop; then expect "a refresh without an origin" "success" "a failure"; fi
+show "larder get --namespace shop checkout.enabled"
+expect "the last good value" "$(larder get --namespace shop checkout.enabled)" true
+
+say "A restart: nothing that was accepted is lost"
+kill "$agent"
+wait "$agent"
+start_agent
+show "larder get search.limit"
+expect "the value after a restart" "$(larder get search.limit)" 40
+show "larder status --namespace shop"
+
+if [ "$keep" = yes ]; then
+  say "The agent keeps running"
+  cat <<TEXT
+export LARDER_SOCKET=$LARDER_SOCKET
+export PATH=$bin:\$PATH
+larder status            # or any other command; larder --help lists them
+kill $agent; rm -r $dir  # when you are done
+TEXT
+  trap - EXIT
+  disown "$agent"
+  exit 0
+fi
+say "All of it happened"

@@ -1,0 +1,799 @@
+#!/usr/bin/env python3
+"""Hold golden conversations with an agent and compare what it says.
+
+    run-transcripts.py --agent .build/debug/larderd Protocol/transcripts/*.jsonl
+        starts a fresh agent for each transcript, in a temporary directory
+    run-transcripts.py --socket /run/user/1000/larder/larder.sock Protocol/transcripts/config-get.jsonl
+        talks to a running agent, of which it expects to be the only user with an empty state;
+        skips transcripts that need settings, files, an upstream or control of the process
+    run-transcripts.py --parse-only Protocol/transcripts/*.jsonl
+        looks for mistakes in the transcripts
+
+The format of transcripts is defined in Protocol/README.md. With --record FILE (or $LARDER_RECORD) every line sent
+and received is appended to FILE for validate-messages.py. Exit status: 0 all passed, 1 some failed, 2 usage or a
+transcript that cannot be read. Needs nothing but Python 3.9 and Linux.
+"""
+
+import argparse
+import base64
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ERRORS_FILE = pathlib.Path(__file__).resolve().parent.parent / "Protocol" / "schemas" / "error.json"
+CAPTURE = re.compile(r"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?")
+SENT_CAPTURE = re.compile(r'"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?"')
+STEP = re.compile(r"([A-Z]?)([→←])(\*?) ?(.*)", re.DOTALL)
+ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[nrt\\])")
+NEEDS_AGENT = {"write", "delete", "upstream", "terminate", "kill", "start"}
+STARTUP_SECONDS = 20
+
+
+class Mismatch(Exception):
+    """The agent did not say what the transcript expects."""
+
+
+class BadTranscript(Exception):
+    """The transcript itself has a mistake."""
+
+
+# --- JSON with the text of its numbers -------------------------------------------------------------------------
+
+
+class Number:
+    """A number as it was written: 1.0 and 1 are different."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __eq__(self, other):
+        return isinstance(other, Number) and self.text == other.text
+
+    def __hash__(self):
+        return hash(self.text)
+
+    @property
+    def is_integer(self):
+        return re.fullmatch(r"-?[0-9]+", self.text) is not None
+
+
+def parse(text):
+    """Parses strictly: no NaN, no member twice."""
+
+    def members(pairs):
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise ValueError("a member is there twice")
+        return dict(pairs)
+
+    def refuse(word):
+        raise ValueError(f"{word} is not JSON")
+
+    return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=refuse, object_pairs_hook=members)
+
+
+def text_of(value):
+    """The compact text of a parsed value."""
+    if isinstance(value, Number):
+        return value.text
+    if isinstance(value, list):
+        return "[" + ",".join(text_of(element) for element in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(text_of(name) + ":" + text_of(member) for name, member in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def kind_of(value):
+    if isinstance(value, Number):
+        return "number"
+    if isinstance(value, bool):
+        return "bool"
+    return {type(None): "null", str: "string", list: "array", dict: "object"}[type(value)]
+
+
+# --- Matching --------------------------------------------------------------------------------------------------
+
+KINDS = {
+    "any": lambda value: True,
+    "int": lambda value: isinstance(value, Number) and value.is_integer,
+    "time": lambda value: isinstance(value, str)
+    and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", value),
+    "epoch": lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{16}", value),
+    "digest": lambda value: isinstance(value, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", value),
+}
+for _kind in ("number", "string", "bool", "null", "array", "object"):
+    KINDS[_kind] = lambda value, kind=_kind: kind_of(value) == kind
+MATCHERS = {"$any", "$min", "$pattern", "$error", "$detail"}
+
+
+def error_table():
+    """The constant parts of every error, by name."""
+    table = {}
+    for name, schema in json.loads(ERRORS_FILE.read_text(encoding="utf-8"))["$defs"].items():
+        data = schema["properties"]["data"]["properties"]
+        table[name] = {
+            "code": Number(str(schema["properties"]["code"]["const"])),
+            "message": schema["properties"]["message"]["const"],
+            "data": {"name": name, "retryable": data["retryable"]["const"], "detail": {"$any": "string"}},
+        }
+    return table
+
+
+def shifted(value, shift, name):
+    if not shift:
+        return value
+    if not (isinstance(value, Number) and value.is_integer):
+        raise BadTranscript(f"${name}{shift}: ${name} is not an integer")
+    return Number(str(int(value.text) + int(shift)))
+
+
+class Matcher:
+    """Compares received with expected values and remembers captures."""
+
+    def __init__(self):
+        self.captures = {}
+        self.errors = error_table()
+
+    def differences(self, expected, actual):
+        """What differs, one line each; captures are kept only when nothing does."""
+        before = dict(self.captures)
+        found = []
+        self._compare(expected, actual, "$", found)
+        if found:
+            self.captures = before
+        return found
+
+    def _compare(self, expected, actual, where, found):
+        def differs(wanted):
+            found.append(f"{where}: expected {wanted}, received {shortened(text_of(actual))}")
+
+        if isinstance(expected, str) and expected.startswith("$"):
+            capture = CAPTURE.fullmatch(expected)
+            if capture:
+                name, shift = capture.groups()
+                if name in self.captures:
+                    wanted = shifted(self.captures[name], shift, name)
+                    if wanted != actual:
+                        differs(f"{text_of(wanted)} ({expected})")
+                else:
+                    self.captures[name] = actual
+                return
+            expected = expected[1:]  # "$$…" is a string that begins with one $
+        if isinstance(expected, dict) and MATCHERS & expected.keys():
+            self._apply(expected, actual, where, found, differs)
+        elif isinstance(expected, dict) and isinstance(actual, dict):
+            open_ended = expected.get("$others") is True
+            for name, member in expected.items():
+                if name == "$others":
+                    continue
+                if name in actual:
+                    self._compare(member, actual[name], f"{where}.{name}", found)
+                else:
+                    found.append(f"{where}.{name}: missing")
+            for name in actual:
+                if name not in expected and not open_ended:
+                    found.append(f"{where}.{name}: not expected, received {shortened(text_of(actual[name]))}")
+        elif isinstance(expected, list) and isinstance(actual, list):
+            if len(expected) != len(actual):
+                differs(f"{len(expected)} elements")
+            for index, (wanted, got) in enumerate(zip(expected, actual)):
+                self._compare(wanted, got, f"{where}[{index}]", found)
+        elif kind_of(expected) != kind_of(actual) or expected != actual:
+            differs(text_of(expected))
+
+    def _apply(self, expected, actual, where, found, differs):
+        if "$error" in expected:
+            wanted = dict(self.errors[expected["$error"]])
+            if "$detail" in expected:
+                wanted["data"] = {**wanted["data"], "detail": {"$pattern": expected["$detail"]}}
+            self._compare(wanted, actual, where, found)
+        if "$any" in expected and not any(KINDS[kind](actual) for kind in expected["$any"].split("|")):
+            differs(expected["$any"])
+        if "$min" in expected:
+            if not (isinstance(actual, Number) and float(actual.text) >= float(expected["$min"].text)):
+                differs(f"at least {expected['$min'].text}")
+        if "$pattern" in expected:
+            if not (isinstance(actual, str) and re.search(expected["$pattern"], actual)):
+                differs(f"a string with /{expected['$pattern']}/")
+
+    def substituted(self, text):
+        """Text to be sent, with captures in place of "$name"."""
+
+        def value(match):
+            name, shift = match.groups()
+            return text_of(shifted(self.captures[name], shift, name))
+
+        return SENT_CAPTURE.sub(value, text)
+
+
+def shortened(text, limit=300):
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
+# --- Transcripts -----------------------------------------------------------------------------------------------
+
+
+class Step:
+    """One line of a transcript. kind: send, bytes, end, close, open, expect, unordered, closed, or a control verb."""
+
+    def __init__(self, line, text, kind, connection=None, payload=None):
+        self.line, self.text, self.kind, self.connection, self.payload = line, text, kind, connection, payload
+
+
+class Transcript:
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.name = self.path.stem
+        self.settings = None
+        self.steps = []
+        known, captured = set(error_table()), set()
+        text = self.path.read_bytes().decode("utf-8")
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                step = self._step(number, line)
+                if step:
+                    self._check(step, known, captured)
+                    self.steps.append(step)
+            except (BadTranscript, ValueError) as problem:
+                raise BadTranscript(f"{path}:{number}: {problem}") from None
+
+    @property
+    def needs_agent(self):
+        return self.settings is not None or any(step.kind in NEEDS_AGENT for step in self.steps)
+
+    def _step(self, number, line):
+        if line.startswith("# settings:"):
+            if self.steps:
+                raise BadTranscript("settings come before the first step")
+            self.settings = line[len("# settings:") :].strip()
+            return None
+        if not line.strip() or line.startswith("#"):
+            return None
+        if line.startswith("! "):
+            verb, _, rest = line[2:].partition(" ")
+            if verb not in NEEDS_AGENT:
+                raise BadTranscript(f"there is no control verb {verb}")
+            return Step(number, line, verb, payload=rest)
+        match = STEP.fullmatch(line)
+        if not match:
+            raise BadTranscript("neither a step nor a comment")
+        connection, arrow, star, rest = match.groups()
+        connection = connection or "A"
+        if arrow == "→":
+            return self._sending(number, line, connection, rest)
+        if rest == "!closed":
+            return Step(number, line, "closed", connection)
+        return Step(number, line, "unordered" if star else "expect", connection, parse(rest))
+
+    def _sending(self, number, line, connection, rest):
+        if not rest.startswith("!"):
+            return Step(number, line, "send", connection, rest)
+        verb, _, argument = rest[1:].partition(" ")
+        if verb in ("end", "close", "open"):
+            return Step(number, line, verb, connection)
+        if verb == "bytes":
+            return Step(number, line, "bytes", connection, unescaped(argument))
+        if verb == "repeat":
+            count, _, unit = argument.partition(" ")
+            return Step(number, line, "bytes", connection, unescaped(unit) * int(count))
+        raise BadTranscript(f"there is no directive !{verb}")
+
+    def _check(self, step, known, captured):
+        if step.kind == "send":
+            for name, _ in SENT_CAPTURE.findall(step.payload):
+                if name not in captured:
+                    raise BadTranscript(f"${name} is sent before it is captured")
+        elif step.kind in ("expect", "unordered"):
+            self._check_expected(step.payload, known, captured)
+
+    def _check_expected(self, value, known, captured):
+        if isinstance(value, str) and value.startswith("$") and not value.startswith("$$"):
+            capture = CAPTURE.fullmatch(value)
+            if not capture:
+                raise BadTranscript(f"{value} is not a capture")
+            if capture.group(2) and capture.group(1) not in captured:
+                raise BadTranscript(f"{value} comes before its capture")
+            captured.add(capture.group(1))
+        elif isinstance(value, list):
+            for element in value:
+                self._check_expected(element, known, captured)
+        elif isinstance(value, dict):
+            unknown = [name for name in value if name.startswith("$") and name not in MATCHERS | {"$others"}]
+            if unknown:
+                raise BadTranscript(f"there is no matcher {unknown[0]}")
+            if MATCHERS & value.keys():
+                if value.keys() - MATCHERS:
+                    raise BadTranscript("a matcher has a member that is none")
+                if "$error" in value and value["$error"] not in known:
+                    raise BadTranscript(f"there is no error {value['$error']}")
+                if not all(kind in KINDS for kind in value.get("$any", "any").split("|")):
+                    raise BadTranscript(f"there is no kind {value['$any']}")
+                for pattern in ("$pattern", "$detail"):
+                    re.compile(value.get(pattern, ""))
+            else:
+                for member in value.values():
+                    if not (member is True):
+                        self._check_expected(member, known, captured)
+
+
+def unescaped(text):
+    """The bytes of text with \\xHH, \\n, \\r, \\t and \\\\ in it."""
+    single = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
+    result, position = b"", 0
+    for match in ESCAPE.finditer(text):
+        escape = match.group(1)
+        result += text[position : match.start()].encode()
+        result += single[escape] if escape in single else bytes([int(escape[1:], 16)])
+        position = match.end()
+    rest = text[position:]
+    if "\\" in ESCAPE.sub("", text):
+        raise BadTranscript("an unknown escape")
+    return result + rest.encode()
+
+
+# --- The agent and what surrounds it ---------------------------------------------------------------------------
+
+
+class Recorder:
+    """Appends every line to a file, one write each, so that several runs can share it."""
+
+    def __init__(self, path):
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644) if path else None
+
+    def line(self, connection, direction, line):
+        if self.file is None:
+            return
+        entry = {"connection": connection, "dir": direction}
+        if line is not None:
+            try:
+                entry["line"] = line.decode("utf-8")
+            except UnicodeDecodeError:
+                entry["base64"] = base64.b64encode(line).decode()
+        os.write(self.file, (json.dumps(entry, ensure_ascii=False) + "\n").encode())
+
+
+class Connection:
+    def __init__(self, stream, name, recorder, timeout):
+        self.stream, self.name, self.recorder = stream, name, recorder
+        self.stream.settimeout(timeout)
+        self.received, self.sent = b"", b""
+        self.ended = self.closed = False
+
+    def send(self, data):
+        self.sent += data
+        *lines, self.sent = self.sent.split(b"\n")
+        for line in lines:
+            self.recorder.line(self.name, "→", line)
+        try:
+            self.stream.sendall(data)
+        except OSError as problem:
+            raise Mismatch(f"could not send: {problem}") from None
+
+    def end(self):
+        if self.sent:
+            self.recorder.line(self.name, "→", self.sent)
+            self.sent = b""
+        self.stream.shutdown(socket.SHUT_WR)
+        self.ended = True
+
+    def receive(self):
+        """The next line without its LF, or None at the end."""
+        while b"\n" not in self.received:
+            try:
+                data = self.stream.recv(1 << 18)
+            except socket.timeout:
+                raise Mismatch(f"nothing came for {self.stream.gettimeout():g} s") from None
+            except OSError as problem:
+                raise Mismatch(f"could not receive: {problem}") from None
+            if not data:
+                if self.received:
+                    raise Mismatch(f"the end came in the middle of a line: {self.received[:200]!r}")
+                return None
+            self.received += data
+        line, _, self.received = self.received.partition(b"\n")
+        self.recorder.line(self.name, "←", line)
+        return line
+
+    def close(self, abandoned):
+        if not self.closed:
+            self.closed = True
+            self.stream.close()
+            if abandoned:
+                self.recorder.line(self.name, "×", None)
+
+
+class Upstream:
+    """An HTTP origin on a local port that answers as the transcript last said."""
+
+    def __init__(self):
+        upstream = self
+        self.answer = (503, b"")
+        self.changed = threading.Condition()
+        self.stopping = False
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                status, body = upstream.current()
+                if status is None:
+                    return
+                validator = '"' + hashlib.sha256(body).hexdigest()[:16] + '"'
+                if status == 200 and self.headers.get("If-None-Match") == validator:
+                    status, body = 304, b""
+                self.send_response(status)
+                if status in (200, 304):
+                    self.send_header("ETag", validator)
+                self.send_header("Content-Type", "application/json")
+                if status != 304:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def handle(self):
+                try:
+                    super().handle()
+                except ConnectionError:
+                    pass  # an agent may give up
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def says(self, text):
+        status, _, body = text.partition(" ")
+        with self.changed:
+            self.answer = (None, b"") if status == "hang" else (int(status), body.encode())
+            self.changed.notify_all()
+
+    def current(self):
+        """The answer to be given now, or the next one that is not to hang."""
+        with self.changed:
+            while self.answer[0] is None and not self.stopping:
+                self.changed.wait()
+            return self.answer
+
+    def stop(self):
+        with self.changed:
+            self.stopping = True
+            self.changed.notify_all()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Agent:
+    """An agent in a directory of its own, started when it is first needed."""
+
+    def __init__(self, executable, settings):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-"))
+        self.executable, self.settings = os.path.abspath(executable), settings
+        self.socket = self.directory / "s"
+        self.log = self.directory / "stderr"
+        self.process = self.spare = self.upstream = None
+        (self.directory / "files").mkdir()
+
+    def expanded(self, text):
+        if "@UPSTREAM@" in text:
+            text = text.replace("@UPSTREAM@", self._upstream().address)
+        return text.replace("@DIRECTORY@", str(self.directory / "files"))
+
+    def _upstream(self):
+        self.upstream = self.upstream or Upstream()
+        return self.upstream
+
+    def control(self, step):
+        if step.kind == "write":
+            name, _, text = step.payload.partition(" ")
+            target = self.directory / "files" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            half = target.with_name(f".{target.name}.new")
+            half.write_text(text, encoding="utf-8")
+            half.rename(target)
+        elif step.kind == "delete":
+            (self.directory / "files" / step.payload).unlink()
+        elif step.kind == "upstream":
+            self._upstream().says(step.payload)
+        elif step.kind == "terminate":
+            self.start()
+            self.process.send_signal(signal.SIGTERM)
+        elif step.kind == "kill":
+            self.start()
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        elif step.kind == "start":
+            self.wait()
+            self.start()
+
+    def start(self):
+        """Starts the agent unless it runs, and connects to it; the first connection of the transcript is this one."""
+        if self.process:
+            return
+        settings = self.directory / "settings.json5"
+        settings.write_text(self.expanded(self.settings or "{}"), encoding="utf-8")
+        keep = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH")}
+        home = {"HOME": self.directory / "home", "TMPDIR": self.directory}
+        for name in ("CONFIG", "STATE", "CACHE", "DATA"):
+            home[f"XDG_{name}_HOME"] = self.directory / "home" / name.lower()
+        # An agent that runs as root would otherwise read this machine's /etc.
+        home["CONFIGURATION_DIRECTORY"] = self.directory / "home" / "config" / "larder"
+        (self.directory / "home").mkdir(exist_ok=True)
+        command = [self.executable, "--socket", self.socket, "--state-directory", self.directory / "state"]
+        command += ["--cache-directory", self.directory / "cache", "--settings", settings]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(word) for word in command],
+                env={**keep, **{name: str(value) for name, value in home.items()}},
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.spare = self._connect_when_ready()
+
+    def _connect_when_ready(self):
+        deadline = time.monotonic() + STARTUP_SECONDS
+        process = os.pidfd_open(self.process.pid)
+        exited = select.poll()
+        exited.register(process, select.POLLIN)
+        try:
+            while True:
+                stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                try:
+                    stream.connect(str(self.socket))
+                    return stream
+                except OSError as problem:
+                    stream.close()
+                    if time.monotonic() > deadline:
+                        raise Mismatch(f"the agent does not serve after {STARTUP_SECONDS} s: {problem}") from None
+                if exited.poll(10):
+                    raise Mismatch(f"the agent ended at its start with status {self.process.wait()}")
+        finally:
+            os.close(process)
+
+    def connect(self):
+        self.start()
+        if self.spare:
+            stream, self.spare = self.spare, None
+            return stream
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        stream.connect(str(self.socket))
+        return stream
+
+    def wait(self):
+        """Waits until the agent, told to end, has ended."""
+        if not self.process:
+            return
+        try:
+            status = self.process.wait(STARTUP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise Mismatch(f"the agent still ran {STARTUP_SECONDS} s after SIGTERM") from None
+        finally:
+            self.process = None
+        if status != 0:
+            raise Mismatch(f"the agent ended with status {status} after SIGTERM")
+
+    def stop(self):
+        try:
+            if self.spare:
+                self.spare.close()
+                self.spare = None
+            if self.process:
+                self.process.send_signal(signal.SIGTERM)
+                self.wait()
+        finally:
+            if self.upstream:
+                self.upstream.stop()
+
+    def last_words(self):
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-20:])
+
+    def remove(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class RunningAgent:
+    """An agent that somebody else started."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def connect(self):
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        stream.connect(self.path)
+        return stream
+
+    def stop(self):
+        pass
+
+    def last_words(self):
+        return ""
+
+    def remove(self):
+        pass
+
+
+# --- The conversation ------------------------------------------------------------------------------------------
+
+
+class Conversation:
+    def __init__(self, transcript, agent, recorder, timeout):
+        self.transcript, self.agent, self.recorder, self.timeout = transcript, agent, recorder, timeout
+        self.matcher = Matcher()
+        self.connections = {}
+
+    def connection(self, letter):
+        if letter not in self.connections:
+            name = f"{self.transcript.name}.{os.getpid()}.{letter}"
+            self.connections[letter] = Connection(self.agent.connect(), name, self.recorder, self.timeout)
+        return self.connections[letter]
+
+    def run(self):
+        steps = list(self.transcript.steps)
+        index = 0
+        step = None
+        try:
+            while index < len(steps):
+                step = steps[index]
+                group = [step]
+                if step.kind == "unordered":
+                    while index + len(group) < len(steps):
+                        following = steps[index + len(group)]
+                        if following.kind != "unordered" or following.connection != step.connection:
+                            break
+                        group.append(following)
+                    self.expect_group(group)
+                else:
+                    self.perform(step)
+                index += len(group)
+            step = None
+            for letter, connection in self.connections.items():
+                if not connection.closed and not connection.ended:
+                    self.expect_silence(letter, connection)
+        except (Mismatch, BadTranscript, OSError) as problem:
+            where = f"{self.transcript.path}:{step.line}" if step else f"{self.transcript.path}: at its end"
+            raise Mismatch(f"{where}: {problem}" + (f"\n  step      {shortened(step.text)}" if step else "")) from None
+        finally:
+            for connection in self.connections.values():
+                connection.close(abandoned=True)
+
+    def perform(self, step):
+        if step.kind in NEEDS_AGENT:
+            self.agent.control(step)
+            return
+        connection = self.connection(step.connection)
+        if step.kind == "send":
+            connection.send(self.matcher.substituted(step.payload).encode() + b"\n")
+        elif step.kind == "bytes":
+            connection.send(step.payload)
+        elif step.kind == "end":
+            connection.end()
+        elif step.kind == "close":
+            connection.close(abandoned=True)
+        elif step.kind == "expect":
+            line, value = self.next_value(connection)
+            self.report(self.matcher.differences(step.payload, value), line)
+        elif step.kind == "closed":
+            line = connection.receive()
+            if line is not None:
+                text = shortened(line.decode("utf-8", "replace"))
+                raise Mismatch(f"expected the connection to close\n  received  ← {text}")
+            connection.close(abandoned=False)
+
+    def expect_group(self, group):
+        connection = self.connection(group[0].connection)
+        waiting = list(group)
+        while waiting:
+            line, value = self.next_value(connection)
+            fitting = next((step for step in waiting if not self.matcher.differences(step.payload, value)), None)
+            if fitting is None:
+                number = len(waiting)
+                raise Mismatch(f"fits none of the {number} lines that may come now\n  received  ← {shortened(line)}")
+            waiting.remove(fitting)
+
+    def expect_silence(self, letter, connection):
+        """Nothing is left to come on the connection: a last ping's reply is the next line."""
+        connection.send(b'{"id":"end of transcript","method":"agent.ping"}\n')
+        line, value = self.next_value(connection)
+        expected = {"jsonrpc": "2.0", "id": "end of transcript", "result": {"pong": True}}
+        if self.matcher.differences(expected, value):
+            raise Mismatch(f"something more came on {letter}\n  received  ← {shortened(line)}")
+
+    def next_value(self, connection):
+        data = connection.receive()
+        if data is None:
+            raise Mismatch("the connection was closed")
+        line = data.decode("utf-8", "replace")
+        try:
+            data.decode("utf-8")
+            return line, parse(line)
+        except (ValueError, RecursionError) as problem:
+            raise Mismatch(f"not JSON: {problem}\n  received  ← {shortened(line)}") from None
+
+    def report(self, differences, line):
+        if differences:
+            raise Mismatch("\n  ".join(["differs", *differences, f"received  ← {shortened(line, 1000)}"]))
+
+
+def run(transcript, make_agent, recorder, timeout, keep):
+    """Whether the transcript passed; prints why when it did not."""
+    agent = make_agent(transcript)
+    problem = None
+    try:
+        Conversation(transcript, agent, recorder, timeout).run()
+    except (Mismatch, OSError) as mismatch:
+        problem = str(mismatch)
+    try:
+        agent.stop()
+    except Mismatch as mismatch:
+        problem = problem or f"{transcript.path}: {mismatch}"
+    if problem:
+        print(f"FAILED {transcript.name}\n  {problem}")
+        words = agent.last_words()
+        if words:
+            print("  the agent's last words:\n    " + words.replace("\n", "\n    "))
+    if keep:
+        print(f"{transcript.name}: {agent.directory}")
+    else:
+        agent.remove()
+    return problem is None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n", 2)[2],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--agent", metavar="LARDERD", help="start this executable for each transcript")
+    how.add_argument("--socket", metavar="PATH", help="talk to the agent on this socket")
+    how.add_argument("--parse-only", action="store_true", help="only read the transcripts")
+    parser.add_argument("--record", metavar="FILE", default=os.environ.get("LARDER_RECORD"), help="append all lines")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=30, help="longest wait for a line")
+    parser.add_argument("--keep", action="store_true", help="keep the directories of the agents (with --agent)")
+    parser.add_argument("files", metavar="FILE", nargs="+")
+    arguments = parser.parse_args()
+    try:
+        transcripts = [Transcript(path) for path in arguments.files]
+    except (BadTranscript, OSError, UnicodeDecodeError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    if arguments.parse_only:
+        print(f"{len(transcripts)} read")
+        return 0
+
+    if arguments.agent:
+        make_agent = lambda transcript: Agent(arguments.agent, transcript.settings)
+    else:
+        skipped = [transcript.name for transcript in transcripts if transcript.needs_agent]
+        if skipped:
+            print("skipped, they need --agent: " + ", ".join(skipped))
+        transcripts = [transcript for transcript in transcripts if not transcript.needs_agent]
+        make_agent = lambda transcript: RunningAgent(arguments.socket)
+    recorder = Recorder(arguments.record)
+    results = [
+        run(transcript, make_agent, recorder, arguments.timeout, arguments.keep and bool(arguments.agent))
+        for transcript in transcripts
+    ]
+    print(f"{results.count(True)} passed, {results.count(False)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
