@@ -67,15 +67,18 @@ public final class ConfigPublication: Sendable {
         return stream
     }
 
-    /// Replaces the snapshot and tells the followers.
+    /// Replaces the snapshot and tells the followers. Only the store calls it, and it publishes one after the other.
     func publish(_ snapshot: ConfigSnapshot, status: ConfigStatusReport) {
-        state.withLock { state in
+        let (current, followers) = state.withLock { state in
             state.current.snapshot = snapshot
             state.current.freshness = status.freshness
             state.status = status
             state.history.append(snapshot)
-            for follower in state.followers.values { follower.yield(state.current) }
+            return (state.current, state.followers)
         }
+        // Outside the lock: a yield may wait for a task that is being cancelled, and the stream that ends with that task
+        // waits for the lock.
+        for follower in followers.values { follower.yield(current) }
     }
 
     /// Replaces the status; subscribers hear of snapshots only.
@@ -88,13 +91,15 @@ public final class ConfigPublication: Sendable {
 
     /// Says that nothing follows.
     func end() {
-        let followers = state.withLock { state in
+        let (current, followers) = state.withLock { state in
             state.current.hasEnded = true
-            for follower in state.followers.values { follower.yield(state.current) }
             defer { state.followers = [:] }
-            return state.followers
+            return (state.current, state.followers)
         }
-        for follower in followers.values { follower.finish() }
+        for follower in followers.values {
+            follower.yield(current)
+            follower.finish()
+        }
     }
 }
 

@@ -1,0 +1,65 @@
+import Foundation
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The publication of snapshots")
+struct ConfigPublicationTests {
+    private static let status = NamespaceStatus(source: nil, hostDirectory: nil).report(layers: Layers())
+
+    private static func snapshot(_ revision: Int) -> ConfigSnapshot {
+        ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)
+    }
+
+    @Test("followers may be cancelled at any moment while others publish, and nobody waits for ever")
+    func cancellationWhilePublishing() {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
+        let rounds = 20_000
+        let ended = DispatchSemaphore(value: 0)
+        // Threads of their own: when they wait for each other, the test must still be able to say so.
+        Thread.detachNewThread {
+            for round in 1...rounds { publication.publish(Self.snapshot(round), status: Self.status) }
+            ended.signal()
+        }
+        for _ in 0..<2 {
+            Thread.detachNewThread {
+                for _ in 0..<rounds {
+                    let follower = Task { for await _ in publication.follow() {} }
+                    sched_yield()
+                    follower.cancel()
+                }
+                ended.signal()
+            }
+        }
+        for _ in 0..<3 {
+            // The threads that would report an issue may be those that wait.
+            precondition(
+                ended.wait(timeout: .now() + 60) == .success,
+                "a publisher and a cancelled follower wait for each other")
+        }
+    }
+
+    @Test("a follower that begins while others publish ends on the last snapshot and never goes back")
+    func lateFollower() async {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
+        let last = 5000
+        let followers = (0..<8).map { _ in
+            Task {
+                var revision = -1
+                for await current in publication.follow() {
+                    #expect(current.snapshot.revision > revision)
+                    revision = current.snapshot.revision
+                    if revision == last { break }
+                }
+                return revision
+            }
+        }
+        Thread.detachNewThread {
+            for revision in 1...last { publication.publish(Self.snapshot(revision), status: Self.status) }
+        }
+        for follower in followers { #expect(await follower.value == last) }
+    }
+}
