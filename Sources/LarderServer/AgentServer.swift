@@ -100,12 +100,18 @@ public final class AgentServer: Sendable {
             context.logger.warning("a connection was refused: too many", metadata: ["limit": "\(limits.connections)"])
             return try channel.pipeline.syncOperations.addHandler(RefusalHandler(limit: limits.connections))
         }
-        let peer =
-            try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-                PeerCredentials(descriptor: $0)
-            } ?? PeerCredentials(descriptor: -1)
-        let session = SessionHandler(id: id, loop: loop, peer: peer, limits: limits)
-        try channel.pipeline.syncOperations.addHandler(session)
+        do {
+            let peer =
+                try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+                    PeerCredentials(descriptor: $0)
+                } ?? PeerCredentials(descriptor: -1)
+            try channel.pipeline.syncOperations.addHandler(
+                SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
+        } catch {
+            // Nobody else gives the place back: there is no session that could end.
+            registry.sessionEnded()
+            throw error
+        }
     }
 }
 

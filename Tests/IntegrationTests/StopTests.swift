@@ -66,6 +66,16 @@ extension Integration {
             }
         }
 
+        @Test("connections that are being accepted do not hold the end up", arguments: 1...10)
+        func acceptedAtTheEnd(_: Int) throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let clients = try (0..<60).map { _ in try agent.connect() }
+                try stop(agent)
+                for client in clients { #expect(try client.untilClosed().isEmpty) }
+            }
+        }
+
         @Test("a large reply on its way arrives whole")
         func largeReply() throws {
             try AgentHome.with { home in

@@ -70,9 +70,19 @@ final class SessionHandler: ChannelDuplexHandler {
         loop.add(self)
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { channelContext = nil }
-
     func channelInactive(context: ChannelHandlerContext) {
+        connectionEnded()
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        // A connection that is closed before it became active, because the agent stops, never becomes inactive.
+        connectionEnded()
+        channelContext = nil
+    }
+
+    private func connectionEnded() {
+        if isClosed { return }
         isClosed = true
         output.detach()
         heldInput = nil
@@ -82,7 +92,6 @@ final class SessionHandler: ChannelDuplexHandler {
         inFlight.removeAll()
         endSubscriptions(reason: nil)
         loop.remove(self)
-        context.fireChannelInactive()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
