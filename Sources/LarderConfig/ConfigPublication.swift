@@ -12,6 +12,8 @@ public final class ConfigPublication: Sendable {
         public var freshness: Freshness
         /// Whether the namespace left the settings; nothing follows then.
         public var hasEnded = false
+        /// Another one each time that anything of this changes.
+        public fileprivate(set) var version = 0
     }
 
     private struct State {
@@ -27,6 +29,7 @@ public final class ConfigPublication: Sendable {
     /// The life of the state directory in which the revisions count.
     public let epoch: String
     private let state: Mutex<State>
+    private let latestVersion = Atomic<Int>(0)
 
     init(namespace: String, epoch: String, snapshot: ConfigSnapshot, status: ConfigStatusReport) {
         self.namespace = namespace
@@ -40,6 +43,9 @@ public final class ConfigPublication: Sendable {
 
     /// What is current.
     public var current: Current { state.withLock { $0.current } }
+
+    /// The version of what is current: tells whether ``current`` is still what it was, for less than reading it.
+    public var version: Int { latestVersion.load(ordering: .acquiring) }
 
     /// The whole status.
     public var status: ConfigStatusReport { state.withLock { $0.status } }
@@ -74,6 +80,7 @@ public final class ConfigPublication: Sendable {
             state.current.freshness = status.freshness
             state.status = status
             state.history.append(snapshot)
+            changed(&state)
             return (state.current, state.followers)
         }
         // Outside the lock: a yield may wait for a task that is being cancelled, and the stream that ends with that task
@@ -85,14 +92,22 @@ public final class ConfigPublication: Sendable {
     func update(_ status: ConfigStatusReport) {
         state.withLock { state in
             state.status = status
+            if state.current.freshness == status.freshness { return }
             state.current.freshness = status.freshness
+            changed(&state)
         }
+    }
+
+    private func changed(_ state: inout State) {
+        state.current.version += 1
+        latestVersion.store(state.current.version, ordering: .releasing)
     }
 
     /// Says that nothing follows.
     func end() {
         let (current, followers) = state.withLock { state in
             state.current.hasEnded = true
+            changed(&state)
             defer { state.followers = [:] }
             return (state.current, state.followers)
         }

@@ -14,6 +14,10 @@ public actor ConfigRefresher {
         public var commit: ConfigStore.Commit
         /// Whether the source said that nothing is new.
         public var notModified: Bool
+        /// The namespace's state when it was done; the next refresh may have begun since.
+        public var freshness: Freshness
+        /// The version of the document held then.
+        public var upstreamVersion: String?
     }
 
     private enum Command {
@@ -171,18 +175,24 @@ public actor ConfigRefresher {
         switch command {
         case .push(let document, let force):
             let commit = try await store.replaceRemote(document, origin: pushOrigin, force: force, isPush: true)
-            return Outcome(commit: commit, notModified: false)
+            return outcome(commit, notModified: false)
         case .refresh, .refreshAfterChange, .forceRefresh:
             var force = false
             if case .forceRefresh = command { force = true }
             guard let source else {
                 let revision = store.publication.current.snapshot.revision
-                return Outcome(
-                    commit: ConfigStore.Commit(revision: revision, changed: false, layerChanged: false),
-                    notModified: true)
+                return outcome(
+                    ConfigStore.Commit(revision: revision, changed: false, layerChanged: false), notModified: true)
             }
             return try await ask(source, force: force)
         }
+    }
+
+    /// What a command brought, told while nothing else happens in the flow.
+    private nonisolated func outcome(_ commit: ConfigStore.Commit, notModified: Bool) -> Outcome {
+        Outcome(
+            commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
+            upstreamVersion: store.publication.status.upstreamVersion)
     }
 
     private nonisolated func ask(_ source: any ConfigSource, force: Bool) async throws(ConfigError) -> Outcome {
@@ -196,13 +206,12 @@ public actor ConfigRefresher {
             case .notModified:
                 await store.refreshConfirmed()
                 let revision = store.publication.current.snapshot.revision
-                return Outcome(
-                    commit: ConfigStore.Commit(revision: revision, changed: false, layerChanged: false),
-                    notModified: true)
+                return outcome(
+                    ConfigStore.Commit(revision: revision, changed: false, layerChanged: false), notModified: true)
             case .document(let document):
                 let commit = try await store.replaceRemote(
                     document, origin: source.location, force: force, isPush: false)
-                return Outcome(commit: commit, notModified: false)
+                return outcome(commit, notModified: false)
             }
         } catch {
             if error.code == .cancelled || Task.isCancelled {

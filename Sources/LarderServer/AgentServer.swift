@@ -25,8 +25,14 @@ public final class AgentServer: Sendable {
     /// Serves until the task is cancelled; then accepts nothing more, lets every connection finish, and returns.
     /// - Parameter onReady: called once connections are accepted.
     public func run(onReady: @Sendable () async -> Void) async throws {
-        let loops = try await makeLoops()
-        let listener = try await listen(on: loops)
+        let loads = group.makeIterator().map(LoopLoad.init)
+        let loops = try await makeLoops(loads)
+        let (context, registry) = (context, registry)
+        let acceptor = Acceptor(loads)
+        try await acceptor.start(socket) { (channel, eventLoop) in
+            guard let loop = loops[ObjectIdentifier(eventLoop)]?.value else { return }
+            try Self.accept(channel, on: loop, context, registry)
+        }
         context.logger.info(
             "ready",
             metadata: [
@@ -36,17 +42,16 @@ public final class AgentServer: Sendable {
         await onReady()
         // Ends only by cancellation.
         try? await Task.sleep(for: .seconds(Int64.max / 2))
-        await stop(listener)
+        await stop(acceptor)
     }
 
     /// Asks every event loop for a sign of life.
     public func probe() async { await registry.probe() }
 
-    private func stop(_ listener: any Channel) async {
+    private func stop(_ acceptor: Acceptor) async {
         // A task that is cancelled cannot wait for anything; what is left to do is done in one that is not.
         await Task {
-            // Closing the listener's descriptor does not shut the socket down: one that systemd holds goes on queueing.
-            try? await listener.close()
+            await acceptor.close()
             socket.remove()
             await registry.finishAll()
             let patience = Task {
@@ -60,36 +65,19 @@ public final class AgentServer: Sendable {
 
     // MARK: Event loops
 
-    private func makeLoops() async throws -> [ObjectIdentifier: NIOLoopBound<LoopContext>] {
+    private func makeLoops(_ loads: [LoopLoad]) async throws -> [ObjectIdentifier: NIOLoopBound<LoopContext>] {
         var loops: [ObjectIdentifier: NIOLoopBound<LoopContext>] = [:]
-        for eventLoop in group.makeIterator() {
+        for load in loads {
             let (context, registry) = (context, registry)
-            let loop = try await eventLoop.submit {
+            let loop = try await load.eventLoop.submit {
                 NIOLoopBound(
-                    LoopContext(
-                        eventLoop: eventLoop, server: context, methods: MethodTable.agent, registry: registry),
-                    eventLoop: eventLoop)
+                    LoopContext(load, server: context, methods: MethodTable.agent, registry: registry),
+                    eventLoop: load.eventLoop)
             }.get()
             registry.add(loop)
-            loops[ObjectIdentifier(eventLoop)] = loop
+            loops[ObjectIdentifier(load.eventLoop)] = loop
         }
         return loops
-    }
-
-    private func listen(on loops: [ObjectIdentifier: NIOLoopBound<LoopContext>]) async throws -> any Channel {
-        let (context, registry) = (context, registry)
-        return try await ServerBootstrap(group: group)
-            .childChannelOption(.allowRemoteHalfClosure, value: true)
-            // One read each turn keeps a busy client from starving the others of its loop.
-            .childChannelOption(.maxMessagesPerRead, value: 1)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    guard let loop = loops[ObjectIdentifier(channel.eventLoop)]?.value else { return }
-                    try Self.accept(channel, on: loop, context, registry)
-                }
-            }
-            .withBoundSocket(socket.descriptor)
-            .get()
     }
 
     private static func accept(

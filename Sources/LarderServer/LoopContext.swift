@@ -10,6 +10,7 @@ final class LoopContext {
     let methods: MethodTable
     let registry: ConnectionRegistry
     let hub: SubscriptionHub
+    let load: LoopLoad
     /// Keeps its memory from request to request.
     var parser = JSONParser()
     /// The output of the connection that is being served now; empty between two of them.
@@ -19,8 +20,9 @@ final class LoopContext {
     private(set) var sessions: [Int: SessionHandler] = [:]
     private var isSweeping = false
 
-    init(eventLoop: any EventLoop, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry) {
-        self.eventLoop = eventLoop
+    init(_ load: LoopLoad, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry) {
+        self.load = load
+        eventLoop = load.eventLoop
         self.server = server
         self.methods = methods
         self.registry = registry
@@ -29,12 +31,14 @@ final class LoopContext {
 
     func add(_ session: SessionHandler) {
         sessions[session.id] = session
+        load.added()
         traffic.connectionsOpen += 1
         traffic.connectionsAccepted += 1
     }
 
     func remove(_ session: SessionHandler) {
         guard sessions.removeValue(forKey: session.id) != nil else { return }
+        load.removed()
         traffic.connectionsOpen -= 1
         registry.sessionEnded()
     }

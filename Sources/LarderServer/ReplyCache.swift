@@ -7,59 +7,73 @@ import LarderConfig
     import Glibc
 #endif
 
-/// Answers to reads of the current snapshot, kept by the text of their parameters, so that a value which is read again
-/// and again is looked up and encoded once for each revision. One for each event loop.
+/// Replies to reads of the current snapshot, kept by the words of the request but for its id, so that a read which comes
+/// again and again is parsed, looked up and encoded once for each revision. One for each event loop.
 ///
-/// An entry counts only while its snapshot and state are the current ones; that is asked of the publication each time.
+/// A reply counts only while what it was read from is current; that is asked of the publication each time.
 struct ReplyCache {
-    private struct Entry {
-        var parameters: [UInt8]
-        var publication: ConfigPublication
-        var revision: Int
-        var freshness: Freshness
+    private final class Entry {
+        let head: [UInt8]
+        let rest: [UInt8]
+        let publication: ConfigPublication
+        let version: Int
         /// What follows the id in the reply, with its line end.
-        var tail: [UInt8]
+        let tail: [UInt8]
+
+        init(_ words: RequestWords, _ publication: ConfigPublication, version: Int, tail: ArraySlice<UInt8>) {
+            head = Array(words.head)
+            rest = Array(words.rest)
+            self.publication = publication
+            self.version = version
+            self.tail = Array(tail)
+        }
     }
 
     private static let slots = 256
     /// Larger replies are copied in less time than it takes to notice the difference.
     private static let largestTail = 16 * 1024
-    private static let largestParameters = 256
 
     private var entries = [Entry?](repeating: nil, count: slots)
 
-    /// Appends the rest of a reply, if it is known and still right.
-    func append(for parameters: UnsafeRawBufferPointer, to output: inout JSONWriter) -> Bool {
-        guard parameters.count <= Self.largestParameters else { return false }
-        guard let entry = entries[Self.slot(parameters)], Self.isSame(entry.parameters, parameters) else {
-            return false
-        }
-        let current = entry.publication.current
-        guard current.snapshot.revision == entry.revision, current.freshness == entry.freshness, !current.hasEnded
+    /// Appends the whole reply, if it is known and still right.
+    func append(for words: RequestWords, to output: inout JSONWriter) -> Bool {
+        guard let entry = entries[Self.slot(words)], entry.version == entry.publication.version,
+            Self.isSame(entry.rest, words.rest), Self.isSame(entry.head, words.head)
         else { return false }
+        Self.appendHead(id: words.id, to: &output)
         entry.tail.withUnsafeBytes { output.rawUnframed($0) }
         return true
     }
 
-    /// Keeps the rest of a reply.
+    /// Keeps a reply.
+    /// - Parameter tail: what followed ``appendHead(id:to:)`` in the reply.
     mutating func keep(
-        _ tail: ArraySlice<UInt8>, for parameters: UnsafeRawBufferPointer, _ publication: ConfigPublication,
-        _ current: ConfigPublication.Current
+        _ tail: ArraySlice<UInt8>, for words: RequestWords, _ publication: ConfigPublication, version: Int
     ) {
-        guard parameters.count <= Self.largestParameters, tail.count <= Self.largestTail else { return }
-        entries[Self.slot(parameters)] = Entry(
-            parameters: Array(parameters), publication: publication, revision: current.snapshot.revision,
-            freshness: current.freshness, tail: Array(tail))
+        guard tail.count <= Self.largestTail else { return }
+        entries[Self.slot(words)] = Entry(words, publication, version: version, tail: tail)
     }
 
-    private static func isSame(_ known: [UInt8], _ parameters: UnsafeRawBufferPointer) -> Bool {
-        guard known.count == parameters.count, let text = parameters.baseAddress else { return false }
-        return known.withUnsafeBytes { memcmp($0.baseAddress ?? text, text, parameters.count) == 0 }
+    /// Appends the beginning of a reply: `{"jsonrpc":"2.0","id":…`.
+    static func appendHead(id: UnsafeRawBufferPointer, to output: inout JSONWriter) {
+        let head: StaticString = "{\"jsonrpc\":\"2.0\",\"id\":"
+        output.rawUnframed(UnsafeRawBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
+        output.rawUnframed(id)
+    }
+
+    private static func isSame(_ known: [UInt8], _ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard known.count == bytes.count, let text = bytes.baseAddress else { return false }
+        return known.withUnsafeBytes { memcmp($0.baseAddress ?? text, text, bytes.count) == 0 }
+    }
+
+    private static func slot(_ words: RequestWords) -> Int {
+        let hash = hash(words.rest, hash(words.head, 0xcbf2_9ce4_8422_2325))
+        return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
     }
 
     /// FNV-1a over eight bytes at a time: whoever makes slots collide only takes the benefit from himself.
-    private static func slot(_ bytes: UnsafeRawBufferPointer) -> Int {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    private static func hash(_ bytes: UnsafeRawBufferPointer, _ start: UInt64) -> UInt64 {
+        var hash = start
         var offset = 0
         while offset + 8 <= bytes.count {
             hash = (hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x0000_0100_0000_01b3
@@ -70,6 +84,6 @@ struct ReplyCache {
             hash = (hash ^ UInt64(bytes[offset])) &* 0x0000_0100_0000_01b3
             offset += 1
         }
-        return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
+        return hash
     }
 }

@@ -30,7 +30,7 @@ enum SessionFixture {
         try await eventLoop.executeInContext {
             let registry = ConnectionRegistry()
             let loop = LoopContext(
-                eventLoop: channel.eventLoop, server: context, methods: methods.table, registry: registry)
+                LoopLoad(eventLoop: channel.eventLoop), server: context, methods: methods.table, registry: registry)
             let id = registry.admit(limit: 1) ?? 0
             try channel.pipeline.syncOperations.addHandler(
                 SessionHandler(id: id, loop: loop, peer: PeerCredentials(descriptor: -1), limits: limits))

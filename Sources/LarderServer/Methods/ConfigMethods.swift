@@ -100,11 +100,10 @@ extension ConfigNamespace {
         do throws(ConfigError) {
             let host = try await refreshHost()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
-            let (current, status) = (publication.current, publication.status)
             return ConfigRefresh.Result(
                 revision: outcome.commit.revision, epoch: publication.epoch,
                 changed: outcome.commit.changed || host?.changed ?? false, notModified: outcome.notModified,
-                state: ConfigState(current.freshness), upstreamVersion: status.upstreamVersion)
+                state: ConfigState(outcome.freshness), upstreamVersion: outcome.upstreamVersion)
         } catch {
             throw WireError(error)
         }

@@ -17,14 +17,16 @@ extension SessionHandler {
 
     /// Serves one line: a request or a batch of them.
     func handleLine(_ bytes: UnsafeRawBufferPointer) {
+        let words = RequestWords(bytes)
+        if let words, serveAgain(words) { return }
         let message: JSONValue
         do {
             message = try loop.parser.parse(bytes)
         } catch {
             return refuse(WireError(.parseError, error.description))
         }
-        if serveAgain(message) { return }
-        if message.kind == .array { handleBatch(message) } else { serve(message, in: nil) }
+        if message.kind == .array { return handleBatch(message) }
+        serve(message, in: nil, words.flatMap { $0.confirms(idOf: message) ? $0 : nil })
     }
 
     /// Answers something that has no id.
@@ -48,7 +50,7 @@ extension SessionHandler {
 
     // MARK: One request
 
-    private func serve(_ message: JSONValue, in place: BatchPlace?) {
+    private func serve(_ message: JSONValue, in place: BatchPlace?, _ words: RequestWords? = nil) {
         loop.traffic.requestsTotal += 1
         let request: Request
         do {
@@ -63,7 +65,7 @@ extension SessionHandler {
         }
         switch answer {
         case .immediate(let body): serveNow(request, body, in: place)
-        case .reading(let body): serveReading(request, body, in: place)
+        case .reading(let body): serveReading(request, body, in: place, words)
         case .deferred(let body, let endsWithConnection):
             serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
         case .session(let body, let needsReply):

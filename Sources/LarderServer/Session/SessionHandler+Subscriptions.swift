@@ -34,11 +34,11 @@ extension SessionHandler {
         let result = ConfigSubscribe.Result(
             subscription: subscription.id, revision: topic.feed.snapshot.revision, epoch: publication.epoch,
             state: ConfigState(publication.current.freshness))
-        return MethodTable.SessionReply(result: result) { [weak self] in
-            guard let self, subscriptions[subscription.id] === subscription else { return }
+        return MethodTable.SessionReply(result: result) {
+            guard self.subscriptions[subscription.id] === subscription else { return }
             subscription.isAnnounced = true
-            if let reason = subscription.pendingEnd { return end(subscription, reason) }
-            if needsEvent(subscription) { offer(subscription, after: topic.feed.snapshot.revision) }
+            if let reason = subscription.pendingEnd { return self.end(subscription, reason) }
+            if self.needsEvent(subscription) { self.offer(subscription, after: topic.feed.snapshot.revision) }
         }
     }
 
@@ -95,6 +95,7 @@ extension SessionHandler {
     private func remove(_ subscription: Subscription) {
         guard subscriptions.removeValue(forKey: subscription.id) != nil else { return }
         behind.removeAll { $0 === subscription }
+        subscription.session = nil
         loop.traffic.subscriptionsOpen -= 1
         loop.hub.remove(subscription)
     }

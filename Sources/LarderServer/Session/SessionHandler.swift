@@ -66,7 +66,7 @@ final class SessionHandler: ChannelDuplexHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         channelContext = context
         output.attach(context)
-        output.onDrained = { [weak self] in self?.outputDrained() }
+        output.onDrained = { self.outputDrained() }
         loop.add(self)
     }
 
@@ -151,9 +151,9 @@ final class SessionHandler: ChannelDuplexHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
+        // The last handler of its pipeline: nobody waits for the event behind it.
         flush()
         closeIfDone()
-        context.fireChannelReadComplete()
     }
 
     /// While output waits for the client, its requests are not read.

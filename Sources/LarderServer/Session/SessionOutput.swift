@@ -56,12 +56,13 @@ final class SessionOutput {
     func detach() {
         context = nil
         descriptor = nil
+        onDrained = {}
     }
 
     /// Writes bytes, and then others where there are any.
     /// - Returns: whether something has to wait.
     func write(_ bytes: [UInt8], then more: [UInt8]? = nil) -> Bool {
-        guard let context, context.channel.isActive else { return false }
+        guard let context else { return false }
         let total = bytes.count + (more?.count ?? 0)
         offeredBytes += total
         let sent = isPending ? 0 : send(bytes, more)

@@ -3,8 +3,8 @@ import LarderWire
 /// A client's standing request for one path of one namespace.
 final class Subscription {
     let id: Int
-    /// Gone once the connection is closed.
-    private(set) weak var session: SessionHandler?
+    /// Nil once it is over. A strong reference, because a weak one would make every use of the session slower.
+    var session: SessionHandler?
     let topic: Topic
     let wantsPatches: Bool
     /// Where it stands among the topic's subscriptions.
