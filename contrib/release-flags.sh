@@ -3,5 +3,12 @@
 #
 #   --static-swift-stdlib              no Swift runtime to install beside the program, and faster calls into it
 #   -enforce-exclusivity=unchecked     the compiler's static checks stay; the run-time ones cost on the event loop
+#   -use-ld=lld                        the toolchain's own linker, for what follows; with it larderd has 26 MB of code and
+#                                      data instead of 33, and 20 MB of it in memory at rest instead of 24
+#   pack-relative-relocs               2 MB of relocations become 17 KB (glibc 2.36 and later)
+#   --no-export-dynamic, --icf=safe    no table of symbols for plugins that do not exist; equal functions once
 # shellcheck disable=SC2034
-release_flags=(-c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked)
+release_flags=(
+    -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked -Xswiftc -use-ld=lld
+    -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic -Xlinker --icf=safe
+)
