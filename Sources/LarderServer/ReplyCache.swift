@@ -13,20 +13,35 @@ import LarderConfig
 /// A reply counts only while what it was read from is current; that is asked of the publication each time.
 struct ReplyCache {
     private final class Entry {
-        let head: [UInt8]
-        let rest: [UInt8]
         let publication: ConfigPublication
         let version: Int
-        /// What follows the id in the reply, with its line end.
-        let tail: [UInt8]
+        /// The words before the id, those behind it, and what follows the id in the reply, with its line end: in one
+        /// piece, so that a look at them counts no references.
+        private let bytes: UnsafeMutableRawBufferPointer
+        private let headCount: Int
+        private let restCount: Int
 
         init(_ words: RequestWords, _ publication: ConfigPublication, version: Int, tail: ArraySlice<UInt8>) {
-            head = Array(words.head)
-            rest = Array(words.rest)
             self.publication = publication
             self.version = version
-            self.tail = Array(tail)
+            (headCount, restCount) = (words.head.count, words.rest.count)
+            bytes = .allocate(byteCount: headCount + restCount + tail.count, alignment: 1)
+            bytes.copyBytes(from: words.head)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[headCount...]).copyBytes(from: words.rest)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[(headCount + restCount)...]).copyBytes(from: tail)
         }
+
+        deinit { bytes.deallocate() }
+
+        func isFor(_ words: RequestWords) -> Bool {
+            guard headCount == words.head.count, restCount == words.rest.count, let known = bytes.baseAddress,
+                let head = words.head.baseAddress, let rest = words.rest.baseAddress
+            else { return false }
+            return memcmp(known + headCount, rest, restCount) == 0 && memcmp(known, head, headCount) == 0
+        }
+
+        /// Valid as long as the entry is.
+        var tail: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[(headCount + restCount)...]) }
     }
 
     private static let slots = 256
@@ -37,11 +52,10 @@ struct ReplyCache {
 
     /// Appends the whole reply, if it is known and still right.
     func append(for words: RequestWords, to output: inout JSONWriter) -> Bool {
-        guard let entry = entries[Self.slot(words)], entry.version == entry.publication.version,
-            Self.isSame(entry.rest, words.rest), Self.isSame(entry.head, words.head)
+        guard let entry = entries[Self.slot(words)], entry.version == entry.publication.version, entry.isFor(words)
         else { return false }
         Self.appendHead(id: words.id, to: &output)
-        entry.tail.withUnsafeBytes { output.rawUnframed($0) }
+        withExtendedLifetime(entry) { output.rawUnframed(entry.tail) }
         return true
     }
 
@@ -59,11 +73,6 @@ struct ReplyCache {
         let head: StaticString = "{\"jsonrpc\":\"2.0\",\"id\":"
         output.rawUnframed(UnsafeRawBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
         output.rawUnframed(id)
-    }
-
-    private static func isSame(_ known: [UInt8], _ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard known.count == bytes.count, let text = bytes.baseAddress else { return false }
-        return known.withUnsafeBytes { memcmp($0.baseAddress ?? text, text, bytes.count) == 0 }
     }
 
     private static func slot(_ words: RequestWords) -> Int {

@@ -8,10 +8,8 @@ import NIOCore
 ///
 /// This file holds the connection's life and its input. Requests are dispatched in `SessionHandler+Requests.swift`,
 /// output is written in `SessionHandler+Output.swift`, subscriptions are in `SessionHandler+Subscriptions.swift`.
-final class SessionHandler: ChannelDuplexHandler {
+final class SessionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
-    typealias OutboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
 
     let id: Int
     let loop: LoopContext
@@ -24,8 +22,8 @@ final class SessionHandler: ChannelDuplexHandler {
     private var framer: LineFramer
     /// Input that is not looked at yet, because output waits or too many requests are in flight.
     private var heldInput: ByteBuffer?
-    /// Whether the channel asked to read on while that is so.
-    private var isReadHeld = false
+    /// Whether the channel reads on by itself. While output waits for the client, its requests are not read.
+    private var isReading = true
     /// Whether the peer shut down its writing side.
     private var inputEnded = false
     /// Whether the last line was taken too.
@@ -146,19 +144,16 @@ final class SessionHandler: ChannelDuplexHandler {
             heldInput?.writeBuffer(&buffer)
             return
         }
-        take(&buffer)
+        // An event that waits for the client may have come in between.
+        if isReady { take(&buffer) }
         if buffer.readableBytes > 0, !isClosed { heldInput = buffer }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
         // The last handler of its pipeline: nobody waits for the event behind it.
         flush()
+        if !isReady { setReading(false) }
         closeIfDone()
-    }
-
-    /// While output waits for the client, its requests are not read.
-    func read(context: ChannelHandlerContext) {
-        if isReady, heldInput == nil { context.read() } else { isReadHeld = true }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -182,10 +177,14 @@ final class SessionHandler: ChannelDuplexHandler {
         }
         finishInput()
         flush()
-        if isReadHeld, isReady, heldInput == nil {
-            isReadHeld = false
-            channelContext?.read()
-        }
+        setReading(isReady && heldInput == nil)
+    }
+
+    private func setReading(_ isWanted: Bool) {
+        guard isWanted != isReading, let options = channelContext?.channel.syncOptions else { return }
+        isReading = isWanted
+        // It fails only for a channel that is closed.
+        try? options.setOption(.autoRead, value: isWanted)
     }
 
     /// Whether another request may be taken now.
