@@ -28,7 +28,8 @@ public actor ConfigStore {
         case relaxed
     }
 
-    private struct Pending {
+    /// A change that waits for the committer.
+    struct Pending {
         var id: Int
         var change: ConfigChange
         var continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>
@@ -36,36 +37,38 @@ public actor ConfigStore {
 
     /// Where the current snapshot is read, without waiting for this actor.
     public nonisolated let publication: ConfigPublication
-    private let archive: SnapshotArchive
-    private let blocking: BlockingWork
-    private let wallClock: WallClock
-    private let clock: any Clock<Duration>
-    private let logger: Logger
-    private var durability: Durability
-    private var maximumBytes: Int
-    private var status: NamespaceStatus
+    // What follows is touched by this actor only: here, and in the extensions beside this file.
 
-    private var layers: Layers
-    private var snapshot: ConfigSnapshot
-    private var journalSequence: Int
+    let archive: SnapshotArchive
+    let blocking: BlockingWork
+    let wallClock: WallClock
+    let clock: any Clock<Duration>
+    let logger: Logger
+    var durability: Durability
+    var maximumBytes: Int
+    var status: NamespaceStatus
+
+    var layers: Layers
+    var snapshot: ConfigSnapshot
+    var journalSequence: Int
     /// The highest bound that was ever reserved, and the one up to which reservations are settled.
-    private var reservedBound: Int
-    private var released: Int
+    var reservedBound: Int
+    var released: Int
     /// Numbers up to this may be published without asking the disk.
-    private var reserved: Int
+    var reserved: Int
 
-    private var queue = Deque<Pending>()
+    var queue = Deque<Pending>()
     private var nextID = 0
-    private var isCommitting = false
-    private var isStopping = false
-    private var expiryTimer: (time: Int, task: Task<Void, Never>)?
-    private var committerWaiter: CheckedContinuation<Void, Never>?
-    private let writer: GenerationWriter
+    var isCommitting = false
+    var isStopping = false
+    var expiryTimer: (time: Int, task: Task<Void, Never>)?
+    var committerWaiter: CheckedContinuation<Void, Never>?
+    let writer: GenerationWriter
 
     private init(
         snapshot: ConfigSnapshot, restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork,
-        wallClock: WallClock,
-        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, status: NamespaceStatus, logger: Logger
+        wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
+        status: NamespaceStatus, logger: Logger
     ) {
         self.archive = archive
         self.blocking = blocking
@@ -144,7 +147,7 @@ public actor ConfigStore {
     }
 
     /// Ends the overrides whose time has come.
-    private func expireOverrides() async throws(ConfigError) -> Commit { try await commit(.expireOverrides) }
+    func expireOverrides() async throws(ConfigError) -> Commit { try await commit(.expireOverrides) }
 
     /// Forgets a remote layer whose source is no longer in the settings. One that was pushed stays.
     func dropRemote(unlessFrom location: String?) async {
@@ -212,242 +215,6 @@ public actor ConfigStore {
     private func cancel(_ id: Int) {
         guard let index = queue.firstIndex(where: { $0.id == id }) else { return }
         queue.remove(at: index).continuation.resume(returning: .failure(Self.cancelled))
-    }
-
-    // MARK: The committer
-
-    private func startCommitter() {
-        if isCommitting { return }
-        isCommitting = true
-        Task { await runCommitter() }
-    }
-
-    private func runCommitter() async {
-        while !queue.isEmpty {
-            let batch = Array(queue)
-            queue.removeAll()
-            await commit(batch)
-        }
-        // No suspension point lies between the last look at the queue and this.
-        isCommitting = false
-        committerWaiter?.resume()
-        committerWaiter = nil
-    }
-
-    private func commit(_ batch: [Pending]) async {
-        let now = wallClock.now
-        var candidate = layers
-        var accepted: [(pending: Pending, layerChanged: Bool)] = []
-        var operations: [JournalRecord.Operation] = []
-        for pending in batch {
-            do {
-                switch try pending.change.apply(
-                    to: &candidate, resolved: snapshot.value, maximumBytes: maximumBytes, now: now)
-                {
-                case .none: accepted.append((pending, false))
-                case .changed(let operation):
-                    accepted.append((pending, true))
-                    if let operation { operations.append(operation) }
-                }
-            } catch {
-                pending.continuation.resume(returning: .failure(error))
-            }
-        }
-        // Also where a change did nothing: it may have brought a new validator for the same document.
-        let next = accepted.contains(where: \.layerChanged) ? await resolve(candidate, now: now) : snapshot
-        do {
-            try await persist(next, operations, isDurable: accepted.contains { $0.pending.change.comesFromClient })
-        } catch {
-            return refuse(accepted.map(\.pending), because: error)
-        }
-        let changed = next !== snapshot
-        layers = candidate
-        if changed {
-            snapshot = next
-            status.publishes += 1
-            publication.publish(next, status: status.report(layers: layers))
-        } else {
-            report()
-        }
-        for (pending, layerChanged) in accepted {
-            let commit = Commit(revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged)
-            pending.continuation.resume(returning: .success(commit))
-        }
-        if accepted.contains(where: \.layerChanged) {
-            writeBehind()
-            armExpiry()
-        }
-    }
-
-    /// The snapshot of the layers: the current one where they resolve to the same value.
-    private func resolve(_ layers: Layers, now: Int) async -> ConfigSnapshot {
-        // An empty configuration is none as long as the source has not answered.
-        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return snapshot }
-        let revision = snapshot.revision + 1
-        let isLarge = snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024
-        let next =
-            isLarge
-            ? await Self.resolveConcurrently(layers, revision: revision, now: now)
-            : Self.resolveHere(layers, revision: revision, now: now)
-        return snapshot.revision > 0 && Self.isSame(next, snapshot) ? snapshot : next
-    }
-
-    /// Whether two snapshots hold the same value, in whatever order their members stand. Only texts of the same length
-    /// can: both are compact.
-    private static func isSame(_ left: ConfigSnapshot, _ right: ConfigSnapshot) -> Bool {
-        left.digest == right.digest || (left.bytes == right.bytes && left.value == right.value)
-    }
-
-    @concurrent
-    private static func resolveConcurrently(_ layers: Layers, revision: Int, now: Int) async -> ConfigSnapshot {
-        resolveHere(layers, revision: revision, now: now)
-    }
-
-    private static func resolveHere(_ layers: Layers, revision: Int, now: Int) -> ConfigSnapshot {
-        let value = layers.resolved()
-        return ConfigSnapshot(
-            value: value, revision: revision, digest: ConfigSnapshot.digest(of: value), publishedAt: now)
-    }
-
-    /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.
-    private func persist(
-        _ next: ConfigSnapshot, _ operations: [JournalRecord.Operation], isDurable: Bool
-    ) async throws(FileError) {
-        let archive = archive
-        if isDurable, durability == .full, !operations.isEmpty {
-            let record = JournalRecord(
-                sequence: journalSequence + 1, revision: next.revision, digest: next.digest,
-                publishedAt: next.publishedAt, released: reservedBound, operations: operations)
-            let contained = writer.containedSequence
-            try await blocking.run { () throws(FileError) in
-                try archive.append(record, afterGenerationWith: contained)
-            }
-            journalSequence = record.sequence
-            // Whatever was seen until now is on disk with this record: what is published without one needs new numbers.
-            released = reservedBound
-            reserved = next.revision
-        } else if next.revision > reserved, next !== snapshot {
-            let bound = max(reservedBound, next.revision) + Self.reservedBlock
-            try await blocking.run { () throws(FileError) in try archive.reserve(bound) }
-            reservedBound = bound
-            reserved = bound
-        }
-    }
-
-    /// How many revisions one disk write reserves.
-    private static let reservedBlock = 1024
-
-    private func refuse(_ batch: [Pending], because error: FileError) {
-        logger.error(
-            "a change could not be put on disk and was not made",
-            metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
-        let refusal = ConfigError(
-            .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
-        status.storageFailed(refusal, now: wallClock.now)
-        report()
-        for pending in batch { pending.continuation.resume(returning: .failure(refusal)) }
-    }
-
-    private func writeBehind() { writer.note(image()) }
-
-    private func image() -> Generation {
-        Generation(
-            revision: snapshot.revision, digest: snapshot.digest, publishedAt: snapshot.publishedAt,
-            journalSequence: journalSequence, released: released, layers: layers)
-    }
-
-    // MARK: Overrides that end by themselves
-
-    /// Sees to it that the next override which ends is noticed, without any client's help.
-    func armExpiry() {
-        let next = isStopping ? nil : layers.override.nextExpiry
-        if next == expiryTimer?.time { return }
-        expiryTimer?.task.cancel()
-        expiryTimer = next.map { time in (time, Task { await self.waitForExpiry(at: time) }) }
-    }
-
-    private func waitForExpiry(at time: Int) async {
-        // The time of day may be set while this waits, so that it is looked at again now and then.
-        while wallClock.now < time {
-            let rest = Duration.milliseconds(min(time - wallClock.now, 60_000))
-            do { try await clock.sleep(for: rest) } catch { return }
-        }
-        if Task.isCancelled { return }
-        expiryTimer = nil
-        do {
-            _ = try await expireOverrides()
-        } catch {
-            logger.error(
-                "overrides that ended could not be removed; it is tried again in a minute",
-                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
-            try? await clock.sleep(for: .seconds(60))
-        }
-        armExpiry()
-    }
-
-    // MARK: The source's state
-
-    /// What proves to a source that its document is held; nil where another document is held, such as a pushed one.
-    func validator(ofOrigin origin: String) -> Validator? {
-        layers.remote?.origin == origin ? layers.remote?.validator : nil
-    }
-
-    /// Whether a document of the remote source or of a push is held.
-    var hasRemoteDocument: Bool { layers.remote != nil }
-
-    /// Answers when the actor is alive.
-    func probe() {}
-
-    /// The upstream version held.
-    var upstreamVersion: UpstreamVersion? { layers.remote?.version }
-
-    func refreshBegan() {
-        status.refreshBegan(now: wallClock.now)
-        report()
-    }
-
-    /// The source said that what is held is current.
-    func refreshConfirmed() {
-        status.remoteAnswered(changed: false, now: wallClock.now)
-        report()
-    }
-
-    func refreshFailed(_ error: ConfigError) {
-        status.failed(error, hasRemoteDocument: layers.remote != nil, now: wallClock.now)
-        report()
-    }
-
-    /// An answer was refused because it is no configuration.
-    func documentRefused(_ error: ConfigError) {
-        status.refused(nil, error, now: wallClock.now)
-        report()
-    }
-
-    func refreshCancelled() {
-        status.refreshCancelled(now: wallClock.now)
-        report()
-    }
-
-    func nextAttempt(at time: Int?) {
-        status.nextAttemptAt = time
-        report()
-    }
-
-    func hostFailed(_ message: String) {
-        status.hostProblem = message
-        report()
-    }
-
-    /// Takes over what the settings now say of the namespace.
-    func configure(durability: Durability, maximumBytes: Int, status newStatus: NamespaceStatus) {
-        self.durability = durability
-        self.maximumBytes = maximumBytes
-        status = newStatus.continuing(status, layers: layers, now: wallClock.now)
-        report()
-    }
-
-    private func report() {
-        publication.update(status.report(layers: layers))
     }
 
     // MARK: The end

@@ -1,0 +1,145 @@
+import JSON
+import Logging
+
+/// The committer: takes what waits, resolves it into one snapshot, puts it on disk, and publishes it.
+extension ConfigStore {
+    func startCommitter() {
+        if isCommitting { return }
+        isCommitting = true
+        Task { await runCommitter() }
+    }
+
+    private func runCommitter() async {
+        while !queue.isEmpty {
+            let batch = Array(queue)
+            queue.removeAll()
+            await commit(batch)
+        }
+        // No suspension point lies between the last look at the queue and this.
+        isCommitting = false
+        committerWaiter?.resume()
+        committerWaiter = nil
+    }
+
+    private func commit(_ batch: [Pending]) async {
+        let now = wallClock.now
+        var candidate = layers
+        var accepted: [(pending: Pending, layerChanged: Bool)] = []
+        var operations: [JournalRecord.Operation] = []
+        for pending in batch {
+            do {
+                switch try pending.change.apply(
+                    to: &candidate, resolved: snapshot.value, maximumBytes: maximumBytes, now: now)
+                {
+                case .none: accepted.append((pending, false))
+                case .changed(let operation):
+                    accepted.append((pending, true))
+                    if let operation { operations.append(operation) }
+                }
+            } catch {
+                pending.continuation.resume(returning: .failure(error))
+            }
+        }
+        // Also where a change did nothing: it may have brought a new validator for the same document.
+        let next = accepted.contains(where: \.layerChanged) ? await resolve(candidate, now: now) : snapshot
+        do {
+            try await persist(next, operations, isDurable: accepted.contains { $0.pending.change.comesFromClient })
+        } catch {
+            return refuse(accepted.map(\.pending), because: error)
+        }
+        let changed = next !== snapshot
+        layers = candidate
+        if changed {
+            snapshot = next
+            status.publishes += 1
+            publication.publish(next, status: status.report(layers: layers))
+        } else {
+            report()
+        }
+        for (pending, layerChanged) in accepted {
+            let commit = Commit(revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged)
+            pending.continuation.resume(returning: .success(commit))
+        }
+        if accepted.contains(where: \.layerChanged) {
+            writeBehind()
+            armExpiry()
+        }
+    }
+
+    /// The snapshot of the layers: the current one where they resolve to the same value.
+    private func resolve(_ layers: Layers, now: Int) async -> ConfigSnapshot {
+        // An empty configuration is none as long as the source has not answered.
+        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return snapshot }
+        let revision = snapshot.revision + 1
+        let isLarge = snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024
+        let next =
+            isLarge
+            ? await Self.resolveConcurrently(layers, revision: revision, now: now)
+            : Self.resolveHere(layers, revision: revision, now: now)
+        return snapshot.revision > 0 && Self.isSame(next, snapshot) ? snapshot : next
+    }
+
+    /// Whether two snapshots hold the same value, in whatever order their members stand. Only texts of the same length
+    /// can: both are compact.
+    private static func isSame(_ left: ConfigSnapshot, _ right: ConfigSnapshot) -> Bool {
+        left.digest == right.digest || (left.bytes == right.bytes && left.value == right.value)
+    }
+
+    @concurrent
+    private static func resolveConcurrently(_ layers: Layers, revision: Int, now: Int) async -> ConfigSnapshot {
+        resolveHere(layers, revision: revision, now: now)
+    }
+
+    private static func resolveHere(_ layers: Layers, revision: Int, now: Int) -> ConfigSnapshot {
+        let value = layers.resolved()
+        return ConfigSnapshot(
+            value: value, revision: revision, digest: ConfigSnapshot.digest(of: value), publishedAt: now)
+    }
+
+    /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.
+    private func persist(
+        _ next: ConfigSnapshot, _ operations: [JournalRecord.Operation], isDurable: Bool
+    ) async throws(FileError) {
+        let archive = archive
+        if isDurable, durability == .full, !operations.isEmpty {
+            let record = JournalRecord(
+                sequence: journalSequence + 1, revision: next.revision, digest: next.digest,
+                publishedAt: next.publishedAt, released: reservedBound, operations: operations)
+            let contained = writer.containedSequence
+            try await blocking.run { () throws(FileError) in
+                try archive.append(record, afterGenerationWith: contained)
+            }
+            journalSequence = record.sequence
+            // Whatever was seen until now is on disk with this record: what is published without one needs new numbers.
+            released = reservedBound
+            reserved = next.revision
+        } else if next.revision > reserved, next !== snapshot {
+            let bound = max(reservedBound, next.revision) + Self.reservedBlock
+            try await blocking.run { () throws(FileError) in try archive.reserve(bound) }
+            reservedBound = bound
+            reserved = bound
+        }
+    }
+
+    /// How many revisions one disk write reserves.
+    static let reservedBlock = 1024
+
+    private func refuse(_ batch: [Pending], because error: FileError) {
+        logger.error(
+            "a change could not be put on disk and was not made",
+            metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+        let refusal = ConfigError(
+            .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
+        status.storageFailed(refusal, now: wallClock.now)
+        report()
+        for pending in batch { pending.continuation.resume(returning: .failure(refusal)) }
+    }
+
+    func writeBehind() { writer.note(image()) }
+
+    func image() -> Generation {
+        Generation(
+            revision: snapshot.revision, digest: snapshot.digest, publishedAt: snapshot.publishedAt,
+            journalSequence: journalSequence, released: released, layers: layers)
+    }
+}

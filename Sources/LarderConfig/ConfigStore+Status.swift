@@ -1,0 +1,69 @@
+import JSON
+import LarderUpstream
+
+/// What the store knows of its sources, and tells of them.
+extension ConfigStore {
+    /// What proves to a source that its document is held; nil where another document is held, such as a pushed one.
+    func validator(ofOrigin origin: String) -> Validator? {
+        layers.remote?.origin == origin ? layers.remote?.validator : nil
+    }
+
+    /// Whether a document of the remote source or of a push is held.
+    var hasRemoteDocument: Bool { layers.remote != nil }
+
+    /// Answers when the actor is alive.
+    func probe() {}
+
+    /// The upstream version held.
+    var upstreamVersion: UpstreamVersion? { layers.remote?.version }
+
+    func refreshBegan() {
+        status.refreshBegan(now: wallClock.now)
+        report()
+    }
+
+    /// The source said that what is held is current.
+    func refreshConfirmed() {
+        status.remoteAnswered(changed: false, now: wallClock.now)
+        report()
+    }
+
+    func refreshFailed(_ error: ConfigError) {
+        status.failed(error, hasRemoteDocument: layers.remote != nil, now: wallClock.now)
+        report()
+    }
+
+    /// An answer was refused because it is no configuration.
+    func documentRefused(_ error: ConfigError) {
+        status.refused(nil, error, now: wallClock.now)
+        report()
+    }
+
+    func refreshCancelled() {
+        status.refreshCancelled(now: wallClock.now)
+        report()
+    }
+
+    func nextAttempt(at time: Int?) {
+        status.nextAttemptAt = time
+        report()
+    }
+
+    func hostFailed(_ message: String) {
+        status.hostProblem = message
+        report()
+    }
+
+    /// Takes over what the settings now say of the namespace.
+    func configure(durability: Durability, maximumBytes: Int, status newStatus: NamespaceStatus) {
+        self.durability = durability
+        self.maximumBytes = maximumBytes
+        status = newStatus.continuing(status, layers: layers, now: wallClock.now)
+        report()
+    }
+
+    /// Publishes the status.
+    func report() {
+        publication.update(status.report(layers: layers))
+    }
+}
