@@ -78,7 +78,7 @@ let package = Package(
         larder("larder", ["JSON", "LarderWire", "LarderClient", arguments], executable: true),
         larder(
             "larder-bench",
-            ["JSON", "LarderWire", arguments, nioCore, nioPosix], executable: true),
+            ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
         tests("JSONTests", ["JSON"]),
         tests("SystemdTests", ["Systemd"]),
         tests("LarderWireTests", ["LarderWire", "JSON"]),

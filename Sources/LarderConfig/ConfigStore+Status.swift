@@ -14,9 +14,6 @@ extension ConfigStore {
     /// Answers when the actor is alive.
     func probe() {}
 
-    /// The upstream version held.
-    var upstreamVersion: UpstreamVersion? { layers.remote?.version }
-
     func refreshBegan() {
         status.refreshBegan(now: wallClock.now)
         report()

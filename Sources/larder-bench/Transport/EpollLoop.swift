@@ -1,5 +1,4 @@
-// <sys/epoll.h> is not part of Swift's Glibc module; swift-nio's C module, which this target links anyway, has it.
-import CNIOLinux
+import CLinuxShims
 import Glibc
 
 /// Waits for many connections at once on one thread (epoll(7), edge-triggered).
