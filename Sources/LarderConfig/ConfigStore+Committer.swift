@@ -112,7 +112,7 @@ extension ConfigStore {
             journalSequence = record.sequence
             // Whatever was seen until now is on disk with this record: what is published without one needs new numbers.
             released = reservedBound
-            reserved = next.revision
+            if reserved != .max { reserved = next.revision }
         } else if next.revision > reserved, next !== snapshot {
             let bound = max(reservedBound, next.revision) + Self.reservedBlock
             try await blocking.run { () throws(FileError) in try archive.reserve(bound) }

@@ -66,7 +66,7 @@ public actor ConfigStore {
     let writer: GenerationWriter
 
     private init(
-        snapshot: ConfigSnapshot, restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork,
+        snapshot: ConfigSnapshot, epoch: String?, restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
         status: NamespaceStatus, logger: Logger
     ) {
@@ -81,12 +81,14 @@ public actor ConfigStore {
         journalSequence = restored.journalSequence
         reservedBound = restored.reservedBound
         released = restored.released
-        reserved = snapshot.revision == restored.revision ? snapshot.revision : restored.reservedBound
+        // The numbers of an epoch that ends with the process need no reservation.
+        reserved =
+            epoch != nil ? .max : snapshot.revision == restored.revision ? snapshot.revision : restored.reservedBound
         let restoredStatus = status.restored(from: restored.layers, now: wallClock.now)
         self.status = restoredStatus
         self.snapshot = snapshot
         publication = ConfigPublication(
-            namespace: archive.namespace, epoch: archive.epoch, snapshot: snapshot,
+            namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
             status: restoredStatus.report(layers: restored.layers))
         writer = GenerationWriter(archive: archive, blocking: blocking, clock: clock, logger: logger)
     }
@@ -102,13 +104,21 @@ public actor ConfigStore {
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
         let isNew = first.revision != restored.revision
         restored.reservedBound = max(restored.reservedBound, restored.released)
+        var epoch: String?
         if isNew {
             let bound = max(restored.reservedBound, first.revision) + reservedBlock
-            try await blocking.run { () throws(FileError) in try archive.reserve(bound) }
+            do throws(FileError) {
+                try await blocking.run { () throws(FileError) in try archive.reserve(bound) }
+            } catch {
+                epoch = StateDirectory.newEpoch()
+                logger.error(
+                    "revisions cannot be reserved on disk; what is held is served under an epoch that ends with the agent",
+                    metadata: ["namespace": "\(archive.namespace)", "epoch": "\(epoch ?? "")", "error": "\(error)"])
+            }
             restored.reservedBound = bound
         }
         let store = ConfigStore(
-            snapshot: first, restored: restored, archive: archive, blocking: blocking, wallClock: wallClock,
+            snapshot: first, epoch: epoch, restored: restored, archive: archive, blocking: blocking, wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: maximumBytes, status: status, logger: logger)
         if isNew { await store.writeBehind() }
         return store

@@ -26,7 +26,9 @@ public final class StateDirectory: Sendable {
     init(path: String, files: any FileSystem) throws {
         try files.createDirectory(path)
         let lockPath = path + "/lock"
-        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        var descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        // A file system that turned read-only after an error still has what is to be served.
+        if descriptor < 0, errno == EROFS { descriptor = open(lockPath, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileError("open", lockPath, errno: errno) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let failure = errno
@@ -45,13 +47,18 @@ public final class StateDirectory: Sendable {
         if let bytes = try files.read(epochPath), let known = Self.epoch(in: bytes) {
             epoch = known
         } else {
-            let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-            epoch = String(repeating: "0", count: 16 - digits.count) + digits
+            epoch = Self.newEpoch()
             try files.replace(epochPath, with: Array((epoch + "\n").utf8))
         }
     }
 
     deinit { close(lock) }
+
+    /// A name that no other life has.
+    static func newEpoch() -> String {
+        let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
 
     private static func epoch(in bytes: [UInt8]) -> String? {
         let text = String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)

@@ -128,14 +128,16 @@ struct RestartTests {
         for end in 0...whole.count {
             var torn = Array(whole[..<end])
             torn += [UInt8](repeating: 0, count: 64)
-            let (found, _) = JournalRecord.read(torn, after: 0)
+            let reading = JournalReading(torn, after: 0)
             var complete = 0
             var length = 0
             for bytes in encoded where length + bytes.count <= end {
                 length += bytes.count
                 complete += 1
             }
-            #expect(found.map(\.sequence) == Array(1...4).prefix(complete).map { $0 })
+            #expect(reading.records.map(\.sequence) == Array(1...4).prefix(complete).map { $0 })
+            #expect(reading.ending == (length == end ? .clean : .torn))
+            #expect(reading.end == length)
         }
     }
 
@@ -148,10 +150,94 @@ struct RestartTests {
             )
             .encoded()
         }
-        let journal = record(11) + record(12) + record(3) + record(13)
-        let (found, end) = JournalRecord.read(journal, after: 10)
-        #expect(found.map(\.sequence) == [11, 12])
-        #expect(end == record(11).count + record(12).count)
+        let old = record(3) + record(4)
+        let journal = record(11) + record(12) + [0] + old.dropFirst(40)
+        let reading = JournalReading(journal, after: 10)
+        #expect(reading.records.map(\.sequence) == [11, 12])
+        #expect(reading.end == record(11).count + record(12).count)
+        #expect(reading.ending == .clean)
+    }
+
+    @Test("a journal with any bit flipped loses the change it is in and no other, and its numbers are not given again")
+    func damagedJournal() throws {
+        let records = (1...4).map { number in
+            JournalRecord(
+                sequence: number, revision: number, digest: "d", publishedAt: 0, released: 0,
+                operations: [.set(.init(path: ["n\(number)"], value: .int(number), setAt: 0, expiresAt: nil))])
+        }
+        let encoded = records.map { $0.encoded() }
+        let whole = encoded.flatMap { $0 } + [UInt8](repeating: 0, count: 64)
+        var start = 0
+        for (number, bytes) in encoded.enumerated() {
+            for index in start..<(start + bytes.count) {
+                var damaged = whole
+                damaged[index] ^= 1 << UInt8(index % 8)
+                let reading = JournalReading(damaged, after: 0)
+                let found = reading.records.map(\.sequence)
+                // A line end that is lost takes the line behind it along.
+                let isLineEnd = index == start + bytes.count - 1
+                #expect(found == (1...4).filter { $0 != number + 1 && !(isLineEnd && $0 == number + 2) })
+                #expect(reading.ending == (found.last ?? 0 > number + 1 ? .damaged : .torn))
+                #expect((found.last ?? 0) + reading.lost >= 4)
+            }
+            start += bytes.count
+        }
+    }
+
+    @Test("after damage to the journal what is whole is served, under a number that nobody saw, and a copy is kept")
+    func startOnDamagedJournal() async throws {
+        var fixture = local()
+        // Nothing is written behind while this clock stands still.
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        for number in 1...6 { _ = try await first.set(JSONPath(["n\(number)"]), to: .int(number), timeToLive: nil) }
+        let journal = URL(fileURLWithPath: fixture.directory + "/journal")
+        var bytes = try Data(contentsOf: journal)
+        bytes[400] ^= 4
+        try bytes.write(to: journal)
+        let next = try await fixture.open()
+        #expect(next.value["n6"] == 6)
+        #expect(next.value.count == 5)
+        #expect(next.revision > first.revision)
+        #expect(FileManager.default.fileExists(atPath: journal.path + ".damaged"))
+    }
+
+    @Test(
+        "numbers that cannot be do not stop a start or overflow",
+        arguments: [("reserved", "9223372036854775807\n"), ("generations/9223372036854775807.json", "{}\n{}\n")])
+    func impossibleNumbers(file: String, content: String) async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        let revision = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil).revision
+        await first.stop()
+        try Data(content.utf8).write(to: URL(fileURLWithPath: fixture.directory + "/" + file))
+        let next = try await fixture.open()
+        #expect(next.value == ["n": 1])
+        #expect(try await next.set(JSONPath(["n"]), to: 2, timeToLive: nil).revision > revision)
+    }
+
+    @Test("on a full disk a start serves what is held, under an epoch of its own where numbers cannot be reserved")
+    func fullDisk() async throws {
+        var fixture = local(.relaxed)
+        let files = FaultyFileSystem()
+        fixture.files = files
+        // Nothing is written behind while this clock stands still.
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        await first.stop()
+        let second = try await fixture.open()
+        _ = try await second.set(JSONPath(["n"]), to: 2, timeToLive: nil)
+        // It crashes here, and its last change was never written.
+        files.failWrites(with: ENOSPC)
+        let third = try await fixture.open()
+        #expect(third.value == ["n": 1])
+        #expect(third.publication.epoch != first.publication.epoch)
+        #expect(try await third.set(JSONPath(["n"]), to: 3, timeToLive: nil).changed)
+        #expect(third.value == ["n": 3])
     }
 
     @Test("the newest sixteen generations are kept, and no temporary file is left")

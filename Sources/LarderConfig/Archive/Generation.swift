@@ -67,8 +67,9 @@ struct Generation: Sendable {
         }
         guard let revision = body["revision"]?.int, let digest = body["digest"]?.string,
             let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
-            let released = body["released"]?.int, let layers = body["layers"].flatMap(Layers.init)
-        else { throw Damage("a member is missing") }
+            let released = body["released"]?.int, let layers = body["layers"].flatMap(Layers.init),
+            [revision, journal, released].allSatisfy(SnapshotArchive.possibleNumbers.contains)
+        else { throw Damage("a member is missing or cannot be what it says") }
         self.revision = revision
         self.digest = digest
         self.publishedAt = publishedAt

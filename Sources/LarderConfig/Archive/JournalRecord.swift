@@ -4,8 +4,8 @@ import JSON
 /// One accepted change on its way into a generation: what a local client handed over, on disk before it is acknowledged.
 ///
 /// A record is one line: sixteen hex digits, the beginning of the SHA-256 of the rest; a space; JSON; LF. Records
-/// carry consecutive sequence numbers. The journal is written from its start again once a generation holds all of it,
-/// so that old records may stand behind the last one: their numbers do not follow, and reading stops there.
+/// carry consecutive sequence numbers. A zero byte behind the last one says that it is the last: the journal is written
+/// from its start again once a generation holds all of it, so that remainders of older records may stand there.
 struct JournalRecord: Sendable {
     /// A change of a layer.
     enum Operation: Sendable {
@@ -44,31 +44,16 @@ struct JournalRecord: Sendable {
         return Self.checksum(writer.bytes[...]) + [UInt8(ascii: " ")] + writer.bytes + [UInt8(ascii: "\n")]
     }
 
-    /// The records that follow a generation, in order, up to the first that is missing, torn or old; and the offset at
-    /// which the next record belongs.
-    static func read(_ journal: [UInt8], after sequence: Int) -> (records: [JournalRecord], end: Int) {
-        var records: [JournalRecord] = []
-        var rest = journal[...]
-        var expected: Int?
-        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            guard let record = JournalRecord(rest[..<end]), expected.map({ $0 == record.sequence }) ?? true else {
-                break
-            }
-            expected = record.sequence + 1
-            if record.sequence > sequence { records.append(record) }
-            rest = rest[(end + 1)...]
-        }
-        return (records, rest.startIndex)
-    }
-
-    private init?(_ line: ArraySlice<UInt8>) {
+    /// Reads one line without its LF. Nil where it is anything else than a whole record.
+    init?(_ line: ArraySlice<UInt8>) {
         let content = line.dropFirst(17)
         guard line.count > 17, line[line.startIndex + 16] == UInt8(ascii: " "),
             line.prefix(16).elementsEqual(Self.checksum(content)),
             let value = try? JSONValue(parsing: Array(content), maximumDepth: 256),
             let sequence = value["sequence"]?.int, let revision = value["revision"]?.int,
             let digest = value["digest"]?.string, let publishedAt = value["publishedAt"]?.int,
-            let released = value["released"]?.int, let operations = value["operations"]
+            let released = value["released"]?.int, let operations = value["operations"],
+            [sequence, revision, released].allSatisfy(SnapshotArchive.possibleNumbers.contains)
         else { return nil }
         self.sequence = sequence
         self.revision = revision

@@ -9,6 +9,10 @@ import Synchronization
 /// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
 final class SnapshotArchive: Sendable {
     static let keptGenerations = 16
+    /// What a revision or a sequence number can be: every reader of JSON knows these exactly.
+    static let possibleNumbers = 0...(1 << 53)
+    /// More numbers than an agent gives between two writes of a generation.
+    private static let unknownNumbers = 1 << 20
     private static let journalSize = 256 * 1024
 
     private struct Journal {
@@ -56,20 +60,23 @@ final class SnapshotArchive: Sendable {
         /// The highest number of a generation on disk, readable or not.
         var highestName = 0
 
+        /// The highest number that a record which is lost may have carried.
+        var highestLost = 0
+
         /// The highest number that somebody may have seen although nothing with it is on disk.
-        var highestSeen: Int { max(highestName, reservedBound > released ? reservedBound : 0) }
+        var highestSeen: Int { max(highestName, highestLost, reservedBound > released ? reservedBound : 0) }
     }
 
     /// Reads the newest whole state. A damaged file is set aside under the name `….damaged`, and the one before it serves.
     func restore() throws(FileError) -> Restored {
         try files.createDirectory(generations)
         var restored = Restored()
-        restored.reservedBound = try reservation()
         let names = try files.list(generations)
-        for name in names where name.hasSuffix(".tmp") { try files.remove(generations + "/" + name) }
+        for name in names where name.hasSuffix(".tmp") { removeLeftover(generations + "/" + name) }
         // Whatever a name says was published once, even if its content is lost.
         for name in names { restored.highestName = max(restored.highestName, Self.revision(inName: name) ?? 0) }
-        for name in names.filter({ $0.hasSuffix(".json") }).sorted(by: >) {
+        restored.reservedBound = try reservation(after: restored.highestName)
+        for name in names.filter({ $0.hasSuffix(".json") && Self.revision(inName: $0) != nil }).sorted(by: >) {
             guard let generation = try load(name) else { continue }
             restored.layers = generation.layers
             restored.revision = generation.revision
@@ -85,8 +92,8 @@ final class SnapshotArchive: Sendable {
 
     private func replayJournal(into restored: inout Restored) throws(FileError) {
         guard let bytes = try files.read(journalPath) else { return }
-        let (records, end) = JournalRecord.read(bytes, after: restored.journalSequence)
-        for record in records {
+        let reading = JournalReading(bytes, after: restored.journalSequence)
+        for record in reading.records {
             for operation in record.operations { operation.apply(to: &restored.layers) }
             restored.revision = record.revision
             restored.digest = record.digest
@@ -97,7 +104,37 @@ final class SnapshotArchive: Sendable {
         let last = restored.journalSequence
         journal.withLock { journal in
             journal.lastSequence = last
-            journal.end = end
+            journal.end = reading.end
+        }
+        if case .clean = reading.ending { return }
+        restored.highestLost = max(restored.revision, restored.reservedBound) + reading.lost
+        report(reading, of: bytes)
+    }
+
+    private func report(_ reading: JournalReading, of bytes: [UInt8]) {
+        var metadata: Logger.Metadata = ["namespace": "\(namespace)", "file": "\(journalPath)"]
+        guard case .damaged = reading.ending else {
+            return logger.warning(
+                "the journal ends in what is no record: a write that a crash cut off; what was acknowledged is there",
+                metadata: metadata)
+        }
+        do throws(FileError) {
+            try files.replace(journalPath + ".damaged", with: bytes)
+            metadata["copy"] = "\(journalPath).damaged"
+        } catch {
+            metadata["copy"] = "none: \(error)"
+        }
+        logger.error(
+            "the journal is damaged and changes are missing; those that are whole are used", metadata: metadata)
+    }
+
+    private func removeLeftover(_ path: String) {
+        do throws(FileError) {
+            try files.remove(path)
+        } catch {
+            logger.warning(
+                "what a crash left behind cannot be removed",
+                metadata: ["namespace": "\(namespace)", "error": "\(error)"])
         }
     }
 
@@ -136,7 +173,7 @@ final class SnapshotArchive: Sendable {
             if containedSequence >= journal.lastSequence { journal.end = 0 }
             let bytes = record.encoded()
             do throws(FileError) {
-                try file.write(bytes, at: journal.end)
+                try file.write(bytes + [0], at: journal.end)
             } catch {
                 // The record must not come to life at the next start: its change is about to be refused.
                 try? file.write([0], at: journal.end)
@@ -161,14 +198,14 @@ final class SnapshotArchive: Sendable {
         try files.replace(reservedPath, with: Array("\(revision)\n".utf8))
     }
 
-    private func reservation() throws(FileError) -> Int {
+    private func reservation(after highestName: Int) throws(FileError) -> Int {
         guard let bytes = try files.read(reservedPath) else { return 0 }
         let text = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
-        if let revision = Int(text) { return revision }
+        if let revision = Int(text), Self.possibleNumbers.contains(revision) { return revision }
         logger.error(
-            "the file of reserved revisions is damaged; numbering goes on after the newest generation",
+            "the file of reserved revisions is damaged; numbering goes on far behind the newest generation",
             metadata: ["namespace": "\(namespace)", "file": "\(reservedPath)"])
-        return 0
+        return highestName + Self.unknownNumbers
     }
 
     /// Zero-padded, so that names sort as their numbers do.
@@ -178,6 +215,7 @@ final class SnapshotArchive: Sendable {
     }
 
     private static func revision(inName name: String) -> Int? {
-        name.firstIndex(of: ".").flatMap { Int(name[..<$0]) }
+        let number = name.firstIndex(of: ".").flatMap { Int(name[..<$0]) } ?? 0
+        return possibleNumbers.contains(number) ? number : nil
     }
 }

@@ -1,0 +1,74 @@
+/// What a start finds in a journal.
+///
+/// Behind the last record stands a zero byte; see ``JournalRecord``. Anything else there is a write that a crash cut off,
+/// which nobody was told of, or damage to a record that somebody was told of. The two cannot be told apart with certainty,
+/// so that either way no number is given again that a lost record may have carried.
+struct JournalReading: Sendable {
+    /// How the journal ends.
+    enum Ending: Sendable {
+        case clean
+        /// Bytes that are no record, and no record behind them.
+        case torn
+        /// Records are missing before others that are whole.
+        case damaged
+    }
+
+    /// The whole records that follow the generation, in order.
+    var records: [JournalRecord] = []
+    /// The offset at which the next record belongs.
+    var end = 0
+    var ending = Ending.clean
+    /// How many records may be missing, at most.
+    var lost = 0
+
+    /// No record has fewer bytes.
+    private static let smallestRecord = 128
+
+    /// - Parameter sequence: the last record that the generation contains.
+    init(_ journal: [UInt8], after sequence: Int) {
+        var last: Int?
+        var position = 0
+        while let (record, next) = Self.record(in: journal, at: position),
+            last.map({ $0 + 1 == record.sequence }) ?? true
+        {
+            last = record.sequence
+            take(record, after: sequence)
+            position = next
+        }
+        end = position
+        if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
+        // A journal that was just made has no bytes, or zeros only.
+        if journal.isEmpty || position < journal.count && journal[position] == 0 { return }
+        let written = (journal.lastIndex { $0 != 0 } ?? -1) + 1
+        lost = max(0, written - position) / Self.smallestRecord + 1
+        if ending == .clean { ending = .torn }
+        resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
+    }
+
+    /// Takes up the records behind the damage. Those of an earlier pass through the file have lower numbers.
+    private mutating func resynchronize(_ journal: [UInt8], from position: Int, last: Int, after sequence: Int) {
+        var last = last
+        var rest = journal[position...]
+        while let lineEnd = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            rest = rest[(lineEnd + 1)...]
+            guard let (record, next) = Self.record(in: journal, at: rest.startIndex), record.sequence > last else {
+                continue
+            }
+            last = record.sequence
+            take(record, after: sequence)
+            end = next
+            ending = .damaged
+        }
+    }
+
+    private mutating func take(_ record: JournalRecord, after sequence: Int) {
+        if record.sequence > sequence { records.append(record) }
+    }
+
+    private static func record(in journal: [UInt8], at position: Int) -> (JournalRecord, next: Int)? {
+        guard let lineEnd = journal[position...].firstIndex(of: UInt8(ascii: "\n")),
+            let record = JournalRecord(journal[position..<lineEnd])
+        else { return nil }
+        return (record, lineEnd + 1)
+    }
+}
