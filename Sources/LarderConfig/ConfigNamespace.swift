@@ -22,8 +22,11 @@ public final class ConfigNamespace: Sendable {
 
     private struct Running {
         var configuration: NamespaceConfiguration
-        var refresher: ConfigRefresher
+        var host: HostFlow
+        /// What asks the sources.
         var task: Task<Void, Never>?
+        /// What runs the refresher's commands.
+        var flow: Task<Void, Never>?
     }
 
     /// The namespace's name.
@@ -37,7 +40,7 @@ public final class ConfigNamespace: Sendable {
     public var publication: ConfigPublication { store.publication }
 
     /// The flow in which refreshes and pushes run in order.
-    public var refresher: ConfigRefresher { running.withLock { $0.refresher } }
+    public let refresher: ConfigRefresher
 
     /// What the settings say of it.
     public var configuration: NamespaceConfiguration { running.withLock { $0.configuration } }
@@ -69,11 +72,10 @@ public final class ConfigNamespace: Sendable {
             restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
             maximumBytes: configuration.maximumBytes, status: status, logger: environment.logger)
+        refresher = ConfigRefresher(
+            store: store, source: Self.source(configuration, environment), logger: environment.logger)
         running = Mutex(
-            Running(
-                configuration: configuration,
-                refresher: ConfigRefresher(
-                    store: store, source: Self.source(configuration, environment), logger: environment.logger)))
+            Running(configuration: configuration, host: Self.hostFlow(configuration, environment, store)))
     }
 
     // MARK: Life
@@ -81,21 +83,22 @@ public final class ConfigNamespace: Sendable {
     /// Starts to keep the namespace fresh.
     func start() {
         running.withLock { running in
-            let configuration = running.configuration
-            let refresher = running.refresher
-            running.task = Task { await self.keepFresh(configuration, refresher) }
+            if running.flow == nil { running.flow = Task { await self.refresher.run() } }
+            let (configuration, host) = (running.configuration, running.host)
+            running.task = Task { await self.keepFresh(configuration, host) }
         }
     }
 
-    /// Takes over other settings; readers and subscribers notice nothing but new snapshots.
+    /// Takes over other settings. Readers and subscribers notice nothing but new snapshots, and whoever waits for a refresh
+    /// or a push goes on waiting for it.
     func apply(_ configuration: NamespaceConfiguration) async {
-        await stopKeepingFresh()
-        let refresher = ConfigRefresher(
-            store: store, source: Self.source(configuration, environment), logger: environment.logger)
+        await stopAsking()
+        let hasNewSource = self.configuration.remote != configuration.remote
         running.withLock { running in
             running.configuration = configuration
-            running.refresher = refresher
+            running.host = Self.hostFlow(configuration, environment, store)
         }
+        if hasNewSource { await refresher.use(Self.source(configuration, environment)) }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
             status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
@@ -105,21 +108,24 @@ public final class ConfigNamespace: Sendable {
 
     /// Stops, with everything on disk.
     func stop() async {
-        await stopKeepingFresh()
+        await stopAsking()
+        let flow = running.withLock { $0.flow }
+        flow?.cancel()
+        await flow?.value
         await store.stop()
     }
 
-    private func stopKeepingFresh() async {
-        let task = running.withLock { $0.task }
+    private func stopAsking() async {
+        let (task, host) = running.withLock { ($0.task, $0.host) }
         task?.cancel()
         await task?.value
+        await host.finish()
     }
 
-    private func keepFresh(_ configuration: NamespaceConfiguration, _ refresher: ConfigRefresher) async {
+    private func keepFresh(_ configuration: NamespaceConfiguration, _ host: HostFlow) async {
         await store.armExpiry()
         await withTaskGroup { group in
-            group.addTask { await refresher.run() }
-            group.addTask { await self.followHostDirectory(configuration) }
+            group.addTask { await self.followHostDirectory(configuration, host) }
             if let source = Self.source(configuration, environment) {
                 let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
                 let poller = SourcePoller(
@@ -136,23 +142,17 @@ public final class ConfigNamespace: Sendable {
     /// Reads the administrator's files again now.
     /// - Throws: `rejected` naming the file that cannot be used; the layer stays as it was.
     public func refreshHost() async throws(ConfigError) -> ConfigStore.Commit? {
-        switch await Self.readHost(configuration, environment) {
-        case .none: return nil
-        case .success(let document): return try await store.replaceHost(document)
-        case .failure(let error):
-            await store.hostFailed(error.description)
-            throw ConfigError(.rejected, error.description)
-        }
+        try await running.withLock { $0.host }.refresh()
     }
 
-    private func followHostDirectory(_ configuration: NamespaceConfiguration) async {
+    private func followHostDirectory(_ configuration: NamespaceConfiguration, _ host: HostFlow) async {
         guard let directory = configuration.hostDirectory else {
             _ = try? await store.replaceHost(.emptyObject)
             return
         }
         for await _ in environment.watcher.changes(at: directory) {
             do throws(ConfigError) {
-                _ = try await refreshHost()
+                _ = try await host.refresh()
             } catch {
                 if Task.isCancelled { return }
                 environment.logger.warning(
@@ -160,6 +160,12 @@ public final class ConfigNamespace: Sendable {
                     metadata: ["namespace": "\(name)", "error": "\(error.message)"])
             }
         }
+    }
+
+    private static func hostFlow(
+        _ configuration: NamespaceConfiguration, _ environment: Environment, _ store: ConfigStore
+    ) -> HostFlow {
+        HostFlow(store: store) { await readHost(configuration, environment) }
     }
 
     private static func readHost(

@@ -33,6 +33,10 @@ public actor ConfigRefresher {
             case .forceRefresh, .push: false
             }
         }
+
+        var isPush: Bool {
+            if case .push = self { true } else { false }
+        }
     }
 
     private typealias Waiter = CheckedContinuation<Result<Outcome, ConfigError>, Never>
@@ -47,11 +51,13 @@ public actor ConfigRefresher {
     }
 
     private let store: ConfigStore
-    private let source: (any ConfigSource)?
+    private var source: (any ConfigSource)?
     private let logger: Logger
     private var queue = Deque<Entry>()
     private var running: Entry?
     private var runningTask: Task<Outcome, any Error>?
+    /// Whether the command that runs asks a source that is no longer the one to ask.
+    private var isOvertaken = false
     private var nextID = 0
     private var isStopped = false
     private nonisolated let wakeups: AsyncStream<Void>
@@ -83,6 +89,16 @@ public actor ConfigRefresher {
     ///   `cancelled`, `stopped`.
     public func applyPush(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
         try await submit(.push(document, force: force))
+    }
+
+    /// Asks another source from now on. A refresh that runs begins anew with that one, for the same waiters; when this
+    /// returns, nothing of the former source will be written any more.
+    func use(_ newSource: (any ConfigSource)?) async {
+        source = newSource
+        guard let runningTask, let command = running?.command, !command.isPush else { return }
+        isOvertaken = true
+        runningTask.cancel()
+        _ = await runningTask.result
     }
 
     private func submit(_ command: Command) async throws(ConfigError) -> Outcome {
@@ -151,16 +167,20 @@ public actor ConfigRefresher {
     }
 
     private func perform(_ entry: Entry) async {
-        let command = entry.command
-        // A task of its own, because it ends with its last waiter and not with the flow.
-        let task = Task { try await self.execute(command) }
         running = entry
-        runningTask = task
-        let result = await withTaskCancellationHandler {
-            await task.result
-        } onCancel: {
-            task.cancel()
-        }
+        var result: Result<Outcome, any Error>
+        repeat {
+            isOvertaken = false
+            let (command, source) = (entry.command, source)
+            // A task of its own, because it ends with its last waiter and not with the flow.
+            let task = Task { try await self.execute(command, source) }
+            runningTask = task
+            result = await withTaskCancellationHandler {
+                await task.result
+            } onCancel: {
+                task.cancel()
+            }
+        } while isOvertaken && !Task.isCancelled && running?.isAbandoned == false
         let waiters = running?.waiters.values
         running = nil
         runningTask = nil
@@ -171,7 +191,9 @@ public actor ConfigRefresher {
         for waiter in waiters ?? [:].values { waiter.resume(returning: answer) }
     }
 
-    private nonisolated func execute(_ command: Command) async throws(ConfigError) -> Outcome {
+    private nonisolated func execute(
+        _ command: Command, _ source: (any ConfigSource)?
+    ) async throws(ConfigError) -> Outcome {
         switch command {
         case .push(let document, let force):
             let commit = try await store.replaceRemote(document, origin: pushOrigin, force: force, isPush: true)

@@ -1,0 +1,103 @@
+import JSON
+import LarderUpstream
+import Synchronization
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The flow of the administrator's files")
+struct HostFlowTests {
+    /// Readings whose results the test gives, when it says so.
+    private final class Readings: Sendable {
+        typealias Answer = CheckedContinuation<Result<JSONValue, FileReadError>?, Never>
+        private let asked: AsyncStream<Answer>
+        private let ask: AsyncStream<Answer>.Continuation
+        private let counter = Mutex(0)
+
+        init() { (asked, ask) = AsyncStream.makeStream(of: Answer.self) }
+
+        /// How many readings were begun.
+        var begun: Int { counter.withLock { $0 } }
+
+        func read() async -> Result<JSONValue, FileReadError>? {
+            await withCheckedContinuation { answer in
+                counter.withLock { $0 += 1 }
+                ask.yield(answer)
+            }
+        }
+
+        func next() async -> Answer {
+            for await answer in asked { return answer }
+            preconditionFailure("the stream of readings never ends")
+        }
+    }
+
+    private func withFlow(_ body: (ConfigStore, HostFlow, Readings) async throws -> Void) async throws {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let readings = Readings()
+        let flow = HostFlow(store: store) { await readings.read() }
+        try await body(store, flow, readings)
+        await store.stop()
+    }
+
+    @Test("a reading begins only after the one before it is applied, so that the newest content wins")
+    func order() async throws {
+        try await withFlow { (store, flow, readings) async throws in
+            async let first = flow.refresh()
+            let slow = await readings.next()
+            async let second = flow.refresh()
+            slow.resume(returning: .success(["n": 1]))
+            #expect(try await first?.changed == true)
+            let later = await readings.next()
+            #expect(store.value == ["n": 1])
+            later.resume(returning: .success(["n": 2]))
+            #expect(try await second?.changed == true)
+            #expect(store.value == ["n": 2])
+            #expect(readings.begun == 2)
+        }
+    }
+
+    @Test("whoever asks while a reading runs shares the next one")
+    func sharing() async throws {
+        try await withFlow { (store, flow, readings) async throws in
+            async let first = flow.refresh()
+            let slow = await readings.next()
+            let others = (0..<20).map { _ in Task.immediate { try await flow.refresh() } }
+            await flow.takeTurn()
+            slow.resume(returning: .success(["n": 1]))
+            _ = try await first
+            await readings.next().resume(returning: .success(["n": 2]))
+            for other in others { #expect(try await other.value?.changed == true) }
+            #expect(readings.begun == 2)
+            #expect(store.value == ["n": 2])
+        }
+    }
+
+    @Test("a file that cannot be used is refused by name, the layer stays, and the next good reading heals the state")
+    func refusal() async throws {
+        try await withFlow { (store, flow, readings) async throws in
+            async let good = flow.refresh()
+            await readings.next().resume(returning: .success(["n": 1]))
+            _ = try await good
+            let since = store.publication.status.since
+            let bad = Task { try await flow.refresh() }
+            await readings.next().resume(returning: .failure(FileReadError(.invalidJSON, "a.json", "is broken")))
+            await #expect(throws: ConfigError.self) { _ = try await bad.value }
+            #expect(store.value == ["n": 1])
+            #expect(store.publication.current.freshness == .stale)
+            #expect(store.publication.status.since >= since)
+            async let healed = flow.refresh()
+            await readings.next().resume(returning: .success(["n": 1]))
+            _ = try await healed
+            #expect(store.publication.current.freshness == .fresh)
+        }
+    }
+}
+
+extension HostFlow {
+    /// Comes after everything that was asked of the actor before.
+    fileprivate func takeTurn() {}
+}

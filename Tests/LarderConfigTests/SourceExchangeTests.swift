@@ -1,0 +1,42 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("Another source for a namespace at work")
+struct SourceExchangeTests {
+    @Test("a refresh that runs asks the new source instead, and its waiter gets that answer")
+    func exchange() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            async let refresh = refresher.refreshIfNeeded()
+            let old = await source.nextRequest()
+            async let push = refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            let other = ScriptedSource()
+            await refresher.use(other)
+            #expect(source.cancelled == 1)
+            // It comes too late.
+            old.answer(["v": "old"])
+            await other.nextRequest().answer(["v": "new"])
+            #expect(try await refresh.commit.changed)
+            #expect(try await push.commit.changed)
+            #expect(store.value == ["v": "pushed"])
+            #expect(source.asked == 1)
+        }
+    }
+
+    @Test("a refresh that nobody waits for any more is not begun anew")
+    func abandoned() async throws {
+        try await StoreFixture().withFlow { (_, refresher, source) async throws in
+            let refresh = Task { try await refresher.refreshIfNeeded() }
+            _ = await source.nextRequest()
+            refresh.cancel()
+            await #expect(throws: ConfigError.self) { try await refresh.value }
+            let other = ScriptedSource()
+            await refresher.use(other)
+            async let next = refresher.refreshIfNeeded()
+            await other.nextRequest().answer(["v": 1])
+            #expect(try await next.commit.changed)
+            #expect(other.asked == 1)
+        }
+    }
+}
