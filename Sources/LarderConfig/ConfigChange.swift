@@ -27,7 +27,24 @@ enum ConfigChange: Sendable {
         }
     }
 
+    /// Whether it can make an array of what a path leads through, or something else of an array there.
+    func touches(theWayTo path: [String]) -> Bool {
+        guard path.count > 1 else { return false }
+        switch self {
+        case .set(let other, _, _), .unset(let other): return path.starts(with: other) || other.starts(with: path)
+        case .expireOverrides, .host, .dropRemote, .remote: return true
+        }
+    }
+
+    /// The path of a `set`.
+    var path: [String]? {
+        if case .set(let path, _, _) = self { path } else { nil }
+    }
+
     /// Makes the change.
+    /// - Parameters:
+    ///   - resolved: what the layers resolve to now
+    ///   - maximumBytes: what each layer may have
     /// - Throws: `rejected` or `invalidChange`; the layers are then as before.
     func apply(
         to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, now: Int
@@ -35,10 +52,12 @@ enum ConfigChange: Sendable {
         switch self {
         case .set(let path, let value, let timeToLive):
             try Self.check(path, value, resolved)
-            try Self.check(layers.override.bytes + value.textSize, maximumBytes, "the overrides would have")
             let entry = OverrideLayer.Entry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds })
-            layers.override.set(entry)
+            var override = layers.override
+            override.set(entry)
+            try Self.check(override.bytes, maximumBytes, "the overrides would have")
+            layers.override = override
             return .changed(.set(entry))
         case .unset(let path):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
@@ -46,6 +65,7 @@ enum ConfigChange: Sendable {
             return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
         case .host(let document):
             if (layers.host?.document ?? .emptyObject) == document { return .none }
+            try Self.check(document.textSize, maximumBytes, "the host files have")
             layers.host = Layers.Host(document: document, updatedAt: now)
             return .changed(nil)
         case .dropRemote:

@@ -61,7 +61,7 @@ public final class ConfigNamespace: Sendable {
             if restored.layers.host?.document != document {
                 restored.layers.host = Layers.Host(document: document, updatedAt: environment.wallClock.now)
             }
-        case .failure(let error): status.hostProblem = error.description
+        case .failure(let error): status.hostRead(problem: error.description, now: environment.wallClock.now)
         }
         if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != pushOrigin {
             restored.layers.remote = nil

@@ -10,6 +10,8 @@ public final class ConfigPublication: Sendable {
         public var snapshot: ConfigSnapshot
         /// The namespace's state.
         public var freshness: Freshness
+        /// Whether the remote source has given nothing yet: what is missing may still come.
+        public var awaitsSource: Bool
         /// Whether the namespace left the settings; nothing follows then.
         public var hasEnded = false
         /// Another one each time that anything of this changes.
@@ -38,7 +40,8 @@ public final class ConfigPublication: Sendable {
         history.append(snapshot)
         state = Mutex(
             State(
-                current: Current(snapshot: snapshot, freshness: status.freshness), status: status, history: history))
+                current: Current(snapshot: snapshot, freshness: status.freshness, awaitsSource: status.awaitsSource),
+                status: status, history: history))
     }
 
     /// What is current.
@@ -78,6 +81,7 @@ public final class ConfigPublication: Sendable {
         let (current, followers) = state.withLock { state in
             state.current.snapshot = snapshot
             state.current.freshness = status.freshness
+            state.current.awaitsSource = status.awaitsSource
             state.status = status
             state.history.append(snapshot)
             changed(&state)
@@ -92,8 +96,9 @@ public final class ConfigPublication: Sendable {
     func update(_ status: ConfigStatusReport) {
         state.withLock { state in
             state.status = status
-            if state.current.freshness == status.freshness { return }
+            if state.current.freshness == status.freshness, state.current.awaitsSource == status.awaitsSource { return }
             state.current.freshness = status.freshness
+            state.current.awaitsSource = status.awaitsSource
             changed(&state)
         }
     }

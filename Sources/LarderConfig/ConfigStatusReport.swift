@@ -83,8 +83,10 @@ public struct ConfigStatusReport: Sendable {
     public var freshness: Freshness
     /// Since when.
     public var since: Int
-    /// What went wrong last; nil once the source answers again.
+    /// What went wrong last with the source or the disk; nil once both work again.
     public var lastError: Problem?
+    /// Whether the remote source has given nothing yet, neither now nor before the last start.
+    public var awaitsSource = false
     /// What was refused last; nil once a document is taken again.
     public var refused: Refusal?
     /// The remote source; nil where there is none.

@@ -27,9 +27,13 @@ extension ConfigStore {
         var accepted: [(pending: Pending, layerChanged: Bool)] = []
         var operations: [JournalRecord.Operation] = []
         for pending in batch {
+            // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
+            let path = pending.change.path ?? []
+            let isPrepared = accepted.contains { $0.layerChanged && $0.pending.change.touches(theWayTo: path) }
             do {
                 switch try pending.change.apply(
-                    to: &candidate, resolved: snapshot.value, maximumBytes: maximumBytes, now: now)
+                    to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
+                    maximumBytes: maximumBytes, now: now)
                 {
                 case .none: accepted.append((pending, false))
                 case .changed(let operation):
@@ -47,6 +51,7 @@ extension ConfigStore {
         } catch {
             return refuse(accepted.map(\.pending), because: error)
         }
+        if accepted.contains(where: \.layerChanged) { status.storageWorked() }
         let changed = next !== snapshot
         layers = candidate
         if changed {

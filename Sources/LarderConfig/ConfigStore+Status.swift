@@ -47,7 +47,7 @@ extension ConfigStore {
     }
 
     func hostFailed(_ message: String) {
-        status.hostProblem = message
+        status.hostRead(problem: message, now: wallClock.now)
         report()
     }
 

@@ -66,7 +66,8 @@ public actor ConfigStore {
     let writer: GenerationWriter
 
     private init(
-        snapshot: ConfigSnapshot, epoch: String?, restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork,
+        snapshot: ConfigSnapshot, epoch: String?, restored: SnapshotArchive.Restored, archive: SnapshotArchive,
+        blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
         status: NamespaceStatus, logger: Logger
     ) {
@@ -118,7 +119,8 @@ public actor ConfigStore {
             restored.reservedBound = bound
         }
         let store = ConfigStore(
-            snapshot: first, epoch: epoch, restored: restored, archive: archive, blocking: blocking, wallClock: wallClock,
+            snapshot: first, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
+            wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: maximumBytes, status: status, logger: logger)
         if isNew { await store.writeBehind() }
         return store
@@ -174,7 +176,7 @@ public actor ConfigStore {
     /// Replaces the host layer.
     func replaceHost(_ document: JSONValue) async throws(ConfigError) -> Commit {
         let commit = try await commit(.host(document))
-        status.hostProblem = nil
+        status.hostRead(problem: nil, now: wallClock.now)
         report()
         return commit
     }

@@ -30,7 +30,7 @@ struct Layers: Sendable {
         var documents: [JSONValue] = []
         if let host { documents.append(host.document) }
         if let remote { documents.append(remote.document) }
-        if !override.entries.isEmpty { documents.append(override.patch()) }
+        documents += override.patches()
         return MergePatch.merge(documents)
     }
 

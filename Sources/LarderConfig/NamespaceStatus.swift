@@ -8,7 +8,9 @@ struct NamespaceStatus: Sendable {
     /// Where the host layer comes from; nil where the namespace has none.
     var hostDirectory: String?
     /// Why the host layer could not be read last time.
-    var hostProblem: String?
+    private(set) var hostProblem: String?
+    /// Why the disk did not take a change last time.
+    private var storageProblem: ConfigStatusReport.Problem?
     /// When the source will be asked next.
     var nextAttemptAt: Int?
     var publishes = 0
@@ -106,7 +108,13 @@ struct NamespaceStatus: Sendable {
     }
 
     mutating func storageFailed(_ error: ConfigError, now: Int) {
-        lastError = ConfigStatusReport.Problem(error: error, at: now)
+        storageProblem = ConfigStatusReport.Problem(error: error, at: now)
+    }
+
+    mutating func storageWorked() { storageProblem = nil }
+
+    mutating func hostRead(problem: String?, now: Int) {
+        change(now) { $0.hostProblem = problem }
     }
 
     /// Changes the state and notes when it last became another.
@@ -118,8 +126,9 @@ struct NamespaceStatus: Sendable {
 
     func report(layers: Layers) -> ConfigStatusReport {
         var report = ConfigStatusReport(freshness: freshness, since: since)
-        report.lastError = lastError
+        report.lastError = [lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
         report.refused = refused
+        report.awaitsSource = hasRemote && layers.remote == nil
         report.upstreamVersion = layers.remote?.version?.text
         report.etag = layers.remote?.validator?.etag
         report.counters = counters

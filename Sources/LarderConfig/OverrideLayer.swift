@@ -44,31 +44,54 @@ struct OverrideLayer: Sendable {
     /// When the next entry ends.
     var nextExpiry: Int? { entries.lazy.compactMap(\.expiresAt).min() }
 
-    /// The size of all values together.
-    var bytes: Int { entries.reduce(0) { $0 + $1.value.textSize } }
+    /// The size of all values and their paths together.
+    var bytes: Int { entries.reduce(0) { $0 + $1.bytes } }
 
-    /// The entries as one merge patch. Nulls stay in it: they hide what the lower layers say.
-    func patch() -> JSONValue {
-        if entries.isEmpty { return .emptyObject }
-        let root = PatchNode()
-        for entry in entries { root.insert(entry.value, at: entry.path[...]) }
-        return JSONValue.building { root.write(to: &$0) }
+    /// The entries as merge patches, to be applied one after the other. Nulls stay in them: they hide what the lower
+    /// layers say. One does for all entries, unless one replaces what another one is then set below.
+    func patches() -> [JSONValue] {
+        var patches: [PatchNode] = []
+        for entry in entries {
+            if let last = patches.last, last.insert(entry.value, at: entry.path[...]) { continue }
+            let next = PatchNode()
+            _ = next.insert(entry.value, at: entry.path[...])
+            patches.append(next)
+        }
+        return patches.map { patch in JSONValue.building { patch.write(to: &$0) } }
     }
 }
 
-/// A merge patch while it is put together. Local to ``OverrideLayer/patch()``.
+extension OverrideLayer.Entry {
+    /// The size of the value and the path, as it would be in a document.
+    var bytes: Int { value.textSize + path.reduce(0) { $0 + $1.utf8.count + 5 } }
+}
+
+/// A merge patch while it is put together. Local to ``OverrideLayer/patches()``.
 private final class PatchNode {
     private var leaf: JSONValue?
     private var names: [String] = []
     private var children: [String: PatchNode] = [:]
 
-    func insert(_ value: JSONValue, at path: ArraySlice<String>) {
+    /// Adds a value.
+    /// - Returns: false, with nothing added, where it goes into a place that this patch replaces: "replace, then add"
+    ///   takes two patches.
+    func insert(_ value: JSONValue, at path: ArraySlice<String>) -> Bool {
+        guard takes(value, at: path) else { return false }
+        add(value, at: path)
+        return true
+    }
+
+    private func takes(_ value: JSONValue, at path: ArraySlice<String>) -> Bool {
+        if let name = path.first { return leaf == nil && children[name]?.takes(value, at: path.dropFirst()) ?? true }
+        guard value.kind == .object else { return true }
+        return leaf == nil && value.members.allSatisfy { children[$0.name]?.takes($0.value, at: []) ?? true }
+    }
+
+    private func add(_ value: JSONValue, at path: ArraySlice<String>) {
         if let name = path.first {
-            leaf = nil
-            child(name).insert(value, at: path.dropFirst())
+            child(name).add(value, at: path.dropFirst())
         } else if value.kind == .object {
-            leaf = nil
-            for (name, member) in value.members { child(name).insert(member, at: []) }
+            for (name, member) in value.members { child(name).add(member, at: []) }
         } else {
             leaf = value
             names = []

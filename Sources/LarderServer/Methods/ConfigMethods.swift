@@ -59,20 +59,14 @@ extension RequestScope {
     }
 
     private static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
-        let path = parameters.path
-        switch current.freshness {
-        case .initializing, .failed:
+        let (path, namespace) = (parameters.path, parameters.namespace)
+        if current.awaitsSource {
             return WireError(
                 .unavailable,
-                "nothing is at \"\(path)\" of namespace \"\(parameters.namespace)\", whose remote source has not given "
-                    + "a usable answer yet; config.status says why")
-        case .refreshing where current.snapshot.revision == 0:
-            return WireError(
-                .unavailable,
-                "namespace \"\(parameters.namespace)\" waits for the first answer of its remote source; try again soon")
-        case .fresh, .refreshing, .stale:
-            return WireError(.notFound, "nothing is at \"\(path)\" of namespace \"\(parameters.namespace)\"")
+                "nothing is at \"\(path)\" of namespace \"\(namespace)\", whose remote source has not given a usable "
+                    + "answer yet; config.status says why")
         }
+        return WireError(.notFound, "nothing is at \"\(path)\" of namespace \"\(namespace)\"")
     }
 
     fileprivate func status(_ parameters: ConfigStatus.Parameters) throws(WireError) -> ConfigStatus.Result {
