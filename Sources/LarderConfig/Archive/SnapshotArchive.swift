@@ -9,6 +9,8 @@ import Synchronization
 /// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
 final class SnapshotArchive: Sendable {
     static let keptGenerations = 16
+    /// Generations that were set aside; older ones are removed.
+    private static let keptDamaged = 4
     /// What a revision or a sequence number can be: every reader of JSON knows these exactly.
     static let possibleNumbers = 0...(1 << 53)
     /// More numbers than an agent gives between two writes of a generation.
@@ -72,7 +74,10 @@ final class SnapshotArchive: Sendable {
         try files.createDirectory(generations)
         var restored = Restored()
         let names = try files.list(generations)
-        for name in names where name.hasSuffix(".tmp") { removeLeftover(generations + "/" + name) }
+        let setAside = names.filter { $0.hasSuffix(".damaged") }.sorted(by: >)
+        for name in names.filter({ $0.hasSuffix(".tmp") }) + setAside.dropFirst(Self.keptDamaged) {
+            removeLeftover(generations + "/" + name)
+        }
         // Whatever a name says was published once, even if its content is lost.
         for name in names { restored.highestName = max(restored.highestName, Self.revision(inName: name) ?? 0) }
         restored.reservedBound = try reservation(after: restored.highestName)
@@ -133,7 +138,7 @@ final class SnapshotArchive: Sendable {
             try files.remove(path)
         } catch {
             logger.warning(
-                "what a crash left behind cannot be removed",
+                "a file that is of no use any more cannot be removed",
                 metadata: ["namespace": "\(namespace)", "error": "\(error)"])
         }
     }
