@@ -1,3 +1,4 @@
+import CLinuxShims
 import JSON
 import LarderConfig
 import LarderWire
@@ -19,6 +20,10 @@ final class LoopContext {
     var traffic = AgentStats.Traffic()
     private(set) var sessions: [Int: SessionHandler] = [:]
     private var isSweeping = false
+    /// The most connections since memory was given back last.
+    private var crowd = 0
+    /// Fewer leave little behind.
+    private static let smallestCrowd = 256
 
     init(_ load: LoopLoad, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry) {
         self.load = load
@@ -34,6 +39,7 @@ final class LoopContext {
         load.added()
         traffic.connectionsOpen += 1
         traffic.connectionsAccepted += 1
+        crowd = max(crowd, traffic.connectionsOpen)
     }
 
     func remove(_ session: SessionHandler) {
@@ -41,6 +47,16 @@ final class LoopContext {
         load.removed()
         traffic.connectionsOpen -= 1
         registry.sessionEnded()
+        giveBackMemory()
+    }
+
+    /// What a crowd needed is given back once most of it has left. The allocator itself keeps it for the next time, which
+    /// may never come.
+    private func giveBackMemory() {
+        guard crowd >= Self.smallestCrowd, traffic.connectionsOpen * 16 <= crowd else { return }
+        crowd = traffic.connectionsOpen
+        // Not on the event loop: it takes milliseconds.
+        Task { larder_trim_memory() }
     }
 
     /// Empties the output buffer. Memory for an unusually large reply is given back.
