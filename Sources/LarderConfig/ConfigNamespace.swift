@@ -23,6 +23,7 @@ public final class ConfigNamespace: Sendable {
     private struct Running {
         var configuration: NamespaceConfiguration
         var refresher: ConfigRefresher
+        var host: HostDirectory?
         var task: Task<Void, Never>?
     }
 
@@ -52,7 +53,8 @@ public final class ConfigNamespace: Sendable {
             logger: environment.logger)
         var restored = try await environment.blocking.run { () throws(FileError) in try archive.restore() }
         var status = NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory)
-        switch await Self.readHost(configuration, environment) {
+        let host = configuration.host(holding: restored.layers.host?.document)
+        switch await Self.read(host, environment) {
         case .none: restored.layers.host = nil
         case .success(let document):
             if restored.layers.host?.document != document {
@@ -73,7 +75,8 @@ public final class ConfigNamespace: Sendable {
             Running(
                 configuration: configuration,
                 refresher: ConfigRefresher(
-                    store: store, source: Self.source(configuration, environment), logger: environment.logger)))
+                    store: store, source: Self.source(configuration, environment), logger: environment.logger),
+                host: host))
     }
 
     // MARK: Life
@@ -95,6 +98,7 @@ public final class ConfigNamespace: Sendable {
         running.withLock { running in
             running.configuration = configuration
             running.refresher = refresher
+            running.host = configuration.host(after: running.host)
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
@@ -136,7 +140,7 @@ public final class ConfigNamespace: Sendable {
     /// Reads the administrator's files again now.
     /// - Throws: `rejected` naming the file that cannot be used; the layer stays as it was.
     public func refreshHost() async throws(ConfigError) -> ConfigStore.Commit? {
-        switch await Self.readHost(configuration, environment) {
+        switch await Self.read(running.withLock { $0.host }, environment) {
         case .none: return nil
         case .success(let document): return try await store.replaceHost(document)
         case .failure(let error):
@@ -162,14 +166,12 @@ public final class ConfigNamespace: Sendable {
         }
     }
 
-    private static func readHost(
-        _ configuration: NamespaceConfiguration, _ environment: Environment
+    private static func read(
+        _ host: HostDirectory?, _ environment: Environment
     ) async -> Result<JSONValue, FileReadError>? {
-        guard let directory = configuration.hostDirectory else { return nil }
-        let host = HostDirectory(path: directory, isNamed: configuration.isHostDirectoryNamed)
+        guard let host else { return nil }
         do throws(FileReadError) {
-            let reading = try await environment.blocking.run { () throws(FileReadError) in try host.read() }
-            return .success(reading.document)
+            return .success(try await environment.blocking.run { () throws(FileReadError) in try host.read() })
         } catch {
             return .failure(error)
         }
