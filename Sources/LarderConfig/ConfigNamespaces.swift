@@ -26,7 +26,7 @@ public final class ConfigNamespaces: Sendable {
         stateDirectory = try StateDirectory(path: path, files: files)
         environment = ConfigNamespace.Environment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
-            watcher: FileWatcher(clock: clock), fetcher: fetcher, hostIdentity: hostIdentity, clock: clock,
+            watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity, clock: clock,
             wallClock: wallClock, logger: logger)
         var opened: [String: ConfigNamespace] = [:]
         for configuration in configurations {

@@ -20,8 +20,7 @@ struct HTTPSource: ConfigSource {
             response = try await fetcher.fetch(request)
         } catch {
             throw ConfigError(
-                error.code == .cancelled ? .cancelled : .upstreamFailed, "\(location): \(error.message)",
-                retryAfter: error.retryAfter)
+                error.code == .cancelled ? .cancelled : .upstreamFailed, error.message, retryAfter: error.retryAfter)
         }
         switch response {
         case .notModified: return .notModified
