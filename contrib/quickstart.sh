@@ -80,8 +80,19 @@ http {
   server { listen 127.0.0.1:$port; root $dir/origin/www; }
 }
 CONF
-/usr/sbin/nginx -p "$dir/origin" -c "$dir/origin/nginx.conf" 2>/dev/null &
-origin=$!
+start_origin() {
+  /usr/sbin/nginx -p "$dir/origin" -c "$dir/origin/nginx.conf" 2>/dev/null &
+  origin=$!
+  for _ in $(seq 100); do
+    (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
+    kill -0 "$origin" 2>/dev/null || break
+    sleep 0.1
+  done
+  echo "quickstart.sh: nginx did not start:" >&2
+  cat "$dir/origin/error.log" >&2
+  exit 1
+}
+start_origin
 
 # --- the agent
 cat >"$dir/larder.json" <<JSON
@@ -131,6 +142,7 @@ sed 's/^/watch: /' "$dir/watch.out"
 expect "watch" "$(paste -sd' ' "$dir/watch.out")" "20 30 40"
 
 say "A namespace that comes from a real origin (nginx)"
+larder refresh --namespace shop >/dev/null # the agent did not wait for the first answer, but what follows must
 show "larder get --namespace shop checkout.enabled"
 expect "the first answer of nginx" "$(larder get --namespace shop checkout.enabled)" false
 show "larder refresh --namespace shop"
@@ -159,15 +171,16 @@ expect "the value after a restart" "$(larder get search.limit)" 40
 show "larder status --namespace shop"
 
 if [ "$keep" = yes ]; then
-  say "The agent keeps running"
+  start_origin
+  say "The agent and its origin keep running"
   cat <<TEXT
 export LARDER_SOCKET=$LARDER_SOCKET
 export PATH=$bin:\$PATH
-larder status            # or any other command; larder --help lists them
-kill $agent; rm -r $dir  # when you are done
+larder status                    # or any other command; larder --help lists them
+kill $agent $origin; rm -r $dir   # when you are done
 TEXT
   trap - EXIT
-  disown "$agent"
+  disown "$agent" "$origin"
   exit 0
 fi
 say "All of it happened"

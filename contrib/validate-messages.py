@@ -11,16 +11,18 @@ A record has one JSON object per line, in the order in which things happened on 
     {"connection":"a","dir":"←","line":"…"}    a line from the agent
     {"connection":"a","dir":"×"}               the recorder stopped reading: what is unanswered may stay so
 
-"base64" stands for "line" where the bytes are not UTF-8. Connections without a name are one. What the client sends may
-be wrong in every way, but what is wrong must be answered with an error. What the agent sends must fit the schemas,
-say nothing that they do not mention (unless --lenient), answer each request once, with no error but those that its
-method may give, and keep the promises about subscriptions. Exit status: 0 all is well, 1 something is not, 2 usage.
+A line with "number":"n" may come again as "same":"n", so that a crowd's record stays small. "base64" stands for
+"line" where the bytes are not UTF-8. Connections without a name are one. What the client sends may be wrong in every
+way, but what is wrong must be answered with an error. What the agent sends must fit the schemas, say nothing that they
+do not mention (unless --lenient), answer each request once, with no error but those that its method may give, and keep
+the promises about subscriptions. Exit status: 0 all is well, 1 something is not, 2 usage.
 
 Needs Debian's python3-jsonschema.
 """
 
 import argparse
 import base64
+import functools
 import json
 import pathlib
 import re
@@ -50,6 +52,7 @@ class Schemas:
         self.methods = {file["title"]: name for name, file in self.files.items() if name.startswith("methods/")}
         self.errors = {schema["properties"]["code"]["const"] for schema in self.files["error.json"]["$defs"].values()}
         self._validators = {}
+        self._events = {}
 
     def _located(self, schema, file):
         """The schema with its references made absolute inside the one schema."""
@@ -101,6 +104,14 @@ class Schemas:
             where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in best.absolute_path)
             found.append(f"${where}: {shortened(best.message)}")
         return found
+
+    def event_problems(self, data, value):
+        """What is wrong with an event, which many subscribers may get in the same words."""
+        if data not in self._events:
+            if len(self._events) == 10_000:
+                self._events.clear()
+            self._events[data] = self.problems("event.json", "", value)
+        return self._events[data]
 
     def method_file(self, method):
         return self.files[self.methods[method]]
@@ -181,6 +192,12 @@ def parse(data):
     value = json.loads(text, parse_int=number(Integer), parse_float=number(Real), parse_constant=refuse)
     json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")  # refuses lone surrogates
     return value, deepest
+
+
+@functools.lru_cache(maxsize=4096)
+def parsed_again(data):
+    """The same for what may come many times; nobody changes the value."""
+    return parse(data)
 
 
 def key_of(identifier):
@@ -282,14 +299,14 @@ class Connection:
 
     def received(self, line, data):
         try:
-            value, _ = parse(data)
+            value, _ = parsed_again(data)
         except (ValueError, RecursionError) as problem:
             self.report(line, f"the agent sent what is not JSON: {problem}")
             return
         if data != data.strip():
             self.report(line, "the agent sent white space around its message")
         if isinstance(value, dict) and "method" in value:
-            self._event(line, value)
+            self._event(line, data, value)
         elif isinstance(value, list):
             self._problems(line, "response.json", "", value)
             keys = [key_of(reply.get("id")) for reply in value if isinstance(reply, dict)]
@@ -344,8 +361,9 @@ class Connection:
         elif pending.method == "config.unsubscribe" and isinstance(result, dict):
             self.subscriptions.pop(result.get("subscription"), None)
 
-    def _event(self, line, value):
-        self._problems(line, "event.json", "", value)
+    def _event(self, line, data, value):
+        for problem in self.schemas.event_problems(data, value):
+            self.report(line, f"event: {problem}")
         event = value.get("params") if isinstance(value.get("params"), dict) else {}
         number = event.get("subscription")
         known = self.subscriptions.get(number)
@@ -406,6 +424,7 @@ class Run:
         (connection.sent if direction == "→" else connection.received)(line, data)
 
     def record(self):
+        numbered = {}
         with open(self.path, encoding="utf-8") as file:
             for number, text in enumerate(file, 1):
                 if not text.strip():
@@ -416,8 +435,12 @@ class Run:
                     if direction not in ("→", "←", "×"):
                         raise ValueError(f"no direction: {direction}")
                     data = b""
-                    if direction != "×":
+                    if "same" in entry:
+                        data = numbered[entry["same"]]
+                    elif direction != "×":
                         data = base64.b64decode(entry["base64"]) if "base64" in entry else entry["line"].encode("utf-8")
+                    if "number" in entry:
+                        numbered[entry["number"]] = data
                 except (ValueError, KeyError, TypeError) as problem:
                     self.report(number, f"not a record: {problem!r}")
                     continue

@@ -55,7 +55,8 @@ public final class ConfigNamespace: Sendable {
             logger: environment.logger)
         var restored = try await environment.blocking.run { () throws(FileError) in try archive.restore() }
         var status = NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory)
-        switch await Self.readHost(configuration, environment) {
+        let host = configuration.host(holding: restored.layers.host?.document)
+        switch await Self.read(host, environment) {
         case .none: restored.layers.host = nil
         case .success(let document):
             if restored.layers.host?.document != document {
@@ -75,7 +76,7 @@ public final class ConfigNamespace: Sendable {
         refresher = ConfigRefresher(
             store: store, source: Self.source(configuration, environment), logger: environment.logger)
         running = Mutex(
-            Running(configuration: configuration, host: Self.hostFlow(configuration, environment, store)))
+            Running(configuration: configuration, host: Self.hostFlow(host, environment, store)))
     }
 
     // MARK: Life
@@ -93,10 +94,16 @@ public final class ConfigNamespace: Sendable {
     /// or a push goes on waiting for it.
     func apply(_ configuration: NamespaceConfiguration) async {
         await stopAsking()
-        let hasNewSource = self.configuration.remote != configuration.remote
+        let former = self.configuration
+        let hasNewSource = former.remote != configuration.remote
+        let hasNewHost =
+            former.hostDirectory != configuration.hostDirectory
+            || former.isHostDirectoryNamed != configuration.isHostDirectoryNamed
         running.withLock { running in
             running.configuration = configuration
-            running.host = Self.hostFlow(configuration, environment, store)
+            if hasNewHost {
+                running.host = Self.hostFlow(configuration.host(holding: nil), environment, store)
+            }
         }
         if hasNewSource { await refresher.use(Self.source(configuration, environment)) }
         await store.configure(
@@ -163,19 +170,17 @@ public final class ConfigNamespace: Sendable {
     }
 
     private static func hostFlow(
-        _ configuration: NamespaceConfiguration, _ environment: Environment, _ store: ConfigStore
+        _ host: HostDirectory?, _ environment: Environment, _ store: ConfigStore
     ) -> HostFlow {
-        HostFlow(store: store) { await readHost(configuration, environment) }
+        HostFlow(store: store) { await read(host, environment) }
     }
 
-    private static func readHost(
-        _ configuration: NamespaceConfiguration, _ environment: Environment
+    private static func read(
+        _ host: HostDirectory?, _ environment: Environment
     ) async -> Result<JSONValue, FileReadError>? {
-        guard let directory = configuration.hostDirectory else { return nil }
-        let host = HostDirectory(path: directory, isNamed: configuration.isHostDirectoryNamed)
+        guard let host else { return nil }
         do throws(FileReadError) {
-            let reading = try await environment.blocking.run { () throws(FileReadError) in try host.read() }
-            return .success(reading.document)
+            return .success(try await environment.blocking.run { () throws(FileReadError) in try host.read() })
         } catch {
             return .failure(error)
         }

@@ -2,7 +2,8 @@ import JSON
 import LarderUpstream
 import Synchronization
 
-/// A remote layer that is a file on this machine, such as another program writes or a ConfigMap brings.
+/// A remote layer that is on this machine, such as another program writes or a ConfigMap brings: a file, or a directory
+/// whose `*.json` files are merged in the order of their names. Which of the two is seen anew each time.
 final class FileSource: ConfigSource {
     private let configuration: NamespaceConfiguration.File
     private let watcher: FileWatcher
@@ -18,19 +19,31 @@ final class FileSource: ConfigSource {
     var location: String { configuration.path }
 
     func fetch(ifChangedFrom validator: Validator?) async throws(ConfigError) -> SourceAnswer {
-        let file = DocumentFile(path: configuration.path, maximumBytes: configuration.maximumBytes)
-        let reading: DocumentFile.Reading
+        let (path, maximumBytes) = (configuration.path, configuration.maximumBytes)
         do throws(FileReadError) {
-            reading = try await blocking.run { () throws(FileReadError) in try file.read() }
+            let reading = try await blocking.run { () throws(FileReadError) in
+                try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
+            }
+            // A stamp does for files what an entity tag does for a web page.
+            let stamp = Validator(etag: reading.stamp.description)
+            if let validator, validator == stamp { return .notModified }
+            let document = try await Self.document(of: reading)
+            return .document(
+                SourceDocument(value: document, versionPath: configuration.versionPath, validator: stamp))
         } catch {
-            throw ConfigError(.upstreamFailed, error.description)
+            let code: ConfigError.Code = [.invalidJSON, .notAnObject].contains(error.code) ? .rejected : .upstreamFailed
+            throw ConfigError(code, error.description)
         }
-        // A file's stamp does for it what an entity tag does for a web page.
-        let stamp = Validator(etag: reading.stamp.description)
-        if let validator, validator == stamp { return .notModified }
-        return .document(
-            try await SourceDocument.parse(
-                reading.bytes, from: location, versionPath: configuration.versionPath, validator: stamp))
+    }
+
+    /// What the files say together. Large documents are parsed away from every actor.
+    @concurrent
+    private static func document(of reading: DocumentFiles) async throws(FileReadError) -> JSONValue {
+        let documents = try reading.documents()
+        if documents.count == 1 { return documents[0] }
+        // As overrides are put together: a null stays, because it hides what the host layer says.
+        return MergePatch.merge(
+            OverrideLayer(entries: documents.map { .init(path: [], value: $0, setAt: 0) }).patches())
     }
 
     func changes() -> AsyncStream<Void>? { watcher.changes(at: configuration.path) }

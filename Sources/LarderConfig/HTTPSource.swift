@@ -20,8 +20,7 @@ struct HTTPSource: ConfigSource {
             response = try await fetcher.fetch(request)
         } catch {
             throw ConfigError(
-                error.code == .cancelled ? .cancelled : .upstreamFailed, "\(location): \(error.message)",
-                retryAfter: error.retryAfter)
+                error.code == .cancelled ? .cancelled : .upstreamFailed, error.message, retryAfter: error.retryAfter)
         }
         switch response {
         case .notModified: return .notModified
@@ -48,6 +47,13 @@ extension NamespaceConfiguration.HTTP {
 }
 
 extension SourceDocument {
+    /// Makes a document with the version that it has at a path, if there is one.
+    init(value: JSONValue, versionPath: JSONPath?, validator: Validator?) {
+        let found = versionPath.flatMap { value.value(at: $0) }
+        let version = (found?.string ?? found?.numberText).map(UpstreamVersion.init)
+        self.init(value: value, version: version, validator: validator)
+    }
+
     /// Checks that an answer's body is a configuration. Large documents are parsed away from every actor.
     /// - Throws: `rejected` with what is wrong with the body.
     @concurrent
@@ -63,10 +69,6 @@ extension SourceDocument {
         guard value.kind == .object else {
             throw ConfigError(.rejected, "\(location) answered with \(value.kind); a configuration is a JSON object")
         }
-        var version: UpstreamVersion?
-        if let versionPath, let found = value.value(at: versionPath) {
-            version = (found.string ?? found.numberText).map(UpstreamVersion.init)
-        }
-        return SourceDocument(value: value, version: version, validator: validator)
+        return SourceDocument(value: value, versionPath: versionPath, validator: validator)
     }
 }

@@ -31,13 +31,13 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         }
     }
 
-    /// A source that is a file on this machine.
+    /// A source that is a file on this machine, or a directory whose `*.json` files are merged.
     public struct File: Sendable, Equatable {
         /// Its path.
         public var path: String
         /// Where the document says its own version; nil where it does not.
         public var versionPath: JSONPath?
-        /// The largest document taken.
+        /// The largest document taken, and the most that the files of a directory may have together.
         public var maximumBytes: Int
 
         /// Makes it.
@@ -52,7 +52,7 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public enum Remote: Sendable, Equatable {
         /// Asked over HTTP.
         case http(HTTP)
-        /// A file.
+        /// A file or a directory of files.
         case file(File)
     }
 

@@ -2,15 +2,13 @@
 public struct ServerError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Which kind of error; new kinds may be added.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String { case alreadyRunning, cannotListen, tooManySockets }
+        private enum Kind: String { case alreadyRunning, cannotListen }
         private let kind: Kind
 
         /// Another agent listens on the socket.
         public static let alreadyRunning = Self(kind: .alreadyRunning)
         /// A system call on the way to a listening socket failed.
         public static let cannotListen = Self(kind: .cannotListen)
-        /// More than one socket was handed over.
-        public static let tooManySockets = Self(kind: .tooManySockets)
 
         /// The code's name.
         public var description: String { kind.rawValue }

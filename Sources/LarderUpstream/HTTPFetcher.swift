@@ -1,7 +1,6 @@
 internal import AsyncHTTPClient
 public import NIOCore
 internal import NIOHTTPCompression
-internal import NIOSSL
 internal import Synchronization
 
 /// Conditional GETs over HTTP/1.1 and HTTP/2, for everything in this process that fetches.
@@ -23,8 +22,6 @@ public final class HTTPFetcher: Sendable {
         /// The largest size, in bytes, that a compressed body may have after decoding. Each request has its own limit
         /// too, but what a single packet can expand to (a thousandfold) is stopped here, before it is all in memory.
         public var maximumDecodedBytes: Int
-        /// A PEM file with certificate authorities that are trusted besides the system's.
-        public var certificateAuthorities: String?
 
         /// Makes a configuration.
         ///
@@ -114,10 +111,5 @@ extension HTTPClient.Configuration {
             decompression: .enabled(limit: .size(own.maximumDecodedBytes)))
         // A refused connection is known at once; whether and when to try again is the refresher's decision.
         connectionPool.retryConnectionEstablishment = false
-        if let path = own.certificateAuthorities {
-            var tls = TLSConfiguration.makeClientConfiguration()
-            tls.additionalTrustRoots = [.file(path)]
-            tlsConfiguration = tls
-        }
     }
 }

@@ -12,10 +12,10 @@ public struct MemberReader {
     /// - Throws: `invalidParams` where an array has more elements than there are names.
     public init(params: JSONValue?, positional: [String]) throws(WireError) {
         if let params, params.kind == .array, params.count > positional.count {
-            throw WireError(
-                .invalidParams,
-                "\(params.count) positional parameters were given, at most \(positional.count) are known "
-                    + "(\(positional.joined(separator: ", ")))")
+            let known =
+                positional.isEmpty
+                ? "none is known" : "at most \(positional.count) are known (\(positional.joined(separator: ", ")))"
+            throw WireError(.invalidParams, "too many positional parameters: \(params.count), where \(known)")
         }
         value = params
         self.positional = positional

@@ -48,17 +48,6 @@ public struct ServiceNotifier: Sendable {
         try send("WATCHDOG=1", status: nil)
     }
 
-    /// `EXTEND_TIMEOUT_USEC=`: start-up or shutdown goes on for at least this long from now.
-    ///
-    /// - Parameter time: Taken in whole microseconds; a negative time counts as none.
-    @discardableResult
-    public func extendTimeout(by time: Duration) throws(SystemdError) -> Bool {
-        let (seconds, attoseconds) = time.components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
-        let microseconds = overflow ? Int64.max / 2 : whole + attoseconds / 1_000_000_000_000
-        return try send("EXTEND_TIMEOUT_USEC=\(max(0, microseconds))", status: nil)
-    }
-
     private func send(_ assignments: String?, status: String?) throws(SystemdError) -> Bool {
         var lines = assignments.map { [$0] } ?? []
         if let status {

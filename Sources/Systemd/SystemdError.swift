@@ -8,10 +8,6 @@ public struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible 
             case activationFailed
             case notAStreamListener
             case notificationFailed
-            case credentialsUnavailable
-            case credentialNameInvalid
-            case credentialUnreadable
-            case credentialTooLarge
         }
 
         private let value: Value
@@ -22,14 +18,6 @@ public struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible 
         public static let notAStreamListener = Code(value: .notAStreamListener)
         /// The service manager could not be told something (`sd_notify(3)`).
         public static let notificationFailed = Code(value: .notificationFailed)
-        /// The process runs without `CREDENTIALS_DIRECTORY`.
-        public static let credentialsUnavailable = Code(value: .credentialsUnavailable)
-        /// What was asked for cannot be the name of a credential.
-        public static let credentialNameInvalid = Code(value: .credentialNameInvalid)
-        /// The credential does not exist, is no regular file, or may not be read.
-        public static let credentialUnreadable = Code(value: .credentialUnreadable)
-        /// The credential is larger than the caller takes.
-        public static let credentialTooLarge = Code(value: .credentialTooLarge)
 
         /// The code's name, as in `SystemdError.Code.notificationFailed`.
         public var description: String { value.rawValue }

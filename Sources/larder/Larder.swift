@@ -21,7 +21,8 @@ struct Larder: AsyncParsableCommand {
 
             ENVIRONMENT:
               LARDER_SOCKET      the agent's socket
-              XDG_RUNTIME_DIR    where the user's own agent has its socket
+              XDG_RUNTIME_DIR    where the user's own agent has its socket; that of the host, \
+            which root runs, has /run/larder/larder.sock
               NO_COLOR           no colours, whatever its value
             """,
         version: larderVersion,

@@ -19,11 +19,14 @@ import UnixSignals
 struct Agent {
     let plan: AgentPlan
     let sockets: [ActivatedSocket]
+    /// Each SIGHUP.
+    let hangups: UnixSignalsSequence
     private let logger = Logger(label: "larderd")
 
-    init(plan: AgentPlan, sockets: [ActivatedSocket]) {
+    init(plan: AgentPlan, sockets: [ActivatedSocket], hangups: UnixSignalsSequence) {
         self.plan = plan
         self.sockets = sockets
+        self.hangups = hangups
     }
 
     /// Serves until SIGTERM or SIGINT, then ends cleanly.
@@ -80,7 +83,7 @@ struct Agent {
         let server = AgentServer(context: context, socket: socket, group: group)
         var services: [any Service] = [
             ServingService(server: server, namespaces: namespaces),
-            ReloadService(context: context, plan: plan, logger: logger),
+            ReloadService(context: context, plan: plan, hangups: hangups, logger: logger),
         ]
         if let interval = Watchdog.interval {
             services.append(WatchdogService(server: server, namespaces: namespaces, interval: interval, logger: logger))

@@ -3,6 +3,7 @@ import LarderServer
 import LarderWire
 import Logging
 import Systemd
+import UnixSignals
 
 #if canImport(Musl)
     import Musl
@@ -18,11 +19,12 @@ struct Larderd: AsyncParsableCommand {
         abstract: "The local agent for this host's configuration.",
         discussion: """
             Keeps configuration fresh from files and remote sources, and serves it to local processes over a Unix \
-            socket. Without any option it serves the current user: see the paths under each option. It takes over a \
-            socket from systemd, re-reads its settings on SIGHUP and stops cleanly on SIGTERM.
+            socket. Without any option it serves the host when root runs it, and the current user otherwise: see the \
+            paths under each option. It takes over a socket from systemd, re-reads its settings on SIGHUP and stops \
+            cleanly on SIGTERM.
 
             Examples:
-              larderd                                             serve the current user
+              larderd                                             serve the user, or as root the host
               larderd --socket /tmp/l.sock --state-directory /tmp/l   try it out
               larderd --check-settings --settings ./larder.json   is this file right?
 
@@ -31,16 +33,26 @@ struct Larderd: AsyncParsableCommand {
             """,
         version: larderVersion)
 
-    @Option(help: ArgumentHelp("Listen on this path.", discussion: "Default: $XDG_RUNTIME_DIR/larder/larder.sock"))
+    @Option(
+        help: ArgumentHelp(
+            "Listen on this path.",
+            discussion: "Default: $XDG_RUNTIME_DIR/larder/larder.sock; for root /run/larder/larder.sock"))
     var socket: String?
 
-    @Option(help: ArgumentHelp("Read this settings file.", discussion: "Default: $XDG_CONFIG_HOME/larder/larder.json"))
+    @Option(
+        help: ArgumentHelp(
+            "Read this settings file.",
+            discussion: "Default: $XDG_CONFIG_HOME/larder/larder.json; for root /etc/larder/larder.json"))
     var settings: String?
 
-    @Option(help: ArgumentHelp("Keep the state here.", discussion: "Default: $XDG_STATE_HOME/larder"))
+    @Option(
+        help: ArgumentHelp(
+            "Keep the state here.", discussion: "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder"))
     var stateDirectory: String?
 
-    @Option(help: ArgumentHelp("Keep the cache here.", discussion: "Default: $XDG_CACHE_HOME/larder"))
+    @Option(
+        help: ArgumentHelp(
+            "Keep the cache here.", discussion: "Default: $XDG_CACHE_HOME/larder; for root /var/cache/larder"))
     var cacheDirectory: String?
 
     @Option(
@@ -54,8 +66,8 @@ struct Larderd: AsyncParsableCommand {
     private static let activation = Result { try SocketActivation.takeStreamListeners() }
 
     static func main() async {
-        _ = activation
         Process.prepare()
+        _ = activation
         do {
             var command = try parseAsRoot(nil)
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
@@ -65,6 +77,8 @@ struct Larderd: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // From here on none is missed: one that comes too late for the reading below has the settings read again.
+        let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan
         do {
             plan = try AgentPlan(self)
@@ -77,7 +91,7 @@ struct Larderd: AsyncParsableCommand {
         }
         Process.startLogging(level: plan.logLevel)
         do {
-            try await Agent(plan: plan, sockets: Self.activation.get()).run()
+            try await Agent(plan: plan, sockets: Self.activation.get(), hangups: hangups).run()
         } catch {
             Process.fail(error, status: 1)
         }

@@ -12,6 +12,9 @@ import Systemd
 enum Process {
     /// Sets what must be set before there are threads.
     static func prepare() {
+        // Until it is trapped, which is before the settings are read, SIGHUP has nothing to say. To block it would not
+        // do: the main thread waits with an empty mask (sigsuspend(2) in dispatch_main).
+        signal(SIGHUP, SIG_IGN)
         // A client that went away shows itself as EPIPE.
         signal(SIGPIPE, SIG_IGN)
         // Two arenas are enough for a handful of threads, and take half the address space of the default.

@@ -25,12 +25,12 @@ struct ServingService: Service {
 struct ReloadService: Service {
     let context: ServerContext
     let plan: AgentPlan
+    let hangups: UnixSignalsSequence
     let logger: Logger
 
     func run() async throws {
         var inForce = plan
-        let signals = await UnixSignalsSequence(trapping: .sighup)
-        for await _ in signals.cancelOnGracefulShutdown() {
+        for await _ in hangups.cancelOnGracefulShutdown() {
             let notifier = ServiceNotifier()
             _ = try? notifier.reloading()
             do {
@@ -68,13 +68,18 @@ struct WatchdogService: Service {
     let interval: Duration
     let logger: Logger
 
-    func run() async throws {
+    func run() async {
         let notifier = ServiceNotifier()
-        try await cancelWhenGracefulShutdown {
+        await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 await server.probe()
                 await namespaces.probe()
-                _ = try notifier.watchdog()
+                do {
+                    try notifier.watchdog()
+                } catch {
+                    // The manager may hear of the next one. If not, it will act.
+                    logger.warning("the watchdog could not be fed", metadata: ["error": "\(error)"])
+                }
                 try? await Task.sleep(for: interval / 2)
             }
         }

@@ -72,9 +72,14 @@ extension Integration {
                     try client.call("config.set", ["path": "n", "value": 1, "namespace": name])
                     try client.call("config.subscribe", ["path": "n", "namespace": name])
                     #expect(try client.event()["value"] == 1)
-                    try client.call("config.set", ["path": "n", "value": 2, "ttlMilliseconds": 300, "namespace": name])
-                    #expect(try client.event()["value"] == 2)
-                    #expect(try client.event()["exists"] == false, "what was there before it does not come back")
+                    try client.call("config.set", ["path": "n", "value": 2, "ttlMilliseconds": 2000, "namespace": name])
+                    var event = try client.event()
+                    // A subscriber that is kept from reading for so long hears of the end only, and that it missed one.
+                    if event["skipped"] == nil {
+                        #expect(event["value"] == 2)
+                        event = try client.event()
+                    }
+                    #expect(event["exists"] == false, "what was there before it does not come back")
                     #expect(try client.refusal("config.get", ["path": "n", "namespace": name]).name == "notFound")
                 }
             }

@@ -87,10 +87,49 @@ extension Integration {
                 try home.write("mount/config.json", #"{"n":1}"#)
                 while try client.event()["value"]?.int != 1 {}
                 try home.write("mount/config.json", "half")
-                try agent.waitForLog("did not answer with JSON")
+                try agent.waitForLog("mount/config.json, byte 0")
                 let value = try client.call("config.get", ["n"])
                 #expect(value["value"] == 1)
                 #expect(value["state"] == "stale")
+            }
+        }
+
+        @Test("a directory's files are merged in the order of their names, as one snapshot for each exchange")
+        func directory() throws {
+            let settings = """
+                { namespaces: { default: {
+                    host: { directory: '@/host' }, remote: { file: { path: '@/mount' } } } } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                let mount = home.directory + "/mount"
+                func exchange(_ number: Int) throws {
+                    try home.makeDirectory("mount/..generation\(number)")
+                    try home.write("mount/..generation\(number)/10-a.json", "{\"a\":\(number),\"n\":0,\"hidden\":null}")
+                    try home.write("mount/..generation\(number)/20-b.json", "{\"n\":\(number)}")
+                    symlink("..generation\(number)", mount + "/..data_tmp")
+                    rename(mount + "/..data_tmp", mount + "/..data")
+                }
+                for directory in ["host", "mount"] { try home.makeDirectory(directory) }
+                try home.write("host/a.json", #"{"hidden":1,"host":1}"#)
+                for name in ["10-a.json", "20-b.json"] { symlink("..data/" + name, mount + "/" + name) }
+                try exchange(1)
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.refresh")
+                try client.call("config.subscribe")
+                for number in 1...10 {
+                    if number > 1 { try exchange(number) }
+                    #expect(try client.event()["value"] == ["host": 1, "a": .int(number), "n": .int(number)])
+                }
+                let held = try client.call("config.get")["value"]
+                rename(mount, mount + ".aside")
+                #expect(try client.refusal("config.refresh").name == "upstreamFailed")
+                try home.makeDirectory("mount")
+                #expect(try client.refusal("config.refresh").name == "upstreamFailed")
+                try home.write("mount/x.json", "[]")
+                #expect(try client.refusal("config.refresh").name == "rejected")
+                #expect(try client.call("config.get")["value"] == held)
+                #expect(try agent.status()["lastError"]?["message"]?.string?.contains("mount/x.json") == true)
             }
         }
 

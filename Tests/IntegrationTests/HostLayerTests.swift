@@ -105,6 +105,33 @@ extension Integration {
             }
         }
 
+        @Test("a directory that goes away empties nothing, nor does a FIFO in it; the status says so until it heals")
+        func directoryVanishes() throws {
+            try withFiles { home, agent, client in
+                let directory = home.directory + "/config.d"
+                func expectProblem(_ agent: AgentProcess, _ text: String) throws {
+                    #expect(try agent.ask("config.get")["value"] == ["n": 0, "m": 0])
+                    let status = try agent.status()
+                    #expect(status["state"] == "stale")
+                    #expect(status["layers"]?[0]?["problem"]?.string?.contains(text) == true, "\(status)")
+                }
+                rename(directory, directory + ".aside")
+                #expect(try client.refusal("config.refresh").name == "rejected")
+                try expectProblem(agent, "config.d: the directory was there and is gone")
+                client.close()
+                #expect(try agent.stop() == .exit(0))
+                let next = try home.start()
+                try expectProblem(next, "config.d: the directory was there and is gone")
+                rename(directory + ".aside", directory)
+                #expect(try next.ask("config.refresh")["state"] == "fresh")
+                mkfifo(directory + "/20.json", 0o600)
+                #expect(try next.connect().refusal("config.refresh").name == "rejected")
+                try expectProblem(next, "20.json: it is not a regular file")
+                unlink(directory + "/20.json")
+                #expect(try next.ask("config.refresh")["state"] == "fresh")
+            }
+        }
+
         @Test("files that changed while the agent was down are in its first snapshot")
         func changedWhileDown() throws {
             try withFiles { home, agent, client in

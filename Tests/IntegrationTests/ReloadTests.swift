@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import Testing
 
@@ -119,6 +120,23 @@ extension Integration {
                 try agent.reload()
                 #expect(try client.event()["value"] == [:])
                 #expect(try agent.status()["upstream"]?.isNull == true)
+            }
+        }
+
+        @Test("a SIGHUP that comes while the agent starts neither ends it nor is missed", arguments: 1...5)
+        func earlySignal(_: Int) throws {
+            try AgentHome.with(settings: "{}") { home in
+                let agent = try home.start { process in
+                    // Before main has begun, nothing can be done about it.
+                    let deadline = Deadline.usual
+                    while !process.withstands(SIGHUP, as: "larderd") {
+                        if deadline.hasPassed { throw HarnessError("the agent would die of SIGHUP") }
+                    }
+                    try home.write(settings: "{ namespaces: { new: {} } }")
+                    process.signal(SIGHUP)
+                }
+                // Either they were read after the change, or they are read again.
+                try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "new"] })
             }
         }
 

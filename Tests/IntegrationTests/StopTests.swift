@@ -5,7 +5,7 @@ import Testing
 extension Integration {
     @Suite("A graceful stop")
     struct StopTests {
-        /// The issue's own limit.
+        /// What is promised to service managers; the only time that any test asserts.
         private static let longestStop = Duration.seconds(5)
 
         private func stop(_ agent: AgentProcess) throws {

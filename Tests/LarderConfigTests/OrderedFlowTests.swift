@@ -10,14 +10,13 @@ struct OrderedFlowTests {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let first = refresher.forceRefresh()
             let firstRequest = await source.nextRequest()
-            async let second = refresher.forceRefresh()
-            // However often the flow gets its turn, the second request waits for the first answer.
-            for _ in 0..<100 { await Task.yield() }
-            #expect(source.asked == 1)
+            let second = Task.immediate { try await refresher.forceRefresh() }
+            await refresher.takeTurn()
+            #expect(source.asked == 1, "the second request waits for the first answer")
             firstRequest.answer(["v": 1], version: "1")
             #expect(try await first.commit.revision == 1)
             await source.nextRequest().answer(["v": 2], version: "2")
-            #expect(try await second.commit.revision == 2)
+            #expect(try await second.value.commit.revision == 2)
             #expect(store.value == ["v": 2])
         }
     }
@@ -27,12 +26,14 @@ struct OrderedFlowTests {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let refresh = refresher.refreshIfNeeded()
             let request = await source.nextRequest()
-            async let push = refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
-            for _ in 0..<100 { await Task.yield() }
+            let push = Task.immediate {
+                try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            }
+            await refresher.takeTurn()
             #expect(store.revision == 0)
             request.answer(["v": "old answer"])
             #expect(try await refresh.commit.revision == 1)
-            #expect(try await push.commit.revision == 2)
+            #expect(try await push.value.commit.revision == 2)
             #expect(store.value == ["v": "pushed"])
         }
     }
@@ -69,7 +70,7 @@ struct OrderedFlowTests {
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let others = (0..<20).map { _ in Task.immediate { try await refresher.refreshIfNeeded() } }
-            for _ in 0..<100 { await Task.yield() }
+            await refresher.takeTurn()
             request.answer(["v": 1])
             let outcome = try await first.value
             for other in others { #expect(try await other.value == outcome) }
@@ -85,9 +86,9 @@ struct OrderedFlowTests {
             let push = Task.immediate {
                 try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
             }
-            for _ in 0..<100 { await Task.yield() }
+            await refresher.takeTurn()
             let second = Task.immediate { try await refresher.refreshIfNeeded() }
-            for _ in 0..<100 { await Task.yield() }
+            await refresher.takeTurn()
             request.answer(["v": 1])
             _ = try await first.value
             _ = try await push.value
@@ -105,7 +106,7 @@ struct OrderedFlowTests {
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let second = Task.immediate { try await refresher.refreshAfterChange() }
-            for _ in 0..<100 { await Task.yield() }
+            await refresher.takeTurn()
             request.answer(["v": 1])
             _ = try await first.value
             await source.nextRequest().answer(["v": 2])
@@ -123,7 +124,7 @@ struct CancellationTests {
             let leader = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let other = Task.immediate { try await refresher.refreshIfNeeded() }
-            for _ in 0..<100 { await Task.yield() }
+            await refresher.takeTurn()
             leader.cancel()
             let error = await #expect(throws: ConfigError.self) { try await leader.value }
             #expect(error?.code == .cancelled)
@@ -157,7 +158,7 @@ struct CancellationTests {
             let push = Task.immediate {
                 try await refresher.applyPush(SourceDocument(value: ["v": "cancelled"]), force: false)
             }
-            for _ in 0..<100 { await Task.yield() }
+            await refresher.takeTurn()
             push.cancel()
             _ = await #expect(throws: ConfigError.self) { try await push.value }
             request.answer(["v": 1])
@@ -178,7 +179,7 @@ struct CancellationTests {
         let running = Task { try await refresher.refreshIfNeeded() }
         _ = await source.nextRequest()
         let waiting = Task.immediate { try await refresher.forceRefresh() }
-        for _ in 0..<100 { await Task.yield() }
+        await refresher.takeTurn()
         flow.cancel()
         await flow.value
         for task in [running, waiting] {
@@ -189,6 +190,12 @@ struct CancellationTests {
         #expect(late?.code == .stopped)
         await store.stop()
     }
+}
+
+extension ConfigRefresher {
+    /// Returns after all that was said to this actor before: an actor takes what has the same priority in the order in
+    /// which it came, and a task that was started at once has said it when it gives way for the first time.
+    fileprivate func takeTurn() {}
 }
 
 /// A refresher as one would write it who believes that an actor is exclusive across an await.

@@ -90,7 +90,9 @@ struct ParameterTests {
     @Test("more positional parameters than are known are refused")
     func tooMany() throws {
         let error = try #require(throws: WireError.self) { try get(#"["a","web",1]"#) }
-        #expect(error.detail.contains("at most 2"))
+        #expect(error.detail == "too many positional parameters: 3, where at most 2 are known (path, namespace)")
+        let none = try #require(throws: WireError.self) { try AgentPing.Parameters(params: [1]) }
+        #expect(none.detail == "too many positional parameters: 1, where none is known")
     }
 
     @Test("numbers have a range that the error names")

@@ -22,10 +22,6 @@ struct ServiceNotifierTests {
             #expect(manager.receive() == "STOPPING=1\nSTATUS=draining")
             try #expect(notifier.watchdog())
             #expect(manager.receive() == "WATCHDOG=1")
-            try #expect(notifier.extendTimeout(by: .milliseconds(1500)))
-            #expect(manager.receive() == "EXTEND_TIMEOUT_USEC=1500000")
-            try #expect(notifier.extendTimeout(by: .seconds(-1)))
-            #expect(manager.receive() == "EXTEND_TIMEOUT_USEC=0")
         }
     }
 

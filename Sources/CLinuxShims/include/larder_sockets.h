@@ -46,6 +46,15 @@ static inline ssize_t larder_send_nosignal(int fd, const void *bytes, size_t len
     return send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/// A message of some pieces, without address and ancillary data.
+static inline struct msghdr larder_message(struct iovec *pieces, size_t count) {
+    struct msghdr message;
+    memset(&message, 0, sizeof(message));
+    message.msg_iov = pieces;
+    message.msg_iovlen = count;
+    return message;
+}
+
 /// sendmsg(2) of two pieces, one after the other, in one call, with the flags of larder_send_nosignal. Either length
 /// may be 0. Returns the number of bytes taken of both together, or -1 with errno set.
 static inline ssize_t larder_send_two(
@@ -54,10 +63,7 @@ static inline ssize_t larder_send_two(
         {.iov_base = (void *)first, .iov_len = first_length},
         {.iov_base = (void *)second, .iov_len = second_length},
     };
-    struct msghdr message;
-    memset(&message, 0, sizeof(message));
-    message.msg_iov = pieces;
-    message.msg_iovlen = 2;
+    struct msghdr message = larder_message(pieces, 2);
     return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -69,6 +75,12 @@ static inline int larder_unread_by_peer(int fd) {
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 ? bytes : -1;
 }
 
+/// Room for the descriptors of a message, with the alignment of a header, as cmsg(3) asks.
+union larder_descriptor_room {
+    char bytes[CMSG_SPACE(sizeof(int) * LARDER_MAX_PASSED_DESCRIPTORS)];
+    struct cmsghdr align;
+};
+
 /// Sends bytes together with descriptors (unix(7), SCM_RIGHTS; cmsg(3)), never blocking, never raising SIGPIPE. The
 /// descriptors travel with the first byte: a short count means that they are on their way and only the rest of the
 /// bytes must follow. `length` must be at least 1 (a stream socket carries no descriptor without data), `count` 0 to
@@ -79,17 +91,10 @@ static inline ssize_t larder_send_descriptors(
         errno = EINVAL;
         return -1;
     }
-    // The union gives the buffer the alignment of a header, as cmsg(3) asks.
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * LARDER_MAX_PASSED_DESCRIPTORS)];
-        struct cmsghdr align;
-    } control;
+    union larder_descriptor_room control;
     memset(&control, 0, sizeof(control));
     struct iovec piece = {.iov_base = (void *)bytes, .iov_len = length};
-    struct msghdr message;
-    memset(&message, 0, sizeof(message));
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
+    struct msghdr message = larder_message(&piece, 1);
     if (count > 0) {
         message.msg_control = control.bytes;
         message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
@@ -114,15 +119,9 @@ static inline ssize_t larder_receive_descriptors(
         errno = EINVAL;
         return -1;
     }
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * LARDER_MAX_PASSED_DESCRIPTORS)];
-        struct cmsghdr align;
-    } control;
+    union larder_descriptor_room control;
     struct iovec piece = {.iov_base = bytes, .iov_len = length};
-    struct msghdr message;
-    memset(&message, 0, sizeof(message));
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
+    struct msghdr message = larder_message(&piece, 1);
     message.msg_control = control.bytes;
     message.msg_controllen = sizeof(control.bytes);
     ssize_t received = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);

@@ -29,6 +29,8 @@ struct CarefulFile {
     func read() throws(FileReadError) -> Reading {
         var dangling: FileReadError?
         for _ in 0..<Self.attempts {
+            // Asked before it is opened, which is not without effect for every device.
+            if let status = fileStatus(name, in: directory) { try check(status) }
             let file: Descriptor
             do {
                 file = try Descriptor(name, in: directory, flags: 0)
@@ -55,7 +57,7 @@ struct CarefulFile {
 
     private func check(_ status: stat) throws(FileReadError) {
         guard status.fileType == S_IFREG else {
-            throw FileReadError(.notAFile, path, "it is not a regular file; correct the path")
+            throw FileReadError(.notAFile, path, "it is not a regular file; remove it or correct the path")
         }
         if Int(status.st_size) > maximumBytes { throw tooLarge }
     }

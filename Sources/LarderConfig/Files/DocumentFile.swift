@@ -1,22 +1,14 @@
-/// One file that holds a whole document: the `file` kind of remote source.
+/// One file that holds a whole document.
 ///
 /// Reading blocks until the disk has answered. Nothing is kept between two readings.
-public struct DocumentFile: Sendable, Hashable {
+struct DocumentFile: Sendable, Hashable {
     /// Where it is.
-    public let path: String
+    let path: String
     /// The largest content accepted, in bytes.
-    public let maximumBytes: Int
-
-    /// Bytes that were the file's whole content at one moment.
-    public struct Reading: Sendable, Hashable {
-        /// The content, never empty.
-        public let bytes: [UInt8]
-        /// Stands for this content: a reading with the stamp of the one before is "not modified".
-        public let stamp: FileStamp
-    }
+    let maximumBytes: Int
 
     /// Makes a reader of a file. The file need not exist yet.
-    public init(path: String, maximumBytes: Int = 16 << 20) {
+    init(path: String, maximumBytes: Int = 16 << 20) {
         self.path = path
         self.maximumBytes = maximumBytes
     }
@@ -25,11 +17,11 @@ public struct DocumentFile: Sendable, Hashable {
     ///
     /// - Throws: ``FileReadError``; an empty file is an error, because it is what a file looks like that is about to be
     ///   written.
-    public func read() throws(FileReadError) -> Reading {
+    func read() throws(FileReadError) -> DocumentFiles {
         let reading = try CarefulFile(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
         guard !reading.bytes.isEmpty else {
             throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}")
         }
-        return Reading(bytes: reading.bytes, stamp: FileStamp(of: reading.bytes))
+        return DocumentFiles(files: [DocumentFiles.File(path: path, bytes: reading.bytes)])
     }
 }

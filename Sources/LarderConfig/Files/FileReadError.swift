@@ -25,7 +25,7 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let tooLarge = Code(.tooLarge)
         /// The directory has more files than allowed.
         public static let tooMany = Code(.tooMany)
-        /// It has no bytes, as a file has that is about to be written.
+        /// It has no bytes, as a file has that is about to be written, or no files.
         public static let empty = Code(.empty)
         /// It is not JSON; see ``FileReadError/offset``.
         public static let invalidJSON = Code(.invalidJSON)

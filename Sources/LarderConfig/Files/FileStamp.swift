@@ -9,6 +9,19 @@ public struct FileStamp: Sendable, Hashable, CustomStringConvertible {
 
     init(of bytes: [UInt8]) { digest = Array(SHA256.hash(data: bytes)) }
 
+    /// Stands for the names and contents of several files.
+    init(of files: [(name: String, bytes: [UInt8])]) {
+        var hash = SHA256()
+        for (name, bytes) in files {
+            // With its length before it, nothing can be taken for a part of what comes before or after.
+            for part in [Array(name.utf8), bytes] {
+                withUnsafeBytes(of: part.count) { hash.update(bufferPointer: $0) }
+                hash.update(data: part)
+            }
+        }
+        digest = Array(hash.finalize())
+    }
+
     /// `sha256:` and 64 hexadecimal digits.
     public var description: String {
         digest.reduce(into: "sha256:") { text, byte in

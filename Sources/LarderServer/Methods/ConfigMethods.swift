@@ -90,10 +90,16 @@ extension ConfigNamespace {
         }
     }
 
+    private func hostRefreshed() async -> Result<ConfigStore.Commit?, ConfigError> {
+        do throws(ConfigError) { return .success(try await refreshHost()) } catch { return .failure(error) }
+    }
+
     fileprivate func refresh(force: Bool) async throws(WireError) -> ConfigRefresh.Result {
         do throws(ConfigError) {
-            let host = try await refreshHost()
+            // The source is asked meanwhile: who asks together shares its answer.
+            async let files = hostRefreshed()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
+            let host = try await files.get()
             return ConfigRefresh.Result(
                 revision: outcome.commit.revision, epoch: publication.epoch,
                 changed: outcome.commit.changed || host?.changed ?? false, notModified: outcome.notModified,

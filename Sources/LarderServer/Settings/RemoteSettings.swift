@@ -2,13 +2,13 @@
 public enum RemoteSettings: Sendable, Equatable {
     /// `http`: a document that is fetched again and again.
     case http(HTTPRemoteSettings)
-    /// `file`: a document in the file system.
+    /// `file`: a document in the file system, in one file or several.
     case file(FileRemoteSettings)
 }
 
 /// `namespaces.NAME.remote.file`.
 public struct FileRemoteSettings: Sendable, Equatable {
-    /// `path`: the file or directory, an absolute path.
+    /// `path`: the file, or the directory whose `*.json` files are merged in the order of their names. An absolute path.
     public var path: String
 
     /// A file or directory as the upstream.

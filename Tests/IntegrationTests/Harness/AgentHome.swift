@@ -85,8 +85,10 @@ final class AgentHome {
     }
 
     /// Starts an agent and returns once it says that it is ready.
+    /// - Parameter meanwhile: what to do before that.
     func start(
-        socket: String? = nil, state: String? = nil, wrapper: [String] = [], logLevel: String = "info"
+        socket: String? = nil, state: String? = nil, wrapper: [String] = [], logLevel: String = "info",
+        meanwhile: (ChildProcess) throws -> Void = { _ in }
     ) throws -> AgentProcess {
         let command = wrapper + [try Products.agent] + arguments(socket: socket, state: state)
         let notify = try NotifySocket(path: directory + "/notify\(agents.count)")
@@ -97,6 +99,7 @@ final class AgentHome {
         )
         let agent = AgentProcess(process: process, notify: notify, socket: socket ?? self.socket)
         agents.append(agent)
+        try meanwhile(process)
         try notify.wait(for: "READY=1", orUntilEndOf: process)
         return agent
     }

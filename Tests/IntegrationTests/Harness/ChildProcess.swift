@@ -100,6 +100,23 @@ final class ChildProcess {
     /// Sends a signal, unless the process has ended and been waited for.
     func signal(_ number: CInt) { if end == nil { Glibc.kill(pid, number) } }
 
+    /// Whether it is running the program of this name, and that ignores or catches a signal (proc(5)).
+    func withstands(_ number: CInt, as name: String) -> Bool {
+        guard let file = fopen("/proc/\(pid)/status", "r") else { return false }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        var isRunning = false
+        while fgets(&line, CInt(line.count), file) != nil {
+            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let words = text.split(whereSeparator: \.isWhitespace)
+            guard words.count == 2 else { continue }
+            if words[0] == "Name:" { isRunning = words[1] == name }
+            guard ["SigIgn:", "SigCgt:"].contains(words[0]), let set = UInt64(words[1], radix: 16) else { continue }
+            if isRunning && set >> UInt64(number - 1) & 1 == 1 { return true }
+        }
+        return false
+    }
+
     /// Waits for the end. It shows itself by the end of standard error, for which one can wait with a deadline.
     func waitForEnd(until deadline: Deadline = .usual) throws -> End {
         while true {

@@ -13,7 +13,7 @@ struct HostDirectoryTests {
         try scratch.makeDirectory("config.d")
     }
 
-    private func read() throws(FileReadError) -> HostReading {
+    private func read() throws(FileReadError) -> JSONValue {
         try HostDirectory(path: scratch.at("config.d")).read()
     }
 
@@ -29,11 +29,11 @@ struct HostDirectoryTests {
         try scratch.write(#"{"a":{"y":2,"gone":null},"who":"9"}"#, to: "config.d/9-over.json")
         try scratch.write(#"{"who":"B"}"#, to: "config.d/B.json")
         try scratch.write(#"{"who":"a"}"#, to: "config.d/a.json")
-        let reading = try read()
-        #expect(reading.files.map(\.name) == ["10-base.json", "9-over.json", "B.json", "a.json"])
-        #expect(reading.files.map(\.bytes) == [39, 35, 11, 11])
-        #expect(reading.document == ["a": ["x": 1, "y": 2], "who": "a"])
-        #expect(reading.problems.isEmpty)
+        let files = try DocumentDirectory(path: scratch.at("config.d")).read().files
+        #expect(
+            files.map(\.path)
+                == ["10-base.json", "9-over.json", "B.json", "a.json"].map { scratch.at("config.d/" + $0) })
+        #expect(try read() == ["a": ["x": 1, "y": 2], "who": "a"])
     }
 
     @Test("hidden files, backups and other names are no files of the layer")
@@ -41,28 +41,59 @@ struct HostDirectoryTests {
         for name in [".hidden.json", "a.json~", "#a.json#", "a.json.bak", "a.txt", "json", ".json", "a.JSON"] {
             try scratch.write("not json", to: "config.d/" + name)
         }
-        #expect(try read().files.isEmpty)
-        #expect(try read().document == .emptyObject)
+        #expect(try read() == .emptyObject)
     }
 
-    @Test("what has a file's name and is none is reported, and does not hold the reader up")
+    @Test("what has a file's name and is none is an error that names it, and does not hold the reader up")
     func notFiles() throws {
-        try scratch.makeDirectory("config.d/dir.json")
-        #expect(mkfifo(scratch.at("config.d/fifo.json"), 0o600) == 0)
         try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
-        let reading = try read()
-        #expect(reading.files.map(\.name) == ["x.json"])
-        #expect(reading.problems.map(\.name) == ["dir.json", "fifo.json"])
+        try scratch.makeDirectory("config.d/dir.json")
+        #expect(failure()?.code == .notAFile)
+        #expect(failure()?.path == scratch.at("config.d/dir.json"))
+        try scratch.remove("config.d/dir.json")
+        #expect(mkfifo(scratch.at("config.d/fifo.json"), 0o600) == 0)
+        #expect(failure()?.code == .notAFile)
+        #expect(failure()?.path == scratch.at("config.d/fifo.json"))
+        try scratch.remove("config.d/fifo.json")
+        #expect(try read() == ["a": 1])
+    }
+
+    @Test("a directory that was there and is gone is an error until it comes back, empty even")
+    func gone() throws {
+        try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
+        let (named, usual) = (
+            HostDirectory(path: scratch.at("config.d")), HostDirectory(path: scratch.at("config.d"), isNamed: false)
+        )
+        for directory in [named, usual] { #expect(try directory.read() == ["a": 1]) }
+        try scratch.move("config.d", to: "aside")
+        for directory in [named, usual] { #expect(failure(directory)?.code == .notFound) }
+        #expect(failure(HostDirectory(path: scratch.at("config.d"), wasThere: true))?.code == .notFound)
+        #expect(try read() == .emptyObject, "one that never was there is empty")
+        try scratch.makeDirectory("config.d")
+        for directory in [named, usual] { #expect(try directory.read() == .emptyObject) }
+    }
+
+    @Test("what the settings name is missed at a start too")
+    func remembered() throws {
+        var settings = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("none"))
+        let named = settings.host(holding: ["a": 1])
+        #expect(failure(named)?.code == .notFound)
+        #expect(try settings.host(holding: .emptyObject)?.read() == .emptyObject)
+        #expect(try settings.host(holding: nil)?.read() == .emptyObject)
+        settings.isHostDirectoryNamed = false
+        #expect(try settings.host(holding: ["a": 1])?.read() == .emptyObject)
+        settings.hostDirectory = nil
+        #expect(settings.host(holding: ["a": 1]) == nil)
     }
 
     @Test("a directory that is not there is empty only if its parent is")
     func missing() throws {
         try scratch.remove("config.d")
-        #expect(try read().document == .emptyObject)
-        #expect(try HostDirectory(path: scratch.at("config.d//")).read().files.isEmpty)
+        #expect(try read() == .emptyObject)
+        #expect(try HostDirectory(path: scratch.at("config.d//")).read() == .emptyObject)
         let lost = failure(HostDirectory(path: scratch.at("no/config.d")))
         #expect(lost?.code == .parentMissing)
-        #expect(try HostDirectory(path: scratch.at("no/config.d"), isNamed: false).read().files.isEmpty)
+        #expect(try HostDirectory(path: scratch.at("no/config.d"), isNamed: false).read() == .emptyObject)
         try scratch.link("config.d", to: "nowhere")
         #expect(failure()?.code == .notFound)
         try scratch.remove("config.d")
@@ -112,7 +143,7 @@ struct HostDirectoryTests {
         #expect(failure(HostDirectory(path: path, maximumBytes: 6))?.code == .tooLarge)
         #expect(failure(HostDirectory(path: path, maximumBytes: 13))?.code == .tooLarge)
         #expect(failure(HostDirectory(path: path, maximumFiles: 1))?.code == .tooMany)
-        #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read().files.count == 2)
+        #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read() == ["a": 1, "b": 1])
     }
 
     @Test("names that are not UTF-8 are read like others")
@@ -121,7 +152,7 @@ struct HostDirectoryTests {
         let file = try #require(name.withUnsafeBytes { fopen($0.bindMemory(to: CChar.self).baseAddress!, "w") })
         fputs(#"{"a":1}"#, file)
         fclose(file)
-        #expect(try read().document == ["a": 1])
+        #expect(try read() == ["a": 1])
     }
 
     @Test("a ConfigMap that is exchanged while it is read is read as one version")
@@ -139,7 +170,7 @@ struct HostDirectoryTests {
         // Until so many exchanges fell between two readings, others have fallen into one.
         while seen.count < 200 {
             do {
-                let versions = Set(try read().document.members.map { $0.value.int ?? -1 })
+                let versions = Set(try read().members.map { $0.value.int ?? -1 })
                 #expect(versions.count == 1, "\(versions)")
                 seen.formUnion(versions)
             } catch {
