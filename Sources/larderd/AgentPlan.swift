@@ -56,7 +56,14 @@ struct AgentPlan: Sendable {
     }
 
     /// The plan as the settings file says it now.
-    func reread() throws -> AgentPlan { try AgentPlan(command) }
+    /// - Throws: what is wrong with it, also where it is gone: that is no wish for an agent without settings.
+    func reread() throws -> AgentPlan {
+        let next = try AgentPlan(command)
+        if let settingsPath, next.settingsPath == nil {
+            throw AgentError("\(settingsPath) is gone; put it back, or restart the agent to run it without settings")
+        }
+        return next
+    }
 
     /// The namespaces that the settings declare. The administrator's usual directory is the host layer of `default`.
     private static func namespaces(
