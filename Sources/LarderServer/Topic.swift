@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderWire
+import NIOCore
 
 #if canImport(Musl)
     import Musl
@@ -16,7 +17,7 @@ final class Topic {
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
-    private var bodies: [BodyKey: [UInt8]] = [:]
+    private var bodies: [BodyKey: ByteBuffer] = [:]
 
     private enum BodyKey: Hashable {
         case snapshot(ConfigEvent.Reason)
@@ -53,13 +54,13 @@ final class Topic {
     }
 
     /// The shared part of the event that brings a client from the revision which it holds to the current one.
-    func body(for subscription: Subscription) -> [UInt8] {
+    func body(for subscription: Subscription) -> ByteBuffer {
         if let reason = subscription.pendingReason { return snapshotBody(reason) }
         guard subscription.wantsPatches else { return snapshotBody(.change) }
         let from = subscription.delivered
         if let known = bodies[.patch(from: from)] { return known }
-        guard let base = feed.publication.recent(revision: from) else { return snapshotBody(.gap) }
-        guard let old = value(in: base), let new = value(in: feed.snapshot),
+        guard let held = feed.publication.recent(revision: from) else { return snapshotBody(.gap) }
+        guard let old = value(in: held), let new = value(in: feed.snapshot),
             let patch = MergePatch.difference(from: old, to: new)
         else { return snapshotBody(.inexpressible) }
         let body = encode(.patch(patch, from: from))
@@ -74,17 +75,18 @@ final class Topic {
         return Self.isSame(value(in: base), value(in: feed.snapshot))
     }
 
-    private func snapshotBody(_ reason: ConfigEvent.Reason) -> [UInt8] {
+    private func snapshotBody(_ reason: ConfigEvent.Reason) -> ByteBuffer {
         if let known = bodies[.snapshot(reason)] { return known }
         let body = encode(.snapshot(value(in: feed.snapshot), reason))
         bodies[.snapshot(reason)] = body
         return body
     }
 
-    func encode(_ content: ConfigEvent.Content) -> [UInt8] {
-        ConfigEvent.body(
-            namespace: feed.publication.namespace, epoch: feed.publication.epoch, revision: feed.snapshot.revision,
-            state: ConfigState(feed.publication.current.freshness), content: content)
+    func encode(_ content: ConfigEvent.Content) -> ByteBuffer {
+        ByteBuffer(
+            bytes: ConfigEvent.body(
+                namespace: feed.publication.namespace, epoch: feed.publication.epoch, revision: feed.snapshot.revision,
+                state: ConfigState(feed.publication.current.freshness), content: content))
     }
 
     private func value(in snapshot: ConfigSnapshot) -> JSONValue? {

@@ -115,5 +115,30 @@ extension Integration {
                 }
             }
         }
+
+        @Test("subscribers that do not read share one copy of the event that waits for them")
+        func sharedBody() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                try agent.ask("config.set", ["path": "large", "value": Self.large])
+                func deaf(_ count: Int) throws -> [LineClient] {
+                    try (0..<count).map { _ in
+                        let client = try agent.connect()
+                        try client.call("config.subscribe", ["large"])
+                        return client
+                    }
+                }
+                let first = try deaf(2)
+                let before = try agent.residentBytes()
+                let others = try deaf(60)
+                let after = try agent.residentBytes()
+                #expect(after < before + 15_000_000, "from \(before) to \(after) bytes")
+                for client in first + others {
+                    let event = try client.event()
+                    #expect(event["value"] == Self.large)
+                    #expect(event["sequence"] == 1)
+                }
+            }
+        }
     }
 }

@@ -21,10 +21,10 @@ extension SessionHandler {
     }
 
     /// Writes the output and an event's shared body behind it, without copying the body.
-    func flush(then body: [UInt8]) { send(then: body) }
+    func flush(then body: ByteBuffer) { send(then: body) }
 
-    private func send(then body: [UInt8]?) {
-        loop.traffic.bytesSent += loop.output.bytes.count + (body?.count ?? 0)
+    private func send(then body: ByteBuffer?) {
+        loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
         let waits = output.write(loop.output.bytes, then: body)
         loop.clearOutput()
         if waits { loop.watchForStalls(within: limits.stallTime) }

@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderWire
+import NIOCore
 
 extension SessionHandler {
     /// Bodies up to this size are copied behind their head; for larger ones the system call takes two pieces.
@@ -149,12 +150,12 @@ extension SessionHandler {
         write(subscription, body, skipped: skipped)
     }
 
-    private func write(_ subscription: Subscription, _ body: [UInt8], skipped: Int) {
+    private func write(_ subscription: Subscription, _ body: ByteBuffer, skipped: Int) {
         subscription.sequence += 1
         ConfigEvent.appendHead(
             subscription: subscription.id, sequence: subscription.sequence, skipped: skipped, to: &loop.output)
-        if body.count <= Self.smallBody {
-            body.withUnsafeBytes { loop.output.rawUnframed($0) }
+        if body.readableBytes <= Self.smallBody {
+            body.withUnsafeReadableBytes { loop.output.rawUnframed($0) }
             flush()
         } else {
             flush(then: body)
