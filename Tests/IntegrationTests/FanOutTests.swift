@@ -83,5 +83,45 @@ extension Integration {
                 try writer.call("agent.stats", until: { $0["subscriptions"]?["open"] == 0 })
             }
         }
+
+        @Test("a change of state that publishes nothing shows in the first event of whoever comes next")
+        func currentState() throws {
+            let origin = try RawOrigin.listening(.document(#"{"a":1}"#, etag: "1"))
+            defer { origin.stop() }
+            let remote = "{ http: { url: '\(origin.url)', intervalSeconds: 86400 } }"
+            try AgentHome.with(settings: "{ namespaces: { default: { remote: \(remote) } } }") { home in
+                let agent = try home.start()
+                let clients = try (0..<2).map { _ in try agent.connect() }
+                try clients[0].call("config.refresh")
+                origin.answer(.status("500 Internal Server Error", ""))
+                _ = try clients[0].refusal("config.refresh")
+                #expect(try clients[0].call("config.subscribe", ["a"])["state"] == "stale")
+                #expect(try clients[0].event()["state"] == "stale")
+                origin.answer(.notModified())
+                try clients[1].call("config.refresh")
+                #expect(try clients[1].call("config.subscribe", ["a"])["state"] == "fresh")
+                #expect(try clients[1].event()["state"] == "fresh")
+            }
+        }
+
+        @Test("a value that was the same for long is patched from what the client holds")
+        func quietPath() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                let (writer, client) = try (agent.connect(), agent.connect())
+                try writer.call("config.set", ["path": "p", "value": ["a": 1]])
+                try client.call("config.subscribe", ["path": "p", "mode": "patch"])
+                for round in 1...3 {
+                    let held = try require(try client.event()["revision"]?.int, "revision")
+                    for value in 1...40 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
+                    try writer.call("config.set", ["path": "p.k", "value": .int(round)])
+                    let event = try client.event()
+                    #expect(event["kind"] == "patch")
+                    #expect(event["from"]?.int == held)
+                    #expect(event["patch"] == ["k": .int(round)])
+                    try writer.call("config.set", ["path": "p.k", "value": .int(-round)])
+                }
+            }
+        }
     }
 }

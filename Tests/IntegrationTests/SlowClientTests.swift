@@ -115,5 +115,90 @@ extension Integration {
                 }
             }
         }
+
+        @Test("a batch of many large reads that nobody takes is answered up to a bound, and costs no more than that")
+        func largeBatch() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let writer = try agent.connect()
+                for part in 0..<8 {
+                    try writer.call("config.set", ["path": .string("part\(part)"), "value": Self.large])
+                }
+                let (client, before) = try (agent.connect(), agent.residentBytes())
+                let requests = (1...60).map { LineClient.text(id: $0, "config.get") }
+                let tail = [
+                    LineClient.text(id: nil, "config.set", ["path": "n", "value": 1]),
+                    LineClient.text(id: 61, "config.set", ["path": "m", "value": 1]),
+                    LineClient.text(id: 62, "agent.clients"),
+                    LineClient.text(id: 63, "agent.ping"),
+                ]
+                try client.send("[" + (requests + tail).joined(separator: ",") + "]")
+                // It is all looked at in one go.
+                try writer.call(
+                    "agent.clients",
+                    until: { clients in
+                        clients["clients"]?.elements.contains { ($0["pendingBytes"]?.int ?? 0) > 0 } ?? false
+                    })
+                let after = try agent.residentBytes()
+                #expect(after < before + 150_000_000, "from \(before) to \(after) bytes")
+                #expect(try writer.call("config.get", ["n"])["value"] == 1, "a notification has no reply to be refused")
+
+                let reply = try client.message()
+                #expect(reply.elements.map { $0["id"]?.int } == Array(1...63))
+                let errors = reply.elements.map { $0["error"]?["data"]?["name"]?.string }
+                // Three documents of 7.2 MB are past 16 MiB.
+                #expect(errors == [nil, nil, nil] + Array(repeating: "limitExceeded", count: 60))
+                #expect(reply[59]?["error"]?["data"]?["detail"]?.string?.contains("batch") == true)
+                #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "what is refused is not done")
+                #expect(try client.call("agent.ping") == ["pong": true])
+            }
+        }
+
+        @Test("subscribers that do not read share one copy of the event that waits for them")
+        func sharedBody() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                try agent.ask("config.set", ["path": "large", "value": Self.large])
+                func deaf(_ count: Int) throws -> [LineClient] {
+                    try (0..<count).map { _ in
+                        let client = try agent.connect()
+                        try client.call("config.subscribe", ["large"])
+                        return client
+                    }
+                }
+                let first = try deaf(2)
+                let before = try agent.residentBytes()
+                let others = try deaf(60)
+                let after = try agent.residentBytes()
+                #expect(after < before + 15_000_000, "from \(before) to \(after) bytes")
+                for client in first + others {
+                    let event = try client.event()
+                    #expect(event["value"] == Self.large)
+                    #expect(event["sequence"] == 1)
+                }
+            }
+        }
+
+        @Test("a first event that had to wait says how many snapshots went by since its reply")
+        func lateFirstEvent() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                let writer = try agent.connect()
+                try writer.call("config.set", ["path": "large", "value": Self.large])
+                let client = try agent.connect()
+                let requests = [
+                    LineClient.text(id: 1, "config.get"), LineClient.text(id: 2, "config.subscribe", ["n"]),
+                ]
+                try client.send("[" + requests.joined(separator: ",") + "]")
+                try writer.call("agent.stats", until: { $0["subscriptions"]?["open"] == 1 })
+                for value in 1...5 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
+                let announced = try require(try client.message()[1]?["result"]?["revision"]?.int, "revision")
+                let event = try client.event()
+                #expect(event["sequence"] == 1)
+                #expect(event["revision"]?.int == announced + 5)
+                #expect(event["value"] == 5)
+                #expect(event["skipped"] == 5, "the one that the reply tells of was to be the first event")
+            }
+        }
     }
 }

@@ -20,11 +20,20 @@ extension SessionHandler {
         if loop.output.bytes.count >= Self.largeOutput { flush() }
     }
 
-    /// Writes the output and an event's shared body behind it, without copying the body.
-    func flush(then body: [UInt8]) { send(then: body) }
+    /// Writes a line behind the output, together with what follows where it is small.
+    func write(_ line: [UInt8]) {
+        if line.count > Self.largeOutput {
+            flush(then: ByteBuffer(bytes: line))
+        } else {
+            line.withUnsafeBytes { loop.output.rawUnframed($0) }
+        }
+    }
 
-    private func send(then body: [UInt8]?) {
-        loop.traffic.bytesSent += loop.output.bytes.count + (body?.count ?? 0)
+    /// Writes the output and an event's shared body behind it, without copying the body.
+    func flush(then body: ByteBuffer) { send(then: body) }
+
+    private func send(then body: ByteBuffer?) {
+        loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
         let waits = output.write(loop.output.bytes, then: body)
         loop.clearOutput()
         if waits { loop.watchForStalls(within: limits.stallTime) }

@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderWire
+import NIOCore
 
 extension SessionHandler {
     /// Bodies up to this size are copied behind their head; for larger ones the system call takes two pieces.
@@ -31,6 +32,7 @@ extension SessionHandler {
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
         prepareFirstEvent(of: subscription, parameters)
+        if needsEvent(subscription) { subscription.firstMissed = topic.feed.snapshot.revision }
         let result = ConfigSubscribe.Result(
             subscription: subscription.id, revision: topic.feed.snapshot.revision, epoch: publication.epoch,
             state: ConfigState(publication.current.freshness))
@@ -38,7 +40,7 @@ extension SessionHandler {
             guard self.subscriptions[subscription.id] === subscription else { return }
             subscription.isAnnounced = true
             if let reason = subscription.pendingEnd { return self.end(subscription, reason) }
-            if self.needsEvent(subscription) { self.offer(subscription, after: topic.feed.snapshot.revision) }
+            if self.needsEvent(subscription) { self.offer(subscription, after: result.revision) }
         }
     }
 
@@ -114,10 +116,9 @@ extension SessionHandler {
     func offer(_ subscription: Subscription, after previous: Int) {
         guard subscription.isAnnounced else { return }
         if isOutputPending {
-            if subscription.firstMissed == nil {
-                subscription.firstMissed = previous + 1
-                behind.append(subscription)
-            }
+            if subscription.firstMissed == nil { subscription.firstMissed = previous + 1 }
+            if !subscription.isBehind { behind.append(subscription) }
+            subscription.isBehind = true
             return
         }
         let current = subscription.topic.feed.snapshot.revision
@@ -128,10 +129,14 @@ extension SessionHandler {
     func catchUp() {
         let waiting = behind
         behind = []
-        for subscription in waiting {
+        // A write may find that the client is gone; then they have no session any more.
+        for subscription in waiting where subscription.session != nil {
             if isOutputPending {
                 behind.append(subscription)
-            } else if needsEvent(subscription) {
+                continue
+            }
+            subscription.isBehind = false
+            if needsEvent(subscription) {
                 offer(subscription, after: subscription.topic.feed.snapshot.revision)
             } else {
                 subscription.firstMissed = nil
@@ -149,12 +154,12 @@ extension SessionHandler {
         write(subscription, body, skipped: skipped)
     }
 
-    private func write(_ subscription: Subscription, _ body: [UInt8], skipped: Int) {
+    private func write(_ subscription: Subscription, _ body: ByteBuffer, skipped: Int) {
         subscription.sequence += 1
         ConfigEvent.appendHead(
             subscription: subscription.id, sequence: subscription.sequence, skipped: skipped, to: &loop.output)
-        if body.count <= Self.smallBody {
-            body.withUnsafeBytes { loop.output.rawUnframed($0) }
+        if body.readableBytes <= Self.smallBody {
+            body.withUnsafeReadableBytes { loop.output.rawUnframed($0) }
             flush()
         } else {
             flush(then: body)

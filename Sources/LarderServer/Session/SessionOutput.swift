@@ -59,11 +59,12 @@ final class SessionOutput {
         onDrained = {}
     }
 
-    /// Writes bytes, and then others where there are any.
+    /// Writes bytes, and then others where there are any. What has to wait of those is not copied: however many clients
+    /// it waits for, they share its memory.
     /// - Returns: whether something has to wait.
-    func write(_ bytes: [UInt8], then more: [UInt8]? = nil) -> Bool {
+    func write(_ bytes: [UInt8], then more: ByteBuffer? = nil) -> Bool {
         guard let context else { return false }
-        let total = bytes.count + (more?.count ?? 0)
+        let total = bytes.count + (more?.readableBytes ?? 0)
         offeredBytes += total
         let sent = isPending ? 0 : send(bytes, more)
         if sent == total { return false }
@@ -73,10 +74,11 @@ final class SessionOutput {
         isWriting = true
         defer { isWriting = false }
         if sent < bytes.count {
-            enqueue(bytes[sent...], context)
-            if let more { enqueue(more[...], context) }
-        } else if let more {
-            enqueue(more[(sent - bytes.count)...], context)
+            enqueue(context.channel.allocator.buffer(bytes: bytes[sent...]), context)
+            if let more { enqueue(more, context) }
+        } else if var rest = more {
+            rest.moveReaderIndex(forwardBy: sent - bytes.count)
+            enqueue(rest, context)
         }
         context.flush()
         return isPending
@@ -97,12 +99,12 @@ final class SessionOutput {
 
     private var unreadBytes: Int { descriptor.map { Int(larder_unread_by_peer($0)) } ?? 0 }
 
-    private func send(_ bytes: [UInt8], _ more: [UInt8]?) -> Int {
+    private func send(_ bytes: [UInt8], _ more: ByteBuffer?) -> Int {
         guard let descriptor else { return 0 }
         while true {
             let count = bytes.withUnsafeBytes { first in
                 guard let more else { return larder_send_nosignal(descriptor, first.baseAddress, first.count) }
-                return more.withUnsafeBytes { second in
+                return more.withUnsafeReadableBytes { second in
                     larder_send_two(descriptor, first.baseAddress, first.count, second.baseAddress, second.count)
                 }
             }
@@ -112,14 +114,14 @@ final class SessionOutput {
         }
     }
 
-    private func enqueue(_ bytes: ArraySlice<UInt8>, _ context: ChannelHandlerContext) {
+    private func enqueue(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
         waitingWrites += 1
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { _ in
             self.waitingWrites -= 1
             if self.waitingWrites == 0 { self.drained() }
         }
-        context.write(NIOAny(context.channel.allocator.buffer(bytes: bytes)), promise: promise)
+        context.write(NIOAny(bytes), promise: promise)
     }
 
     /// A client that reads fast empties its socket between send(2) and the channel's write, so that this happens within a
