@@ -26,8 +26,8 @@ public final class ConfigNamespaces: Sendable {
         stateDirectory = try StateDirectory(path: path, files: files)
         environment = ConfigNamespace.Environment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
-            watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity, clock: clock,
-            wallClock: wallClock, logger: logger)
+            watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
+            clock: clock, wallClock: wallClock, logger: logger)
         var opened: [String: ConfigNamespace] = [:]
         for configuration in configurations {
             opened[configuration.name] = try await ConfigNamespace(configuration, environment: environment)
