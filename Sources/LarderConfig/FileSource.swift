@@ -31,8 +31,8 @@ final class FileSource: ConfigSource {
             return .document(
                 SourceDocument(value: document, versionPath: configuration.versionPath, validator: stamp))
         } catch {
-            let isNoDocument = [.invalidJSON, .notAnObject].contains(error.code)
-            let code: ConfigError.Code = isNoDocument ? .rejected : .upstreamFailed
+            let code: ConfigError.Code =
+                [.invalidJSON, .notAnObject].contains(error.code) ? .rejected : .upstreamFailed
             throw ConfigError(code, error.description)
         }
     }

@@ -12,11 +12,15 @@ struct ServingService: Service {
 
     func run() async throws {
         let notifier = ServiceNotifier()
-        try await cancelWhenGracefulShutdown {
-            try await server.run {
-                namespaces.start()
-                _ = try? notifier.ready(status: "Serving \(namespaces.all.count) namespaces")
+        try await withGracefulShutdownHandler {
+            try await cancelWhenGracefulShutdown {
+                try await server.run {
+                    namespaces.start()
+                    _ = try? notifier.ready(status: "Serving \(namespaces.all.count) namespaces")
+                }
             }
+        } onGracefulShutdown: {
+            _ = try? notifier.stopping()
         }
     }
 }

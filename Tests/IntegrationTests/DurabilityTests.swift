@@ -73,7 +73,7 @@ extension Integration {
                     try client.call("config.subscribe", ["path": "n", "namespace": name])
                     #expect(try client.event()["value"] == 1)
                     try client.call(
-                        "config.set", ["path": "n", "value": 2, "ttlMilliseconds": 2000, "namespace": name])
+                        "config.set", ["path": "n", "value": 2, "ttlMilliseconds": 2_000, "namespace": name])
                     var event = try client.event()
                     // A subscriber that is kept from reading for so long hears of the end only, and that it missed one.
                     if event["skipped"] == nil {

@@ -54,6 +54,12 @@ final class AgentProcess {
         try notify.wait(for: "READY=1", orUntilEndOf: process)
     }
 
+    /// Waits until it tells the service manager something, such as `STOPPING=1`.
+    func waitForNotification(_ line: String) throws { try notify.wait(for: line, orUntilEndOf: process) }
+
+    /// Takes the service manager's socket away, so that it can be told nothing more.
+    func closeNotifications() { unlink(notify.path) }
+
     func terminate() { process.signal(SIGTERM) }
 
     /// Stops it as a service manager does.
