@@ -27,12 +27,8 @@ public final class ConfigNamespaces: Sendable {
         environment = ConfigNamespace.Environment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
-<<<<<<< HEAD
             clock: clock,
             wallClock: wallClock, logger: logger)
-=======
-            clock: clock, wallClock: wallClock, logger: logger)
->>>>>>> 31c2485a90bb7c003a5650367a0a21100b326445
         var opened: [String: ConfigNamespace] = [:]
         for configuration in configurations {
             opened[configuration.name] = try await ConfigNamespace(configuration, environment: environment)
