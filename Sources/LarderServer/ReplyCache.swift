@@ -87,14 +87,15 @@ struct ReplyCache {
     }
 
     private static func slot(_ words: RequestWords) -> Int {
-        let hash = hash(words.rest, hash(words.head, 0xcbf2_9ce4_8422_2325))
+        // The id stands at one end of most lines, so that the longer part tells them apart.
+        let hash = hash(words.rest.count >= words.head.count ? words.rest : words.head)
         return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
     }
 
     /// FNV-1a over eight bytes at a time. Whoever makes slots collide takes the benefit from the other connections of the
     /// loop, too: their reads are then parsed like any other request, and no worse.
-    private static func hash(_ bytes: UnsafeRawBufferPointer, _ start: UInt64) -> UInt64 {
-        var hash = start
+    private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         var offset = 0
         while offset + 8 <= bytes.count {
             hash = (hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x0000_0100_0000_01b3
