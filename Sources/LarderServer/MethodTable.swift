@@ -14,6 +14,10 @@ struct MethodTable {
         case deferred(Deferred, endsWithConnection: Bool)
         /// By the session itself, because it changes the session: subscriptions and cancellation.
         case session(InSession, needsReply: Bool)
+
+        var isDeferred: Bool {
+            if case .deferred = self { true } else { false }
+        }
     }
 
     typealias Immediate = (RequestScope, JSONValue?, inout JSONWriter) throws(WireError) -> Void

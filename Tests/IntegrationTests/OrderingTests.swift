@@ -166,5 +166,87 @@ extension Integration {
                 #expect(try client.event()["sequence"] == 1)
             }
         }
+
+        @Test("a batch's requests count as a connection's own: no more of them run than may, and all are answered")
+        func batchInFlight() throws {
+            let origin = try RawOrigin.listening(.hang)
+            defer { origin.stop() }
+            let remote = "{ http: { url: '\(origin.url)', intervalSeconds: 86400, timeoutSeconds: 600 } }"
+            let limits = "{ requestsInFlightPerConnection: 2 }"
+            try AgentHome.with(settings: "{ limits: \(limits), namespaces: { default: { remote: \(remote) } } }") {
+                home in
+                let agent = try home.start()
+                let (client, observer) = try (agent.connect(), agent.connect())
+                let waiting = (1...20).map { LineClient.text(id: $0, "config.refresh") }
+                let (subscribe, ping) = (
+                    LineClient.text(id: 21, "config.subscribe"), LineClient.text(id: 22, "agent.ping")
+                )
+                let batch = "[" + (waiting + [subscribe, ping]).joined(separator: ",") + "]"
+                try client.send(bytes: Array((batch + "\n" + LineClient.text(id: 23, "agent.ping")).utf8))
+                client.endInput()
+                // The one that asks is in flight, too.
+                try observer.call("agent.stats", until: { ($0["requests"]?["inFlight"]?.int ?? 0) > 1 })
+                let stats = try observer.call("agent.stats")
+                #expect(stats["requests"]?["inFlight"] == 3)
+                #expect(stats["subscriptions"]?["open"] == 0, "what comes behind them has to wait like them")
+                origin.answer(.document("{}"))
+                var (replies, pings, events) = ([[Int?]](), 0, 0)
+                while replies.count + pings + events < 3 {
+                    let message = try client.message()
+                    if message.kind == .array {
+                        replies.append(message.elements.map { $0["id"]?.int })
+                    } else if message["id"] == 23 {
+                        pings += 1
+                    } else {
+                        events += 1
+                        #expect(replies.count == 1, "an event before its reply")
+                    }
+                }
+                #expect(replies == [Array(1...22)])
+                #expect(pings == 1)
+            }
+        }
+
+        @Test("a batch that was received is carried out, although its client is gone before all of it was begun")
+        func batchOfAClientThatLeft() throws {
+            try AgentHome.with(settings: "{ limits: { requestsInFlightPerConnection: 1 } }") { home in
+                let agent = try home.start()
+                for round in 0..<10 {
+                    let names = (0..<20).map { "n\($0)" }
+                    let sets = names.map { name in
+                        LineClient.text(id: 1, "config.set", ["path": .string(name), "value": .int(round)])
+                    }
+                    let client = try agent.connect()
+                    try client.send("[" + sets.joined(separator: ",") + "]")
+                    client.close()
+                    let observer = try agent.connect()
+                    try observer.call(
+                        "config.get", until: { found in names.allSatisfy { found["value"]?[$0]?.int == round } })
+                    observer.close()
+                }
+            }
+        }
+
+        @Test("at the end, what a batch has not begun yet is refused in the batch's reply")
+        func batchAtTheEnd() throws {
+            let origin = try RawOrigin.listening(.hang)
+            defer { origin.stop() }
+            let remote = "{ http: { url: '\(origin.url)', intervalSeconds: 86400, timeoutSeconds: 600 } }"
+            let limits = "{ requestsInFlightPerConnection: 1 }"
+            try AgentHome.with(settings: "{ limits: \(limits), namespaces: { default: { remote: \(remote) } } }") {
+                home in
+                let agent = try home.start()
+                let (client, observer) = try (agent.connect(), agent.connect())
+                let requests = [
+                    LineClient.text(id: 1, "config.refresh"), LineClient.text(id: 2, "config.set", ["n", 1]),
+                ]
+                try client.send("[" + requests.joined(separator: ",") + "]")
+                try observer.call("agent.stats", until: { ($0["requests"]?["inFlight"]?.int ?? 0) > 1 })
+                agent.terminate()
+                let names = try client.message().elements.map { $0["error"]?["data"]?["name"] }
+                #expect(names == ["cancelled", "shuttingDown"])
+                #expect(try client.untilClosed().isEmpty)
+            }
+        }
     }
 }

@@ -116,6 +116,54 @@ extension Integration {
             }
         }
 
+        @Test("a batch of many large reads that nobody takes is answered up to a bound, and costs no more than that")
+        func largeBatch() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let writer = try agent.connect()
+                for part in 0..<8 {
+                    try writer.call("config.set", ["path": .string("part\(part)"), "value": Self.large])
+                }
+                let (client, before) = try (agent.connect(), agent.residentBytes())
+                let requests = (1...60).map { LineClient.text(id: $0, "config.get") }
+                let tail = [
+                    LineClient.text(id: nil, "config.set", ["path": "n", "value": 1]),
+                    LineClient.text(id: 61, "config.set", ["path": "m", "value": 1]),
+                    LineClient.text(id: 62, "agent.clients"),
+                    LineClient.text(id: 63, "agent.ping"),
+                ]
+                try client.send("[" + (requests + tail).joined(separator: ",") + "]")
+                // It is all looked at in one go.
+                try writer.call(
+                    "agent.clients",
+                    until: { clients in
+                        clients["clients"]?.elements.contains { ($0["pendingBytes"]?.int ?? 0) > 0 } ?? false
+                    })
+                let after = try agent.residentBytes()
+                #expect(after < before + 150_000_000, "from \(before) to \(after) bytes")
+                #expect(try writer.call("config.get", ["n"])["value"] == 1, "a notification has no reply to be refused")
+
+                let reply = try client.message()
+                #expect(reply.elements.map { $0["id"]?.int } == Array(1...63))
+                let errors = reply.elements.map { $0["error"]?["data"]?["name"]?.string }
+                // Three documents of 7.2 MB are past 16 MiB.
+                #expect(errors == [nil, nil, nil] + Array(repeating: "limitExceeded", count: 60))
+                #expect(reply[59]?["error"]?["data"]?["detail"]?.string?.contains("batch") == true)
+                #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "what is refused is not done")
+
+                // What was begun before: a change that was made is not denied.
+                let begun = [
+                    LineClient.text(id: 1, "agent.clients"),
+                    LineClient.text(id: 2, "config.set", ["path": "m", "value": 1]),
+                ]
+                try client.send("[" + (begun + requests[2..<5]).joined(separator: ",") + "]")
+                let late = try client.message().elements
+                #expect(late.map { $0["id"]?.int } == Array(1...5))
+                #expect(late.map { $0["error"]?["data"]?["name"]?.string } == ["limitExceeded", nil, nil, nil, nil])
+                #expect(try client.call("agent.ping") == ["pong": true])
+            }
+        }
+
         @Test("subscribers that do not read share one copy of the event that waits for them")
         func sharedBody() throws {
             try AgentHome.with { home in

@@ -1,27 +1,113 @@
-/// The replies to a batch, which are written together as one line, in the order of the requests.
-final class BatchReply {
-    /// A place for each request; nil for a notification, and as long as the reply is not there.
-    private(set) var replies: [[UInt8]?] = []
-    /// Requests whose reply is not there yet.
-    var waiting = 0
-    /// Whether every request of the batch was looked at.
-    var isComplete = false
-    /// What is to be done once the line is written.
-    var afterwards: [() -> Void] = []
+import JSON
+import LarderWire
 
-    /// The place for the next request's reply.
-    func nextPlace() -> BatchPlace {
-        replies.append(nil)
-        return BatchPlace(batch: self, index: replies.count - 1)
+/// A batch at work: the requests that are not started yet, and the replies so far, which are written together as one
+/// line, in the order of the requests.
+final class BatchReply {
+    /// Replies that come to more than this are enough: each of 64 requests may ask for a whole document.
+    private static let enoughBytes = 16 << 20
+
+    private var requests: ArraySlice<JSONValue>
+    private let count: Int
+    /// Places for which it is settled what stands there, if anything does.
+    private var settled = 0
+    /// Begins the array; holds the replies of all places before ``nextJoined``.
+    private var joined = JSONWriter()
+    private var nextJoined = 0
+    /// What is settled behind a place that is not; nil for nothing.
+    private var early: [Int: [UInt8]?] = [:]
+    private var earlyBytes = 0
+    private var isEmpty = true
+    private var afterwards: [() -> Void] = []
+
+    init(_ requests: [JSONValue]) {
+        self.requests = requests[...]
+        count = requests.count
+        joined.beginArray()
     }
 
-    fileprivate func put(_ reply: [UInt8], at index: Int) { replies[index] = reply }
+    /// Whether no request is left to start.
+    var isStarted: Bool { requests.isEmpty }
+
+    /// Whether the line can be written.
+    var isComplete: Bool { settled == count }
+
+    /// Whether there is no room for more results.
+    var isFull: Bool { joined.bytes.count + earlyBytes > Self.enoughBytes }
+
+    /// What a request is told for whose result there is no room.
+    static var noRoom: WireError {
+        WireError(
+            .limitExceeded,
+            "the replies to this batch come to more than \(enoughBytes) bytes already; ask for this outside the batch")
+    }
+
+    /// The next request to start, and the place of its reply.
+    func next() -> (request: JSONValue, place: BatchPlace)? {
+        guard let request = requests.popFirst() else { return nil }
+        return (request, BatchPlace(batch: self, index: count - requests.count - 1))
+    }
+
+    /// What is to be done once the line is written.
+    func then(_ action: @escaping () -> Void) { afterwards.append(action) }
+
+    /// The line, and what is to be done once it is written. No line for a batch of notifications.
+    func finish() -> (line: [UInt8]?, afterwards: [() -> Void]) {
+        defer { (joined, afterwards) = (JSONWriter(), []) }
+        if isEmpty { return (nil, afterwards) }
+        joined.endArray()
+        joined.endLine()
+        return (joined.bytes, afterwards)
+    }
+
+    fileprivate func put<Failure: Error>(
+        at index: Int, _ body: (inout JSONWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        if index == nextJoined {
+            let mark = joined.mark
+            do throws(Failure) {
+                try body(&joined)
+            } catch {
+                joined.rewind(to: mark)
+                throw error
+            }
+            nextJoined += 1
+        } else {
+            var writer = JSONWriter()
+            try body(&writer)
+            early[index] = writer.bytes
+            earlyBytes += writer.bytes.count
+        }
+        isEmpty = false
+        settle()
+    }
+
+    fileprivate func leaveEmpty(_ index: Int) {
+        if index == nextJoined { nextJoined += 1 } else { early.updateValue(nil, forKey: index) }
+        settle()
+    }
+
+    private func settle() {
+        settled += 1
+        while let reply = early.removeValue(forKey: nextJoined) {
+            nextJoined += 1
+            guard let reply else { continue }
+            joined.raw(reply)
+            earlyBytes -= reply.count
+        }
+    }
 }
 
-/// Where the reply to one request of a batch belongs.
+/// Where the reply to one request of a batch belongs. It is settled once: by a reply, or because there is none.
 struct BatchPlace {
     let batch: BatchReply
     fileprivate let index: Int
 
-    func put(_ reply: [UInt8]) { batch.put(reply, at: index) }
+    /// Writes the reply. What fails leaves nothing behind.
+    func put<Failure: Error>(_ body: (inout JSONWriter) throws(Failure) -> Void) throws(Failure) {
+        try batch.put(at: index, body)
+    }
+
+    /// Leaves the place empty: it is a notification's.
+    func leaveEmpty() { batch.leaveEmpty(index) }
 }

@@ -20,6 +20,15 @@ extension SessionHandler {
         if loop.output.bytes.count >= Self.largeOutput { flush() }
     }
 
+    /// Writes a line behind the output, together with what follows where it is small.
+    func write(_ line: [UInt8]) {
+        if line.count > Self.largeOutput {
+            flush(then: ByteBuffer(bytes: line))
+        } else {
+            line.withUnsafeBytes { loop.output.rawUnframed($0) }
+        }
+    }
+
     /// Writes the output and an event's shared body behind it, without copying the body.
     func flush(then body: ByteBuffer) { send(then: body) }
 

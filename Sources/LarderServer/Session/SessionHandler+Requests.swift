@@ -12,9 +12,6 @@ struct RequestInFlight {
 }
 
 extension SessionHandler {
-    /// The most requests in a batch.
-    static let maximumBatch = 64
-
     /// Serves one line: a request or a batch of them.
     func handleLine(_ bytes: UnsafeRawBufferPointer) {
         let words = RequestWords(bytes)
@@ -35,22 +32,10 @@ extension SessionHandler {
         reply(id: .null, error, in: nil)
     }
 
-    private func handleBatch(_ message: JSONValue) {
-        let count = message.count
-        if count == 0 { return refuse(WireError(.invalidRequest, "a batch has at least one request")) }
-        if count > Self.maximumBatch {
-            return refuse(
-                WireError(.invalidRequest, "a batch has at most \(Self.maximumBatch) requests, this one has \(count)"))
-        }
-        let batch = BatchReply()
-        for request in message.elements { serve(request, in: batch.nextPlace()) }
-        batch.isComplete = true
-        writeIfFinished(batch)
-    }
-
     // MARK: One request
 
-    private func serve(_ message: JSONValue, in place: BatchPlace?, _ words: RequestWords? = nil) {
+    /// Serves one request.
+    func serve(_ message: JSONValue, in place: BatchPlace?, _ words: RequestWords? = nil) {
         loop.traffic.requestsTotal += 1
         let request: Request
         do {
@@ -58,18 +43,26 @@ extension SessionHandler {
         } catch {
             return reply(id: error.id, error.error, in: place)
         }
+        if let place, let error = refusal(inBatch: place.batch, request) {
+            return reply(id: request.id, error, in: place)
+        }
         guard let name = request.method.string, let answer = loop.methods[name] else {
             let error = WireError(
                 .methodNotFound, "there is no method \(request.method.compactText); rpc.discover lists them")
             return reply(id: request.id, error, in: place)
         }
+        // Nobody is left to be answered, but what was handed over is carried out all the same.
+        if isClosed, !answer.isDeferred { return }
         switch answer {
         case .immediate(let body): serveNow(request, body, in: place)
         case .reading(let body): serveReading(request, body, in: place, words)
         case .deferred(let body, let endsWithConnection):
             serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
         case .session(let body, let needsReply):
-            if needsReply, request.id == nil { return }
+            if needsReply, request.id == nil {
+                place?.leaveEmpty()
+                return
+            }
             serveHere(request, body, in: place)
         }
     }
@@ -83,29 +76,19 @@ extension SessionHandler {
             var nowhere = JSONWriter()
             // A notification has no reply, not even for an error (JSON-RPC 2.0 section 4.1).
             try? body(scope, request.params, &nowhere)
-            return
-        }
-        if let place {
-            var writer = JSONWriter()
-            do throws(WireError) {
-                try Envelope.writeResult(id: id, to: &writer) { (writer) throws(WireError) in
-                    try body(scope, request.params, &writer)
-                }
-                place.put(writer.bytes)
-            } catch {
-                reply(id: id, error, in: place)
-            }
+            place?.leaveEmpty()
             return
         }
         let mark = loop.output.mark
         do throws(WireError) {
-            try Envelope.writeResult(id: id, to: &loop.output) { (writer) throws(WireError) in
-                try body(scope, request.params, &writer)
+            try write(in: place) { (writer) throws(WireError) in
+                try Envelope.writeResult(id: id, to: &writer) { (writer) throws(WireError) in
+                    try body(scope, request.params, &writer)
+                }
             }
-            loop.output.endLine()
         } catch {
             loop.output.rewind(to: mark)
-            reply(id: id, error, in: nil)
+            reply(id: id, error, in: place)
         }
     }
 
@@ -115,7 +98,7 @@ extension SessionHandler {
             reply(id: request.id, answer.result, in: place)
             guard let afterwards = answer.afterwards else { return }
             // An event never comes before the reply that announces it, also where that one waits for its batch.
-            if let place { place.batch.afterwards.append(afterwards) } else { afterwards() }
+            if let place { place.batch.then(afterwards) } else { afterwards() }
         } catch {
             reply(id: request.id, error, in: place)
         }
@@ -126,7 +109,6 @@ extension SessionHandler {
     ) {
         nextTicket += 1
         let ticket = nextTicket
-        place?.batch.waiting += 1
         inFlight[ticket] = RequestInFlight(
             id: request.id, task: nil, place: place, endsWithConnection: endsWithConnection)
         loop.traffic.requestsInFlight += 1
@@ -149,12 +131,14 @@ extension SessionHandler {
     private func complete(_ ticket: Int, _ result: Result<any WireResult, WireError>) {
         guard let request = inFlight.removeValue(forKey: ticket) else { return }
         loop.traffic.requestsInFlight -= 1
-        request.place?.batch.waiting -= 1
         switch result {
+        // What was asked for only to be told can be asked for again; that a change was made must be said.
+        case .success where request.endsWithConnection && request.place?.batch.isFull ?? false:
+            reply(id: request.id, BatchReply.noRoom, in: request.place)
         case .success(let value): reply(id: request.id, value, in: request.place)
         case .failure(let error): reply(id: request.id, error, in: request.place)
         }
-        if let batch = request.place?.batch { writeIfFinished(batch) }
+        if let batch = request.place?.batch { writeIfComplete(batch) }
         flush()
         resumeInput()
         closeIfDone()
@@ -179,38 +163,27 @@ extension SessionHandler {
     // MARK: Replies
 
     func reply(id: RequestID?, _ error: WireError, in place: BatchPlace?) {
-        guard let id else { return }
+        guard let id else {
+            place?.leaveEmpty()
+            return
+        }
         loop.traffic.requestErrors += 1
         write(in: place) { writer in Envelope.writeError(id: id, error, to: &writer) }
     }
 
     func reply(id: RequestID?, _ result: any WireResult, in place: BatchPlace?) {
-        guard let id else { return }
+        guard let id else {
+            place?.leaveEmpty()
+            return
+        }
         write(in: place) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
     }
 
-    private func write(in place: BatchPlace?, _ body: (inout JSONWriter) -> Void) {
-        guard let place else {
-            body(&loop.output)
-            loop.output.endLine()
-            return
-        }
-        var writer = JSONWriter()
-        body(&writer)
-        place.put(writer.bytes)
-    }
-
-    private func writeIfFinished(_ batch: BatchReply) {
-        guard batch.isComplete, batch.waiting == 0 else { return }
-        // A batch of notifications gets no reply at all.
-        let replies = batch.replies.compactMap { $0 }
-        if !replies.isEmpty {
-            loop.output.beginArray()
-            for reply in replies { loop.output.raw(reply) }
-            loop.output.endArray()
-            loop.output.endLine()
-        }
-        for action in batch.afterwards { action() }
-        batch.afterwards = []
+    private func write<Failure: Error>(
+        in place: BatchPlace?, _ body: (inout JSONWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        if let place { return try place.put(body) }
+        try body(&loop.output)
+        loop.output.endLine()
     }
 }

@@ -7,7 +7,8 @@ import NIOCore
 /// One connection: lines in, replies and events out, all on the connection's event loop.
 ///
 /// This file holds the connection's life and its input. Requests are dispatched in `SessionHandler+Requests.swift`,
-/// output is written in `SessionHandler+Output.swift`, subscriptions are in `SessionHandler+Subscriptions.swift`.
+/// batches of them in `SessionHandler+Batches.swift`, output is written in `SessionHandler+Output.swift`, subscriptions
+/// are in `SessionHandler+Subscriptions.swift`.
 final class SessionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -28,6 +29,8 @@ final class SessionHandler: ChannelInboundHandler {
     private var inputEnded = false
     /// Whether the last line was taken too.
     private var inputFinished = false
+    /// The batch whose next requests wait for their turn. Nothing behind it is looked at.
+    var unstartedBatch: BatchReply?
     /// Whether the agent is stopping: nothing is read any more.
     private(set) var isFinishing = false
     /// Whether the connection is over. It may end while its input is being looked at: at a write that fails.
@@ -84,6 +87,8 @@ final class SessionHandler: ChannelInboundHandler {
         isClosed = true
         output.detach()
         heldInput = nil
+        // A batch was received completely, as a single request is.
+        startRestOfBatch()
         // What a client handed over is done even if it did not wait for the reply; what only it waited for is not.
         cancelWaiting()
         loop.traffic.requestsInFlight -= inFlight.count
@@ -103,6 +108,7 @@ final class SessionHandler: ChannelInboundHandler {
         if isFinishing { return }
         isFinishing = true
         heldInput = nil
+        startRestOfBatch()
         cancelWaiting()
         endSubscriptions(reason: .shutdown)
         flush()
@@ -113,7 +119,9 @@ final class SessionHandler: ChannelInboundHandler {
 
     /// Closes when nothing is left to say.
     func closeIfDone() {
-        guard inputFinished || isFinishing, inFlight.isEmpty, subscriptions.isEmpty, !isOutputPending else { return }
+        guard inputFinished || isFinishing, unstartedBatch == nil, inFlight.isEmpty, subscriptions.isEmpty,
+            !isOutputPending
+        else { return }
         close()
     }
 
@@ -168,7 +176,12 @@ final class SessionHandler: ChannelInboundHandler {
 
     /// Goes on with input that had to wait.
     func resumeInput() {
-        guard isReady, !isFinishing else { return }
+        guard !isFinishing else { return }
+        if unstartedBatch != nil {
+            startBatch()
+            flush()
+        }
+        guard isReady else { return }
         if var held = heldInput {
             heldInput = nil
             take(&held)
@@ -187,8 +200,13 @@ final class SessionHandler: ChannelInboundHandler {
         try? options.setOption(.autoRead, value: isWanted)
     }
 
-    /// Whether another request may be taken now.
-    private var isReady: Bool { !isClosed && !isOutputPending && inFlight.count < limits.requestsInFlightPerConnection }
+    /// Whether another line may be taken now.
+    private var isReady: Bool { unstartedBatch == nil && isRoomForRequest }
+
+    /// Whether another request may be started now.
+    var isRoomForRequest: Bool {
+        !isClosed && !isOutputPending && inFlight.count < limits.requestsInFlightPerConnection
+    }
 
     private func take(_ buffer: inout ByteBuffer) {
         let taken = buffer.withUnsafeReadableBytes { bytes in
@@ -201,7 +219,7 @@ final class SessionHandler: ChannelInboundHandler {
     }
 
     private func finishInput() {
-        guard inputEnded, !inputFinished, !isClosed, heldInput == nil else { return }
+        guard inputEnded, !inputFinished, isReady, heldInput == nil else { return }
         inputFinished = true
         framer.finish { output in
             handle(output)
