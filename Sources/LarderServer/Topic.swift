@@ -18,6 +18,8 @@ final class Topic {
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
     private var bodies: [BodyKey: ByteBuffer] = [:]
+    /// What was current when they were encoded: a body tells the namespace's state, which changes without a snapshot.
+    private var bodiesVersion = 0
 
     private enum BodyKey: Hashable {
         case snapshot(ConfigEvent.Reason)
@@ -55,6 +57,11 @@ final class Topic {
 
     /// The shared part of the event that brings a client from the revision which it holds to the current one.
     func body(for subscription: Subscription) -> ByteBuffer {
+        let version = feed.publication.version
+        if version != bodiesVersion {
+            bodies.removeAll(keepingCapacity: true)
+            bodiesVersion = version
+        }
         if let reason = subscription.pendingReason { return snapshotBody(reason) }
         guard subscription.wantsPatches else { return snapshotBody(.change) }
         let from = subscription.delivered

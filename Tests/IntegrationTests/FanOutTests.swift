@@ -84,5 +84,25 @@ extension Integration {
                 try writer.call("agent.stats", until: { $0["subscriptions"]?["open"] == 0 })
             }
         }
+
+        @Test("a change of state that publishes nothing shows in the first event of whoever comes next")
+        func currentState() throws {
+            let origin = try RawOrigin.listening(.document(#"{"a":1}"#, etag: "1"))
+            defer { origin.stop() }
+            let remote = "{ http: { url: '\(origin.url)', intervalSeconds: 86400 } }"
+            try AgentHome.with(settings: "{ namespaces: { default: { remote: \(remote) } } }") { home in
+                let agent = try home.start()
+                let clients = try (0..<2).map { _ in try agent.connect() }
+                try clients[0].call("config.refresh")
+                origin.answer(.status("500 Internal Server Error", ""))
+                _ = try clients[0].refusal("config.refresh")
+                #expect(try clients[0].call("config.subscribe", ["a"])["state"] == "stale")
+                #expect(try clients[0].event()["state"] == "stale")
+                origin.answer(.notModified())
+                try clients[1].call("config.refresh")
+                #expect(try clients[1].call("config.subscribe", ["a"])["state"] == "fresh")
+                #expect(try clients[1].event()["state"] == "fresh")
+            }
+        }
     }
 }
