@@ -98,6 +98,7 @@ final class Feed {
                 for subscription in topic.subscriptions {
                     subscription.session?.offer(subscription, after: previousRevision)
                 }
+                topic.forgetBase()
             }
         }
         if current.hasEnded {

@@ -17,9 +17,17 @@ final class Topic {
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
+    /// What the change began from that is being told.
+    private var base: Base?
     private var bodies: [BodyKey: ByteBuffer] = [:]
     /// What was current when they were encoded: a body tells the namespace's state, which changes without a snapshot.
     private var bodiesVersion = 0
+
+    /// A snapshot, and the first one with the same value at the path.
+    private struct Base {
+        let snapshot: ConfigSnapshot
+        let since: Int
+    }
 
     private enum BodyKey: Hashable {
         case snapshot(ConfigEvent.Reason)
@@ -44,16 +52,21 @@ final class Topic {
         last.place = subscription.place
     }
 
-    /// Takes note of a new snapshot.
-    /// - Returns: whether the value at the path changed.
+    /// Takes note of a new snapshot. If the value at the path changed, ``forgetBase()`` has to follow.
+    /// - Returns: whether it did.
     func advance(from old: ConfigSnapshot, to new: ConfigSnapshot) -> Bool {
         bodies.removeAll(keepingCapacity: true)
         guard old.revision == 0 || path.segments.isEmpty || !Self.isSame(value(in: old), value(in: new)) else {
             return false
         }
+        base = Base(snapshot: old, since: lastChanged)
         lastChanged = new.revision
         return true
     }
+
+    /// Every subscription was offered the change. Who could not take it has to hope that its snapshot is still known:
+    /// a topic that may be silent for ever keeps no document of its own.
+    func forgetBase() { base = nil }
 
     /// The shared part of the event that brings a client from the revision which it holds to the current one.
     func body(for subscription: Subscription) -> ByteBuffer {
@@ -66,13 +79,20 @@ final class Topic {
         guard subscription.wantsPatches else { return snapshotBody(.change) }
         let from = subscription.delivered
         if let known = bodies[.patch(from: from)] { return known }
-        guard let held = feed.publication.recent(revision: from) else { return snapshotBody(.gap) }
+        guard let held = snapshot(withValueAt: from) else { return snapshotBody(.gap) }
         guard let old = value(in: held), let new = value(in: feed.snapshot),
             let patch = MergePatch.difference(from: old, to: new)
         else { return snapshotBody(.inexpressible) }
         let body = encode(.patch(patch, from: from))
         bodies[.patch(from: from)] = body
         return body
+    }
+
+    /// A snapshot with the value at the path that a revision had; nil where none is known. A value that was the same for
+    /// long may be from a revision that is no longer held, but the snapshot before its change has it, too.
+    private func snapshot(withValueAt revision: Int) -> ConfigSnapshot? {
+        if let base, base.since <= revision, revision <= base.snapshot.revision { return base.snapshot }
+        return feed.publication.recent(revision: revision)
     }
 
     /// Whether a client that holds a revision need not be told anything.

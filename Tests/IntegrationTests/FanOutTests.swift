@@ -104,5 +104,25 @@ extension Integration {
                 #expect(try clients[1].event()["state"] == "fresh")
             }
         }
+
+        @Test("a value that was the same for long is patched from what the client holds")
+        func quietPath() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                let (writer, client) = try (agent.connect(), agent.connect())
+                try writer.call("config.set", ["path": "p", "value": ["a": 1]])
+                try client.call("config.subscribe", ["path": "p", "mode": "patch"])
+                for round in 1...3 {
+                    let held = try require(try client.event()["revision"]?.int, "revision")
+                    for value in 1...40 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
+                    try writer.call("config.set", ["path": "p.k", "value": .int(round)])
+                    let event = try client.event()
+                    #expect(event["kind"] == "patch")
+                    #expect(event["from"]?.int == held)
+                    #expect(event["patch"] == ["k": .int(round)])
+                    try writer.call("config.set", ["path": "p.k", "value": .int(-round)])
+                }
+            }
+        }
     }
 }
