@@ -40,7 +40,8 @@ public struct ConfigEvent: Sendable, Equatable {
     public var subscription: Int
     /// 1 for the first event of the subscription, then one more each time.
     public var sequence: Int
-    /// Snapshots since the event before that this subscription was not offered.
+    /// Snapshots published before this one that the subscription was not offered: its client did not keep up, or the
+    /// agent joined snapshots that followed closely.
     public var skipped: Int
     /// The namespace's name.
     public var namespace: String

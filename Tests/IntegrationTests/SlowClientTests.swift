@@ -188,5 +188,27 @@ extension Integration {
                 }
             }
         }
+
+        @Test("a first event that had to wait says how many snapshots went by since its reply")
+        func lateFirstEvent() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                let writer = try agent.connect()
+                try writer.call("config.set", ["path": "large", "value": Self.large])
+                let client = try agent.connect()
+                let requests = [
+                    LineClient.text(id: 1, "config.get"), LineClient.text(id: 2, "config.subscribe", ["n"]),
+                ]
+                try client.send("[" + requests.joined(separator: ",") + "]")
+                try writer.call("agent.stats", until: { $0["subscriptions"]?["open"] == 1 })
+                for value in 1...5 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
+                let announced = try require(try client.message()[1]?["result"]?["revision"]?.int, "revision")
+                let event = try client.event()
+                #expect(event["sequence"] == 1)
+                #expect(event["revision"]?.int == announced + 5)
+                #expect(event["value"] == 5)
+                #expect(event["skipped"] == 5, "the one that the reply tells of was to be the first event")
+            }
+        }
     }
 }

@@ -32,6 +32,7 @@ extension SessionHandler {
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
         prepareFirstEvent(of: subscription, parameters)
+        if needsEvent(subscription) { subscription.firstMissed = topic.feed.snapshot.revision }
         let result = ConfigSubscribe.Result(
             subscription: subscription.id, revision: topic.feed.snapshot.revision, epoch: publication.epoch,
             state: ConfigState(publication.current.freshness))
@@ -39,7 +40,7 @@ extension SessionHandler {
             guard self.subscriptions[subscription.id] === subscription else { return }
             subscription.isAnnounced = true
             if let reason = subscription.pendingEnd { return self.end(subscription, reason) }
-            if self.needsEvent(subscription) { self.offer(subscription, after: topic.feed.snapshot.revision) }
+            if self.needsEvent(subscription) { self.offer(subscription, after: result.revision) }
         }
     }
 
@@ -115,10 +116,9 @@ extension SessionHandler {
     func offer(_ subscription: Subscription, after previous: Int) {
         guard subscription.isAnnounced else { return }
         if isOutputPending {
-            if subscription.firstMissed == nil {
-                subscription.firstMissed = previous + 1
-                behind.append(subscription)
-            }
+            if subscription.firstMissed == nil { subscription.firstMissed = previous + 1 }
+            if !subscription.isBehind { behind.append(subscription) }
+            subscription.isBehind = true
             return
         }
         let current = subscription.topic.feed.snapshot.revision
@@ -132,7 +132,10 @@ extension SessionHandler {
         for subscription in waiting {
             if isOutputPending {
                 behind.append(subscription)
-            } else if needsEvent(subscription) {
+                continue
+            }
+            subscription.isBehind = false
+            if needsEvent(subscription) {
                 offer(subscription, after: subscription.topic.feed.snapshot.revision)
             } else {
                 subscription.firstMissed = nil

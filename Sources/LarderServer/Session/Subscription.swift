@@ -17,8 +17,10 @@ final class Subscription {
     var pendingEnd: ConfigEvent.Reason?
     /// Events sent.
     var sequence = 0
-    /// The first revision that it was not offered because its client did not keep up.
+    /// The first revision that it was to be offered and was not, or not yet.
     var firstMissed: Int?
+    /// Whether it is among those that are offered the newest snapshot once output moves again.
+    var isBehind = false
     /// Why the next event carries the whole value, where that is not just a change.
     var pendingReason: ConfigEvent.Reason?
 

@@ -7,7 +7,7 @@ final class Crowd {
         var client: LineClient
         var sequence = 0
         var revision = 0
-        /// The revision of its first event.
+        /// The revision from which on it counts: that of its first event, or of those which that one stands for.
         var first = 0
         /// Events, and snapshots that they stand for.
         var counted = 0
@@ -50,7 +50,7 @@ final class Crowd {
             guard event.revision > member.revision else {
                 throw HarnessError("revision \(event.revision) after \(member.revision)")
             }
-            if member.sequence == 0 { member.first = event.revision }
+            if member.sequence == 0 { member.first = event.revision - event.skipped }
             member.counted += 1 + event.skipped
             member.sequence = event.sequence
             member.revision = event.revision
