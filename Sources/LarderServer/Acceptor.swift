@@ -47,6 +47,8 @@ final class Acceptor: Sendable {
                 .get()
             listeners.withLock { $0.append(listener) }
         }
+        // Each of them listened anew, for 128: NIO does before it looks at the channel's options.
+        socket.restoreBacklog()
         try await listeners.withLock { $0[0] }.setOption(.autoRead, value: true).get()
     }
 

@@ -15,6 +15,10 @@ public final class ListeningSocket: Sendable {
     public let path: String
     /// Whether it was handed over.
     public let isActivated: Bool
+    /// How many connections may wait to be accepted: as many as the kernel allows, which caps it at
+    /// `net.core.somaxconn` (listen(2)). That is systemd's default for `Backlog=`, too. What a socket that was handed over
+    /// had before cannot be asked, and anything less might take from it.
+    private static let backlog = CInt.max
     private let lock: CInt?
     private let inode: UInt64?
 
@@ -43,7 +47,7 @@ public final class ListeningSocket: Sendable {
             var information = stat()
             inode = stat(path, &information) == 0 ? UInt64(information.st_ino) : nil
             if let group { try Self.give(path, to: group, mode: mode) }
-            guard listen(descriptor, 4096) == 0 else { throw Self.failure("listen on", path) }
+            guard listen(descriptor, Self.backlog) == 0 else { throw Self.failure("listen on", path) }
         } catch {
             Glibc.close(lock)
             throw error
@@ -56,6 +60,13 @@ public final class ListeningSocket: Sendable {
         var information = stat()
         if let inode, stat(path, &information) == 0, UInt64(information.st_ino) == inode { unlink(path) }
         Glibc.close(lock)
+    }
+
+    /// Lets as many connections wait as possible, after somebody else listened on the socket again (listen(2) sets how
+    /// many).
+    func restoreBacklog() {
+        // It fails only for what is no listening socket, of which there would be no connections either.
+        listen(descriptor, Self.backlog)
     }
 
     /// The file's owner, group and mode, as they are in effect, for the log.

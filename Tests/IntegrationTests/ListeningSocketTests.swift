@@ -142,5 +142,33 @@ extension Integration {
                 #expect(agent.log.contains("at most 107"), "\(agent.log)")
             }
         }
+
+        @Test("as many clients queue for an agent that is busy as the kernel allows", arguments: [false, true])
+        func backlog(isActivated: Bool) throws {
+            let most = try String(contentsOfFile: "/proc/sys/net/core/somaxconn", encoding: .utf8)
+            let count = min(try require(Int(most.trimmingCharacters(in: .newlines)), "somaxconn"), 600)
+            raiseDescriptorLimit()
+            try AgentHome.with { home in
+                let (path, agent): (String, ChildProcess)
+                if isActivated {
+                    path = home.directory + "/x.sock"
+                    agent = try ChildProcess(
+                        "systemd-socket-activate", ["-l", path, Products.agent, "--state-directory", home.state],
+                        environment: home.environment, directory: home.directory)
+                    try agent.waitForLog("Listening on")
+                    try LineClient(path: path).call("agent.ping")
+                } else {
+                    (path, agent) = (home.socket, try home.start().process)
+                }
+                agent.signal(SIGSTOP)
+                defer { agent.signal(SIGCONT) }
+                let clients = try (0..<count).map { _ in
+                    let client = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+                    client.makeNonBlocking()
+                    return (client, try withUnixAddress(path) { connect(client.number, $0, $1) })
+                }
+                #expect(clients.filter { $0.1 == 0 }.count == count)
+            }
+        }
     }
 }
