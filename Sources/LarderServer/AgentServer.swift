@@ -85,8 +85,8 @@ public final class AgentServer: Sendable {
     ) throws {
         let limits = context.limits
         guard let id = registry.admit(limit: limits.connections) else {
-            context.logger.warning("a connection was refused: too many", metadata: ["limit": "\(limits.connections)"])
-            return try channel.pipeline.syncOperations.addHandler(RefusalHandler(limit: limits.connections))
+            registry.refusals.add(limits, on: loop.eventLoop, context.logger)
+            return try channel.pipeline.syncOperations.addHandler(RefusalHandler(limits: limits))
         }
         do {
             let peer =

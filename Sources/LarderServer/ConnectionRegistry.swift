@@ -7,6 +7,8 @@ final class ConnectionRegistry: Sendable {
     private let nextID = Atomic<Int>(0)
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
+    /// Tells of refused connections.
+    let refusals = RefusalLog()
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
     private let emptied = Mutex<[CheckedContinuation<Void, Never>]>([])
 

@@ -72,7 +72,7 @@ struct Agent {
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
             limits: plan.limits, logger: logger)
-        if plan.limits.connections < plan.settings.limits.connections {
+        if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])

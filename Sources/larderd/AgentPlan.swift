@@ -51,7 +51,9 @@ struct AgentPlan: Sendable {
     var limits: LimitSettings {
         var limits = settings.limits
         let reserved = 64 + 4 * namespaces.count
-        limits.connections = min(limits.connections, max(1, Process.descriptorLimit - reserved))
+        let possible = max(1, Process.descriptorLimit - reserved)
+        limits.isBoundByDescriptors = possible < limits.connections
+        limits.connections = min(limits.connections, possible)
         return limits
     }
 

@@ -11,6 +11,7 @@ extension Integration {
                 let limit = try require(
                     try agent.ask("agent.info")["limits"]?["connections"]?.int, "limit of connections")
                 #expect((10..<100).contains(limit))
+                var details: Set<String> = []
                 for _ in 0..<3 {
                     let clients = try (0..<(limit + 100)).map { _ in try agent.connect() }
                     let ids = clients.map { try? $0.request("agent.ping") }
@@ -19,6 +20,7 @@ extension Integration {
                         let message = try client.message()
                         if message["id"]?.isNull == true {
                             #expect(message["error"]?["data"]?["name"] == "limitExceeded")
+                            details.insert(message["error"]?["data"]?["detail"]?.string ?? "")
                         } else {
                             #expect(message["id"]?.int == id)
                             served.append(client)
@@ -31,6 +33,12 @@ extension Integration {
                     try served[0].call("agent.stats", until: { $0["connections"]?["open"] == 1 })
                     served[0].close()
                 }
+                #expect(details.count == 1)
+                #expect(details.allSatisfy { $0.contains("LimitNOFILE") && !$0.contains("limits.connections") })
+                // 300 were refused, and a line comes every ten seconds at most.
+                let lines = agent.log.split(separator: "\n").filter { $0.contains("refused") }
+                #expect((1..<30).contains(lines.count), "\(lines.count) lines")
+                #expect(lines.allSatisfy { $0.contains("open files") })
             }
         }
     }

@@ -7,9 +7,9 @@ final class RefusalHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private let limit: Int
+    private let limits: LimitSettings
 
-    init(limit: Int) { self.limit = limit }
+    init(limits: LimitSettings) { self.limits = limits }
 
     func channelActive(context: ChannelHandlerContext) {
         var writer = JSONWriter()
@@ -17,7 +17,10 @@ final class RefusalHandler: ChannelInboundHandler {
             id: .null,
             WireError(
                 .limitExceeded,
-                "the agent has \(limit) connections, its limit; close some, or raise limits.connections"),
+                "the agent has \(limits.connections) connections, its limit; close some, or raise "
+                    + (limits.isBoundByDescriptors
+                        ? "the limit of open files that it runs with (LimitNOFILE= of its service, ulimit -n)"
+                        : "limits.connections")),
             to: &writer)
         writer.endLine()
         let channel = context.channel

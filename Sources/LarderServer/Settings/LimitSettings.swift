@@ -2,6 +2,8 @@
 public struct LimitSettings: Sendable, Equatable {
     /// `connections`: open connections of all clients together, 1 to 1,000,000. Default: 16384.
     public var connections = 16384
+    /// Whether ``connections`` was lowered to what the process's limit of open files leaves room for.
+    public var isBoundByDescriptors = false
     /// `subscriptionsPerConnection`: 1 to 65536. Default: 64.
     public var subscriptionsPerConnection = 64
     /// `requestsInFlightPerConnection`: requests that wait for their answer, 1 to 65536. Default: 64.
