@@ -50,22 +50,33 @@ struct ReplyCache {
 
     private var entries = [Entry?](repeating: nil, count: slots)
 
+    /// How many replies are held.
+    var count: Int { entries.count { $0 != nil } }
+
     /// Appends the whole reply, if it is known and still right.
-    func append(for words: RequestWords, to output: inout JSONWriter) -> Bool {
-        guard let entry = entries[Self.slot(words)], entry.version == entry.publication.version, entry.isFor(words)
-        else { return false }
+    mutating func append(for words: RequestWords, to output: inout JSONWriter) -> Bool {
+        let slot = Self.slot(words)
+        guard let entry = entries[slot] else { return false }
+        guard entry.version == entry.publication.version else {
+            // It will never be right again, and it holds on to its publication, which may have ended.
+            entries[slot] = nil
+            return false
+        }
+        guard entry.isFor(words) else { return false }
         Self.appendHead(id: words.id, to: &output)
         withExtendedLifetime(entry) { output.rawUnframed(entry.tail) }
         return true
     }
 
-    /// Keeps a reply.
+    /// Keeps a reply. Not that of a namespace which ended while it was being read: nothing would ever tell that the reply
+    /// is wrong.
     /// - Parameter tail: what followed ``appendHead(id:to:)`` in the reply.
     mutating func keep(
-        _ tail: ArraySlice<UInt8>, for words: RequestWords, _ publication: ConfigPublication, version: Int
+        _ tail: ArraySlice<UInt8>, for words: RequestWords, _ publication: ConfigPublication,
+        _ current: ConfigPublication.Current
     ) {
-        guard tail.count <= Self.largestTail else { return }
-        entries[Self.slot(words)] = Entry(words, publication, version: version, tail: tail)
+        guard tail.count <= Self.largestTail, !current.hasEnded else { return }
+        entries[Self.slot(words)] = Entry(words, publication, version: current.version, tail: tail)
     }
 
     /// Appends the beginning of a reply: `{"jsonrpc":"2.0","id":…`.
@@ -80,7 +91,8 @@ struct ReplyCache {
         return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
     }
 
-    /// FNV-1a over eight bytes at a time: whoever makes slots collide only takes the benefit from himself.
+    /// FNV-1a over eight bytes at a time. Whoever makes slots collide takes the benefit from the other connections of the
+    /// loop, too: their reads are then parsed like any other request, and no worse.
     private static func hash(_ bytes: UnsafeRawBufferPointer, _ start: UInt64) -> UInt64 {
         var hash = start
         var offset = 0

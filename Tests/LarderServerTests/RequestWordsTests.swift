@@ -1,6 +1,9 @@
 import JSON
+import NIOCore
+import NIOEmbedded
 import Testing
 
+@testable import LarderConfig
 @testable import LarderServer
 
 @Suite("The words of a request line")
@@ -42,7 +45,7 @@ struct RequestWordsTests {
         ])
     func leftToTheParser(line: String) { #expect(parts(line) == nil) }
 
-    @Test("reads in the same words get their own id, and what is current, also where the line is not valid")
+    @Test("reads in the same words get their own id, also where the line is not valid")
     func repeated() async throws {
         func read(_ id: String, _ rest: String) -> String { #"{"id":\#(id),"method":"config.get"\#(rest)}"# }
         let lines = [
@@ -55,5 +58,37 @@ struct RequestWordsTests {
         #expect(ids == ["1", "2", "\"x\"", "null", "1.0", #""\u0041""#, "3", "4", "null", "7", "7"])
         // Without the id they are the same.
         #expect(replies[0].dropFirst(replies[0].count - 40) == replies[1].dropFirst(replies[1].count - 40))
+    }
+
+    @Test("reads in the same words get what is current: the value, the state, and whether there is a namespace at all")
+    func current() async throws {
+        try await SessionFixture.with { channel, context in
+            let namespace = try context.namespace("default")
+            func read() async throws -> [JSONValue?] {
+                var results: [JSONValue?] = []
+                // From the store, and from what is kept.
+                for id in 1...2 {
+                    let line = #"{"id":\#(id),"method":"config.get","params":{"path":"n"}}"# + "\n"
+                    try await channel.writeInbound(channel.allocator.buffer(string: line))
+                    let reply = try JSONValue(parsing: try await SessionFixture.output(of: channel)[0])
+                    #expect(reply["id"]?.int == id)
+                    results.append(reply["result"] ?? reply["error"]?["data"]?["name"])
+                }
+                #expect(results[0] == results[1])
+                return results
+            }
+            #expect(try await read()[0] == "notFound")
+            for value in 1...3 {
+                let commit = try await namespace.store.set(try JSONPath("n"), to: .int(value), timeToLive: nil)
+                let result = try await read()[1]
+                #expect(result?["value"]?.int == value)
+                #expect(result?["revision"]?.int == commit.revision)
+                #expect(result?["state"] == "fresh")
+            }
+            await namespace.store.hostFailed("it cannot be read")
+            #expect(try await read()[1]?["state"] == "stale")
+            await context.namespaces.apply([])
+            #expect(try await read()[1] == "unknownNamespace")
+        }
     }
 }

@@ -22,12 +22,28 @@ enum SessionFixture {
     static func exchange(
         _ pieces: [[UInt8]], with methods: MethodTable = .agent, limits: LimitSettings = LimitSettings()
     ) async throws -> [String] {
+        try await with(methods, limits: limits) { channel, _ in
+            for piece in pieces { try await channel.writeInbound(channel.allocator.buffer(bytes: piece)) }
+            try await channel.testingEventLoop.executeInContext {
+                channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+            }
+            await channel.testingEventLoop.run()
+            let lines = try await output(of: channel)
+            guard !channel.isActive else { throw StillOpen() }
+            return lines
+        }
+    }
+
+    /// Runs `body` with a session's channel and what its server is made of.
+    static func with<Result: Sendable>(
+        _ methods: MethodTable = .agent, limits: LimitSettings = LimitSettings(),
+        _ body: (NIOAsyncTestingChannel, ServerContext) async throws -> Result
+    ) async throws -> Result {
         let context = try await serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let channel = NIOAsyncTestingChannel()
-        let eventLoop = channel.testingEventLoop
         let methods = UncheckedMethods(table: methods)
-        try await eventLoop.executeInContext {
+        try await channel.testingEventLoop.executeInContext {
             let registry = ConnectionRegistry()
             let loop = LoopContext(
                 LoopLoad(eventLoop: channel.eventLoop), server: context, methods: methods.table, registry: registry)
@@ -36,17 +52,17 @@ enum SessionFixture {
                 SessionHandler(id: id, loop: loop, peer: PeerCredentials(descriptor: -1), limits: limits))
         }
         try await channel.connect(to: try SocketAddress(unixDomainSocketPath: "/x")).get()
-        for piece in pieces { try await channel.writeInbound(channel.allocator.buffer(bytes: piece)) }
-        try await eventLoop.executeInContext {
-            channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-        }
-        await eventLoop.run()
-        var output = ""
-        while let buffer = try await channel.readOutbound(as: ByteBuffer.self) { output += String(buffer: buffer) }
-        let isClosed = !channel.isActive
+        let result: Swift.Result<Result, any Error>
+        do { result = .success(try await body(channel, context)) } catch { result = .failure(error) }
         _ = try? await channel.finish(acceptAlreadyClosed: true)
         await context.namespaces.stop()
-        guard isClosed else { throw StillOpen() }
+        return try result.get()
+    }
+
+    /// The lines that came out since it was asked last.
+    static func output(of channel: NIOAsyncTestingChannel) async throws -> [String] {
+        var output = ""
+        while let buffer = try await channel.readOutbound(as: ByteBuffer.self) { output += String(buffer: buffer) }
         return output.split(separator: "\n").map(String.init)
     }
 

@@ -29,8 +29,7 @@ extension SessionHandler {
             Self.append("}", to: &loop.output)
             loop.output.endLine()
             if let words {
-                loop.replies.keep(
-                    loop.output.bytes[start...], for: words, reading.publication, version: reading.current.version)
+                loop.replies.keep(loop.output.bytes[start...], for: words, reading.publication, reading.current)
             }
         } catch {
             reply(id: request.id, error, in: place)

@@ -1,0 +1,63 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+@testable import LarderServer
+
+@Suite("The cache of replies")
+struct ReplyCacheTests {
+    private static let status = NamespaceStatus(source: nil, hostDirectory: nil).report(layers: Layers())
+    private static let line = Array(#"{"id":1,"method":"config.get"}"#.utf8)
+
+    private static func snapshot(_ revision: Int) -> ConfigSnapshot {
+        ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)
+    }
+
+    private static func publication() -> ConfigPublication {
+        ConfigPublication(namespace: "default", epoch: "e", snapshot: snapshot(1), status: status)
+    }
+
+    private func keep(_ reply: String, in cache: inout ReplyCache, of publication: ConfigPublication) throws {
+        let current = publication.current
+        try Self.line.withUnsafeBytes { bytes in
+            let words = try #require(RequestWords(bytes))
+            cache.keep(Array(reply.utf8)[...], for: words, publication, current)
+        }
+    }
+
+    private func known(in cache: inout ReplyCache) throws -> String? {
+        try Self.line.withUnsafeBytes { bytes in
+            var output = JSONWriter()
+            guard cache.append(for: try #require(RequestWords(bytes)), to: &output) else { return nil }
+            return String(decoding: output.bytes, as: UTF8.self)
+        }
+    }
+
+    @Test("a reply is known until something else is current")
+    func stale() throws {
+        var cache = ReplyCache()
+        let publication = Self.publication()
+        try keep(#","result":1}"#, in: &cache, of: publication)
+        #expect(try known(in: &cache) == #"{"jsonrpc":"2.0","id":1,"result":1}"#)
+        publication.publish(Self.snapshot(2), status: Self.status)
+        #expect(try known(in: &cache) == nil)
+        #expect(cache.count == 0)
+    }
+
+    @Test("the reply of a namespace that has ended is not kept, and not held on to")
+    func ended() throws {
+        var cache = ReplyCache()
+        weak var released: ConfigPublication?
+        do {
+            let publication = Self.publication()
+            released = publication
+            try keep("}", in: &cache, of: publication)
+            publication.end()
+            #expect(try known(in: &cache) == nil)
+            // It was looked up before it left the settings, and is read after.
+            try keep("}", in: &cache, of: publication)
+            #expect(try known(in: &cache) == nil)
+        }
+        #expect(released == nil)
+    }
+}
