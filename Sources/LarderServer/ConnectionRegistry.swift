@@ -17,14 +17,17 @@ final class ConnectionRegistry: Sendable {
         loops.withLock { $0.append(loop) }
     }
 
-    /// A number for a new connection, or nil where there are `limit` already.
+    /// A number for a new connection, or nil where there are `limit` already. One that is refused is never counted among
+    /// the open ones: it would have to be taken out again, and who waits for the last to end would have to be told.
     func admit(limit: Int) -> Int? {
-        guard open.add(1, ordering: .relaxed).newValue <= limit else {
-            open.subtract(1, ordering: .relaxed)
-            refused.add(1, ordering: .relaxed)
-            return nil
+        var count = open.load(ordering: .relaxed)
+        while count < limit {
+            let attempt = open.weakCompareExchange(expected: count, desired: count + 1, ordering: .relaxed)
+            if attempt.exchanged { return nextID.add(1, ordering: .relaxed).newValue }
+            count = attempt.original
         }
-        return nextID.add(1, ordering: .relaxed).newValue
+        refused.add(1, ordering: .relaxed)
+        return nil
     }
 
     func sessionEnded() {

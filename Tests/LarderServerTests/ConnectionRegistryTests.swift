@@ -1,0 +1,36 @@
+import Dispatch
+import Foundation
+import LarderWire
+import Testing
+
+@testable import LarderServer
+
+@Suite("The registry of connections")
+struct ConnectionRegistryTests {
+    @Test("as many are admitted as may be, and again when one has ended")
+    func limit() async {
+        let registry = ConnectionRegistry()
+        #expect((0..<4).map { _ in registry.admit(limit: 3) } == [1, 2, 3, nil])
+        registry.sessionEnded()
+        #expect(registry.admit(limit: 3) == 4)
+        #expect(registry.admit(limit: 3) == nil)
+        #expect(await registry.traffic().connectionsRefused == 2)
+    }
+
+    @Test("connections that are refused at the same moment keep nobody waiting for the last to end")
+    func refusedWhileWaiting() {
+        let registry = ConnectionRegistry()
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            for _ in 0..<300_000 { _ = registry.admit(limit: 0) }
+            ended.signal()
+        }
+        Task.detached {
+            for _ in 0..<100_000 { await registry.waitUntilEmpty() }
+            ended.signal()
+        }
+        for _ in 0..<2 {
+            precondition(ended.wait(timeout: .now() + 60) == .success, "somebody waits for nothing")
+        }
+    }
+}
