@@ -12,7 +12,9 @@ import NIOCore
 /// All subscriptions of one event loop to one path of one namespace. What they are told is encoded once for all.
 final class Topic {
     let path: JSONPath
-    unowned let feed: Feed
+    /// A strong reference: whoever is at work with a topic may find a client gone, and with it the last subscription,
+    /// the topic and the feed. The cycle ends when the feed removes the topic.
+    let feed: Feed
     /// In no order.
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.

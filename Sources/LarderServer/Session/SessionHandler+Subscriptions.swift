@@ -129,7 +129,8 @@ extension SessionHandler {
     func catchUp() {
         let waiting = behind
         behind = []
-        for subscription in waiting {
+        // A write may find that the client is gone; then they have no session any more.
+        for subscription in waiting where subscription.session != nil {
             if isOutputPending {
                 behind.append(subscription)
                 continue
