@@ -1,0 +1,72 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import LarderServer
+
+@Suite("Accepting connections")
+struct AcceptorTests {
+    /// Says which loop serves the connection, and that it is over.
+    private final class Greeter: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let (number, load): (Int, LoopLoad)
+
+        init(_ number: Int, _ load: LoopLoad) { (self.number, self.load) = (number, load) }
+
+        func handlerAdded(context: ChannelHandlerContext) { load.added() }
+
+        func channelActive(context: ChannelHandlerContext) {
+            context.writeAndFlush(NIOAny(ByteBuffer(bytes: [UInt8(number)])), promise: nil)
+        }
+
+        func channelInactive(context: ChannelHandlerContext) { load.removed() }
+    }
+
+    /// A connection that has been greeted, and by which loop.
+    private func connect(_ path: String) throws -> (descriptor: CInt, loop: Int) {
+        let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        try #require(result == 0)
+        var byte: UInt8 = 0xFF
+        try #require(recv(descriptor, &byte, 1, 0) == 1)
+        return (descriptor, Int(byte))
+    }
+
+    @Test("few connections stay on one loop, many are spread over all, and each is served")
+    func spread() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 3)
+        let path = NSTemporaryDirectory() + "/larder-acceptor-\(getpid()).sock"
+        let socket = try ListeningSocket(path: path, mode: 0o600, group: nil)
+        let loads = group.makeIterator().map(LoopLoad.init)
+        let acceptor = Acceptor(loads)
+        try await acceptor.start(socket) { channel, eventLoop in
+            guard let number = loads.firstIndex(where: { $0.eventLoop === eventLoop }) else { return }
+            try channel.pipeline.syncOperations.addHandler(Greeter(number, loads[number]))
+        }
+        // On a thread of its own, which may wait.
+        let descriptors = try await NIOThreadPool.singleton.runIfActive {
+            var (descriptors, served) = ([CInt](), [0, 0, 0])
+            for count in 1...450 {
+                let (descriptor, loop) = try connect(path)
+                descriptors.append(descriptor)
+                served[loop] += 1
+                if count == 60 { #expect(served == [60, 0, 0]) }
+            }
+            #expect(served.reduce(0, +) == 450)
+            #expect(served.allSatisfy { $0 >= 100 }, "\(served)")
+            return descriptors
+        }
+        for descriptor in descriptors { Glibc.close(descriptor) }
+        await acceptor.close()
+        socket.remove()
+        try await group.shutdownGracefully()
+    }
+}
