@@ -150,6 +150,16 @@ extension Integration {
                 #expect(errors == [nil, nil, nil] + Array(repeating: "limitExceeded", count: 60))
                 #expect(reply[59]?["error"]?["data"]?["detail"]?.string?.contains("batch") == true)
                 #expect(try writer.refusal("config.get", ["m"]).name == "notFound", "what is refused is not done")
+
+                // What was begun before: a change that was made is not denied.
+                let begun = [
+                    LineClient.text(id: 1, "agent.clients"),
+                    LineClient.text(id: 2, "config.set", ["path": "m", "value": 1]),
+                ]
+                try client.send("[" + (begun + requests[2..<5]).joined(separator: ",") + "]")
+                let late = try client.message().elements
+                #expect(late.map { $0["id"]?.int } == Array(1...5))
+                #expect(late.map { $0["error"]?["data"]?["name"]?.string } == ["limitExceeded", nil, nil, nil, nil])
                 #expect(try client.call("agent.ping") == ["pong": true])
             }
         }

@@ -7,7 +7,8 @@ import NIOCore
 /// One connection: lines in, replies and events out, all on the connection's event loop.
 ///
 /// This file holds the connection's life and its input. Requests are dispatched in `SessionHandler+Requests.swift`,
-/// output is written in `SessionHandler+Output.swift`, subscriptions are in `SessionHandler+Subscriptions.swift`.
+/// batches of them in `SessionHandler+Batches.swift`, output is written in `SessionHandler+Output.swift`, subscriptions
+/// are in `SessionHandler+Subscriptions.swift`.
 final class SessionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
