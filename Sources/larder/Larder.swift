@@ -21,8 +21,7 @@ struct Larder: AsyncParsableCommand {
 
             ENVIRONMENT:
               LARDER_SOCKET      the agent's socket
-              XDG_RUNTIME_DIR    where the user's own agent has its socket; that of the host, \
-            which root runs, has /run/larder/larder.sock
+              XDG_RUNTIME_DIR    where the user's own agent has its socket
               NO_COLOR           no colours, whatever its value
             """,
         version: larderVersion,

@@ -24,7 +24,8 @@ struct Larderd: AsyncParsableCommand {
             cleanly on SIGTERM.
 
             Examples:
-              larderd                                             serve the user, or as root the host
+              larderd                                             serve the user
+              sudo larderd                                        serve the host
               larderd --socket /tmp/l.sock --state-directory /tmp/l   try it out
               larderd --check-settings --settings ./larder.json   is this file right?
 
