@@ -100,10 +100,13 @@ extension ConfigNamespace {
             async let files = hostRefreshed()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
             let host = try await files.get()
+            // The next refresh may have begun meanwhile; this one's reply tells of this one.
+            let freshness = publication.current.freshness
+            let state = freshness == .refreshing ? outcome.freshness : freshness
             return ConfigRefresh.Result(
                 revision: outcome.commit.revision, epoch: publication.epoch,
                 changed: outcome.commit.changed || host?.changed ?? false, notModified: outcome.notModified,
-                state: ConfigState(outcome.freshness), upstreamVersion: outcome.upstreamVersion)
+                state: ConfigState(state), upstreamVersion: outcome.upstreamVersion)
         } catch {
             throw WireError(error)
         }

@@ -22,14 +22,13 @@ final class LineClient {
     }
 
     /// Connects.
-    /// - Parameter isRecorded: whether what is said goes into the record.
-    init(path: String, isRecorded: Bool = true) throws {
+    init(path: String) throws {
         let socket = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
         self.socket = socket
         let result = try withUnixAddress(path) { connect(socket.number, $0, $1) }
         guard result == 0 else { throw HarnessError.system("connect to \(path)") }
         reader = LineReader(socket)
-        recorder = isRecorded ? Recorder() : nil
+        recorder = Recorder()
     }
 
     deinit { close() }
