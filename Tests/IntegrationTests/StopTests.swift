@@ -52,7 +52,7 @@ extension Integration {
                 try stop(agent)
                 var acknowledged: [Int] = []
                 for client in clients {
-                    let replies = try client.untilClosed()
+                    let replies = try client.untilClosed(answersAll: false)
                     for reply in replies where reply["error"] != nil {
                         #expect(reply["error"]?["data"]?["name"] == "shuttingDown", "\(reply)")
                     }
@@ -86,7 +86,7 @@ extension Integration {
                 for _ in 0..<5 { _ = try client.request("config.get", ["large"]) }
                 try wait(on: client.descriptor, until: .usual, "the beginning of a reply")
                 agent.terminate()
-                let messages = try client.untilClosed()
+                let messages = try client.untilClosed(answersAll: false)
                 #expect(!messages.isEmpty)
                 for message in messages { #expect(message["result"]?["value"]?.string?.utf8.count == 900_000) }
                 #expect(try agent.process.waitForEnd() == .exit(0), "\(agent.log)")

@@ -106,12 +106,15 @@ final class LineClient {
     }
 
     /// Waits until the agent closes the connection.
+    /// - Parameter answersAll: whether all that was asked has to be answered. An agent that stops while its replies are
+    ///   not taken does not read what comes behind.
     /// - Returns: the messages that came before.
     @discardableResult
-    func untilClosed(_ deadline: Deadline = .usual) throws -> [JSONValue] {
+    func untilClosed(_ deadline: Deadline = .usual, answersAll: Bool = true) throws -> [JSONValue] {
         var messages = events
         events = []
         while let line = try line(until: deadline) { messages.append(try JSONValue(parsing: line, maximumDepth: 256)) }
+        if !answersAll { recorder?.abandoned() }
         isClosed = true
         socket.close()
         return messages
