@@ -52,7 +52,9 @@ struct StatusReport {
             upstream.version.map { "version \($0)" }, upstream.etag.map { "etag \($0)" },
         ].compactMap(\.self)
         if !held.isEmpty { lines.append("holds \(held.joined(separator: ", "))".printable) }
-        lines.append(upstream.lastSuccessAt.map { "last answer \(ago($0))" } ?? "never answered")
+        // What is held may be from before the agent's start, of which it knows no times.
+        let none = held.isEmpty ? "never answered" : "not answered yet since the agent's start"
+        lines.append(upstream.lastSuccessAt.map { "last answer \(ago($0))" } ?? none)
         if upstream.consecutiveFailures > 0 {
             let failures = Human.count(upstream.consecutiveFailures, "failure", "failures")
             let last = upstream.lastAttemptAt.map { ", the last \(ago($0))" } ?? ""

@@ -119,6 +119,17 @@ struct CommandFormatTests {
                 """)
     }
 
+    @Test("a source that answered before the start only is not called silent for ever")
+    func answeredBefore() {
+        let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
+        var namespace = status()
+        namespace.upstream?.lastSuccessAt = nil
+        #expect(report.text([namespace]).contains("not answered yet since the agent's start"))
+        namespace.upstream?.version = nil
+        namespace.upstream?.etag = nil
+        #expect(report.text([namespace]).contains("never answered"))
+    }
+
     @Test("a namespace without anything yet is said to be so")
     func emptyStatus() {
         var namespace = status()

@@ -1,0 +1,75 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("What is read of a journal")
+struct JournalReadingTests {
+    @Test("a journal that is torn at any byte gives the records before the tear and no other")
+    func tornJournal() {
+        let records = (1...4).map { number in
+            JournalRecord(
+                sequence: number, revision: number, digest: "d", publishedAt: 0, released: 0,
+                operations: [.set(.init(path: ["n"], value: .int(number), setAt: 0, expiresAt: nil))])
+        }
+        let encoded = records.map { $0.encoded() }
+        let whole = encoded.flatMap { $0 }
+        for end in 0...whole.count {
+            var torn = Array(whole[..<end])
+            torn += [UInt8](repeating: 0, count: 64)
+            let reading = JournalReading(torn, after: 0)
+            var complete = 0
+            var length = 0
+            for bytes in encoded where length + bytes.count <= end {
+                length += bytes.count
+                complete += 1
+            }
+            #expect(reading.records.map(\.sequence) == Array(1...4).prefix(complete).map { $0 })
+            #expect(reading.ending == (length == end ? .clean : .torn))
+            #expect(reading.end == length)
+        }
+    }
+
+    @Test("records that a shorter, newer pass left behind the last one are not read")
+    func oldRecordsBehind() {
+        func record(_ sequence: Int) -> [UInt8] {
+            JournalRecord(
+                sequence: sequence, revision: sequence, digest: "d", publishedAt: 0, released: 0,
+                operations: [.dropRemote]
+            )
+            .encoded()
+        }
+        let old = record(3) + record(4)
+        let journal = record(11) + record(12) + [0] + old.dropFirst(40)
+        let reading = JournalReading(journal, after: 10)
+        #expect(reading.records.map(\.sequence) == [11, 12])
+        #expect(reading.end == record(11).count + record(12).count)
+        #expect(reading.ending == .clean)
+    }
+
+    @Test("a journal with any bit flipped loses the change it is in and no other, and its numbers are not given again")
+    func damagedJournal() {
+        let records = (1...4).map { number in
+            JournalRecord(
+                sequence: number, revision: number, digest: "d", publishedAt: 0, released: 0,
+                operations: [.set(.init(path: ["n\(number)"], value: .int(number), setAt: 0, expiresAt: nil))])
+        }
+        let encoded = records.map { $0.encoded() }
+        let whole = encoded.flatMap { $0 } + [UInt8](repeating: 0, count: 64)
+        var start = 0
+        for (number, bytes) in encoded.enumerated() {
+            for index in start..<(start + bytes.count) {
+                var damaged = whole
+                damaged[index] ^= 1 << UInt8(index % 8)
+                let reading = JournalReading(damaged, after: 0)
+                let found = reading.records.map(\.sequence)
+                // A line end that is lost takes the line behind it along.
+                let isLineEnd = index == start + bytes.count - 1
+                #expect(found == (1...4).filter { $0 != number + 1 && !(isLineEnd && $0 == number + 2) })
+                #expect(reading.ending == (found.last ?? 0 > number + 1 ? .damaged : .torn))
+                #expect((found.last ?? 0) + reading.lost >= 4)
+            }
+            start += bytes.count
+        }
+    }
+}
