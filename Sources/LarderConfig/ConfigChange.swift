@@ -31,7 +31,8 @@ enum ConfigChange: Sendable {
     func touches(theWayTo path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
-        case .set(let other, _, _), .unset(let other): return path.starts(with: other) || other.starts(with: path)
+        // What is removed beside the way may uncover an array on it.
+        case .set(let other, _, _), .unset(let other): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .host, .dropRemote, .remote: return true
         }
     }
@@ -108,7 +109,10 @@ enum ConfigChange: Sendable {
         guard document.value.kind == .object else {
             throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
         }
-        if !force, let held = layers.remote?.version, let new = document.version, new.isOlder(than: held) {
+        // Two sources count each for itself; a push is a version of whatever source there is.
+        let isComparable = [layers.remote?.origin, pushOrigin].contains(origin) || layers.remote?.origin == pushOrigin
+        if !force, isComparable, let held = layers.remote?.version, let new = document.version, new.isOlder(than: held)
+        {
             throw ConfigError(
                 .rejected,
                 "version \(new) is older than version \(held), which is held; force it if that is intended")

@@ -25,6 +25,8 @@ public final class ConfigNamespace: Sendable {
         var host: HostFlow
         /// What asks the sources.
         var task: Task<Void, Never>?
+        /// Whether settings are being taken over, which starts it when it is done.
+        var isApplying = false
         /// What runs the refresher's commands.
         var flow: Task<Void, Never>?
     }
@@ -81,9 +83,10 @@ public final class ConfigNamespace: Sendable {
 
     // MARK: Life
 
-    /// Starts to keep the namespace fresh.
+    /// Starts to keep the namespace fresh, unless that is so already.
     func start() {
         running.withLock { running in
+            if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
             let (configuration, host) = (running.configuration, running.host)
             running.task = Task { await self.keepFresh(configuration, host) }
@@ -93,6 +96,7 @@ public final class ConfigNamespace: Sendable {
     /// Takes over other settings. Readers and subscribers notice nothing but new snapshots, and whoever waits for a refresh
     /// or a push goes on waiting for it.
     func apply(_ configuration: NamespaceConfiguration) async {
+        running.withLock { $0.isApplying = true }
         await stopAsking()
         let former = self.configuration
         let hasNewSource = former.remote != configuration.remote
@@ -102,7 +106,8 @@ public final class ConfigNamespace: Sendable {
         running.withLock { running in
             running.configuration = configuration
             if hasNewHost {
-                running.host = Self.hostFlow(configuration.host(holding: nil), environment, store)
+                running.host = Self.hostFlow(
+                    configuration.host(holding: nil), environment, store, after: running.host)
             }
         }
         if hasNewSource { await refresher.use(Self.source(configuration, environment)) }
@@ -110,23 +115,27 @@ public final class ConfigNamespace: Sendable {
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
             status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
         await store.dropRemote(unlessFrom: configuration.source?.location)
+        running.withLock { $0.isApplying = false }
         start()
     }
 
     /// Stops, with everything on disk.
     func stop() async {
         await stopAsking()
-        let flow = running.withLock { $0.flow }
+        let (flow, host) = running.withLock { ($0.flow, $0.host) }
+        await host.finish()
         flow?.cancel()
         await flow?.value
         await store.stop()
     }
 
     private func stopAsking() async {
-        let (task, host) = running.withLock { ($0.task, $0.host) }
+        let task = running.withLock { running in
+            defer { running.task = nil }
+            return running.task
+        }
         task?.cancel()
         await task?.value
-        await host.finish()
     }
 
     private func keepFresh(_ configuration: NamespaceConfiguration, _ host: HostFlow) async {
@@ -149,7 +158,15 @@ public final class ConfigNamespace: Sendable {
     /// Reads the administrator's files again now.
     /// - Throws: `rejected` naming the file that cannot be used; the layer stays as it was.
     public func refreshHost() async throws(ConfigError) -> ConfigStore.Commit? {
-        try await running.withLock { $0.host }.refresh()
+        let host = running.withLock { $0.host }
+        do throws(ConfigError) {
+            return try await host.refresh()
+        } catch {
+            // Other settings may have come in between, with a flow of their own.
+            let current = running.withLock { $0.host }
+            guard error.code == .stopped, current !== host else { throw error }
+            return try await current.refresh()
+        }
     }
 
     private func followHostDirectory(_ configuration: NamespaceConfiguration, _ host: HostFlow) async {
@@ -170,9 +187,9 @@ public final class ConfigNamespace: Sendable {
     }
 
     private static func hostFlow(
-        _ host: HostDirectory?, _ environment: Environment, _ store: ConfigStore
+        _ host: HostDirectory?, _ environment: Environment, _ store: ConfigStore, after former: HostFlow? = nil
     ) -> HostFlow {
-        HostFlow(store: store) { await read(host, environment) }
+        HostFlow(store: store, after: former) { await read(host, environment) }
     }
 
     private static func read(

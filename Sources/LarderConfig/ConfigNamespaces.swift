@@ -55,6 +55,7 @@ public final class ConfigNamespaces: Sendable {
         let names = Set(configurations.map(\.name))
         for namespace in all where !names.contains(namespace.name) {
             _ = byName.withLock { $0.removeValue(forKey: namespace.name) }
+            namespace.publication.withdraw()
             await namespace.stop()
             namespace.publication.end()
         }

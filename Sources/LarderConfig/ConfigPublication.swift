@@ -14,6 +14,8 @@ public final class ConfigPublication: Sendable {
         public var awaitsSource: Bool
         /// Whether the namespace left the settings; nothing follows then.
         public var hasEnded = false
+        /// Whether it is about to: nobody new reads it.
+        public var isWithdrawn = false
         /// Another one each time that anything of this changes.
         public fileprivate(set) var version = 0
     }
@@ -106,6 +108,14 @@ public final class ConfigPublication: Sendable {
     private func changed(_ state: inout State) {
         state.current.version += 1
         latestVersion.store(state.current.version, ordering: .releasing)
+    }
+
+    /// Says that nobody new is to read it: what was remembered of it is no longer right.
+    func withdraw() {
+        state.withLock { state in
+            state.current.isWithdrawn = true
+            changed(&state)
+        }
     }
 
     /// Says that nothing follows.

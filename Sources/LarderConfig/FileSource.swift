@@ -42,9 +42,8 @@ final class FileSource: ConfigSource {
     private static func document(of reading: DocumentFiles) async throws(FileReadError) -> JSONValue {
         let documents = try reading.documents()
         if documents.count == 1 { return documents[0] }
-        // As overrides are put together: a null stays, because it hides what the host layer says.
-        let patches = OverrideLayer(entries: documents.map { .init(path: [], value: $0, setAt: 0) }).patches()
-        return patches.dropFirst().reduce(patches[0]) { MergePatch.apply($1, to: $0) }
+        // A null stays, because it hides what the host layer says.
+        return documents.dropFirst().reduce(documents[0], MergePatch.compose)
     }
 
     func changes() -> AsyncStream<Void>? { watcher.changes(at: configuration.path) }

@@ -14,16 +14,30 @@ actor HostFlow {
     private var last: Task<Outcome, Never>?
     /// The same, as long as it has not begun.
     private var next: Task<Outcome, Never>?
+    private var isFinished = false
 
-    /// - Parameter read: reads the files; nil where the namespace has no host directory.
-    init(store: ConfigStore, read: @escaping @Sendable () async -> Result<JSONValue, FileReadError>?) {
+    /// - Parameters:
+    ///   - former: the flow that this one takes over from: it begins when that one has ended
+    ///   - read: reads the files; nil where the namespace has no host directory
+    init(
+        store: ConfigStore, after former: HostFlow? = nil,
+        read: @escaping @Sendable () async -> Result<JSONValue, FileReadError>?
+    ) {
         self.store = store
         self.read = read
+        last = former.map { former in
+            Task {
+                await former.finish()
+                return .success(nil)
+            }
+        }
     }
 
     /// Reads the files again.
     /// - Throws: `rejected` naming the file that cannot be used, or what the store throws; the layer stays as it was.
+    ///   `stopped` where another flow has taken over.
     func refresh() async throws(ConfigError) -> ConfigStore.Commit? {
+        if isFinished { throw ConfigError(.stopped, "the settings of the host layer changed; try again") }
         if let next { return try await next.value.get() }
         let before = last
         let task = Task {
@@ -36,8 +50,11 @@ actor HostFlow {
         return try await task.value.get()
     }
 
-    /// Returns once no reading is under way.
-    func finish() async { _ = await last?.value }
+    /// Takes no more questions, and returns once no reading is under way.
+    func finish() async {
+        isFinished = true
+        _ = await last?.value
+    }
 
     private func perform() async -> Outcome {
         do throws(ConfigError) {

@@ -68,14 +68,14 @@ struct ReplyCache {
         return true
     }
 
-    /// Keeps a reply. Not that of a namespace which ended while it was being read: nothing would ever tell that the reply
+    /// Keeps a reply. Not that of a namespace which left while it was being read: nothing would ever tell that the reply
     /// is wrong.
     /// - Parameter tail: what followed ``appendHead(id:to:)`` in the reply.
     mutating func keep(
         _ tail: ArraySlice<UInt8>, for words: RequestWords, _ publication: ConfigPublication,
         _ current: ConfigPublication.Current
     ) {
-        guard tail.count <= Self.largestTail, !current.hasEnded else { return }
+        guard tail.count <= Self.largestTail, !current.hasEnded, !current.isWithdrawn else { return }
         entries[Self.slot(words)] = Entry(words, publication, version: current.version, tail: tail)
     }
 

@@ -71,6 +71,16 @@ struct ConfigChangeTests {
             let member = Task.immediate { try await store.set(JSONPath(["n", "0"]), to: 9, timeToLive: nil) }
             _ = try await (object.value, member.value)
             #expect(store.value == ["n": ["0": 9]])
+            // What is removed beside the way uncovers an array on it.
+            _ = try await store.unset(JSONPath([]))
+            _ = try await store.set(JSONPath(["a", "x"]), to: 1, timeToLive: nil)
+            _ = try await store.replaceHost(["a": [1, 2]])
+            let gate = Task.immediate { try await store.set(JSONPath(["z"]), to: 0, timeToLive: nil) }
+            let beside = Task.immediate { try await store.unset(JSONPath(["a", "x"])) }
+            let through = Task.immediate { try await store.set(JSONPath(["a", "b", "c"]), to: 1, timeToLive: nil) }
+            _ = try await (gate.value, beside.value)
+            await #expect(throws: ConfigError.self) { try await through.value }
+            #expect(store.value == ["a": [1, 2], "z": 0])
         }
     }
 

@@ -76,6 +76,26 @@ struct HostFlowTests {
         }
     }
 
+    @Test("a flow that takes over begins when the former one has ended, and that one takes no more questions")
+    func takingOver() async throws {
+        try await withFlow { (store, former, readings) async throws in
+            async let old = former.refresh()
+            let slow = await readings.next()
+            let newReadings = Readings()
+            let flow = HostFlow(store: store, after: former) { await newReadings.read() }
+            async let new = flow.refresh()
+            let finish = Task.immediate { await former.finish() }
+            await former.takeTurn()
+            await #expect(throws: ConfigError.self) { try await former.refresh() }
+            slow.resume(returning: .success(["who": "old"]))
+            await finish.value
+            await newReadings.next().resume(returning: .success(["who": "new"]))
+            _ = try await (old, new)
+            #expect(store.value == ["who": "new"])
+            #expect(readings.begun == 1)
+        }
+    }
+
     @Test("a file that cannot be used is refused by name, the layer stays, and the next good reading heals the state")
     func refusal() async throws {
         try await withFlow { (store, flow, readings) async throws in

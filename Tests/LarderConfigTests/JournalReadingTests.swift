@@ -72,4 +72,32 @@ struct JournalReadingTests {
             start += bytes.count
         }
     }
+
+    @Test("a record that begins with a zero, and a lost sector, are damage where whole records stand behind them")
+    func zeros() {
+        let encoded = (1...60).map { number in
+            JournalRecord(
+                sequence: number, revision: number, digest: "d", publishedAt: 0, released: 0,
+                operations: [.set(.init(path: ["n\(number)"], value: .int(number), setAt: 0, expiresAt: nil))]
+            ).encoded()
+        }
+        let whole = encoded.flatMap { $0 } + [UInt8](repeating: 0, count: 64)
+        var one = whole
+        one[encoded[0].count] = 0
+        let first = JournalReading(one, after: 0)
+        #expect(first.records.map(\.sequence) == [1] + Array(3...60))
+        #expect(first.ending == .damaged)
+
+        var sector = whole
+        for index in 0..<4096 { sector[index] = 0 }
+        let second = JournalReading(sector, after: 0)
+        #expect(second.records.last?.sequence == 60)
+        #expect(second.records.first?.sequence ?? 0 > 1)
+        #expect(second.ending == .damaged)
+
+        // A record right behind the zeros is taken, too.
+        var exact = whole
+        for index in 0..<(encoded[0].count + encoded[1].count) { exact[index] = 0 }
+        #expect(JournalReading(exact, after: 0).records.map(\.sequence) == Array(3...60))
+    }
 }

@@ -37,26 +37,27 @@ struct JournalReading: Sendable {
         }
         end = position
         if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
+        resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
         // A journal that was just made has no bytes, or zeros only.
-        if journal.isEmpty || position < journal.count && journal[position] == 0 { return }
+        if ending == .clean, journal.isEmpty || position < journal.count && journal[position] == 0 { return }
         let written = (journal.lastIndex { $0 != 0 } ?? -1) + 1
         lost = max(0, written - position) / Self.smallestRecord + 1
         if ending == .clean { ending = .torn }
-        resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
     }
 
-    /// Takes up the records behind the damage. Those of an earlier pass through the file have lower numbers.
+    /// Takes up the records behind damage: behind line ends, and behind zeros, which a disk that lost a sector gives.
+    /// Records of an earlier pass through the file have lower numbers; one that was refused has lost its first byte.
     private mutating func resynchronize(_ journal: [UInt8], from position: Int, last: Int, after sequence: Int) {
         var last = last
         var rest = journal[position...]
         while let lineEnd = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            let line = rest[..<lineEnd]
             rest = rest[(lineEnd + 1)...]
-            guard let (record, next) = Self.record(in: journal, at: rest.startIndex), record.sequence > last else {
-                continue
-            }
+            let start = line.lastIndex(of: 0).map { $0 + 1 } ?? line.startIndex
+            guard let record = JournalRecord(line[start...]), record.sequence > last else { continue }
             last = record.sequence
             take(record, after: sequence)
-            end = next
+            end = lineEnd + 1
             ending = .damaged
         }
     }
