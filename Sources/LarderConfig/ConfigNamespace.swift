@@ -171,7 +171,8 @@ public final class ConfigNamespace: Sendable {
 
     private func followHostDirectory(_ configuration: NamespaceConfiguration, _ host: HostFlow) async {
         guard let directory = configuration.hostDirectory else {
-            _ = try? await store.replaceHost(.emptyObject)
+            // Through the flow, too: a reading of a directory that the settings named before may be under way.
+            _ = try? await host.refresh()
             return
         }
         for await _ in environment.watcher.changes(at: directory) {

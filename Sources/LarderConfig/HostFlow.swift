@@ -18,7 +18,7 @@ actor HostFlow {
 
     /// - Parameters:
     ///   - former: the flow that this one takes over from: it begins when that one has ended
-    ///   - read: reads the files; nil where the namespace has no host directory
+    ///   - read: reads the files; nil where the namespace has no host directory, and so an empty layer
     init(
         store: ConfigStore, after former: HostFlow? = nil,
         read: @escaping @Sendable () async -> Result<JSONValue, FileReadError>?
@@ -59,7 +59,9 @@ actor HostFlow {
     private func perform() async -> Outcome {
         do throws(ConfigError) {
             switch await read() {
-            case .none: return .success(nil)
+            case .none:
+                _ = try await store.replaceHost(.emptyObject)
+                return .success(nil)
             case .success(let document): return .success(try await store.replaceHost(document))
             case .failure(let error): throw ConfigError(.rejected, error.description)
             }

@@ -100,6 +100,23 @@ struct ConfigChangeTests {
         }
     }
 
+    @Test("versions are compared within a source and with pushes, not between two sources")
+    func versions() async throws {
+        try await withStore { store async throws in
+            func replace(_ version: String, from origin: String) async throws {
+                let document = SourceDocument(value: ["v": .string(version)], version: UpstreamVersion(version))
+                _ = try await store.replaceRemote(document, origin: origin, force: false, isPush: origin == pushOrigin)
+            }
+            try await replace("7", from: "one")
+            await #expect(throws: ConfigError.self) { try await replace("6", from: "one") }
+            try await replace("2", from: "two")
+            await #expect(throws: ConfigError.self) { try await replace("1", from: pushOrigin) }
+            try await replace("3", from: pushOrigin)
+            await #expect(throws: ConfigError.self) { try await replace("2", from: "two") }
+            #expect(store.value == ["v": "3"])
+        }
+    }
+
     @Test("the error of a full disk is shown until a change is on disk again")
     func storageProblem() async throws {
         var fixture = StoreFixture()

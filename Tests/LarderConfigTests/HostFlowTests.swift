@@ -96,6 +96,20 @@ struct HostFlowTests {
         }
     }
 
+    @Test("a layer whose directory leaves the settings is emptied after the last reading of it")
+    func withoutDirectory() async throws {
+        try await withFlow { (store, former, readings) async throws in
+            async let old = former.refresh()
+            let slow = await readings.next()
+            let flow = HostFlow(store: store, after: former) { nil }
+            async let new = flow.refresh()
+            slow.resume(returning: .success(["who": "old"]))
+            #expect(try await old?.changed == true)
+            #expect(try await new == nil)
+            #expect(store.value == .emptyObject)
+        }
+    }
+
     @Test("a file that cannot be used is refused by name, the layer stays, and the next good reading heals the state")
     func refusal() async throws {
         try await withFlow { (store, flow, readings) async throws in
