@@ -90,10 +90,13 @@ extension Integration {
                 try writer.call("config.set", ["path": "large", "value": Self.large])
                 let sleepers = try ["snapshot", "patch"].map { mode in
                     let client = try agent.connect()
-                    try client.call("config.subscribe", ["mode": .string(mode)])
-                    // Its first event does not fit; from here on it does not read.
+                    _ = try client.request("config.subscribe", ["mode": .string(mode)])
                     return client
                 }
+                // They have not even read the reply: whoever reads while the agent writes may take the whole event.
+                try writer.call(
+                    "agent.clients",
+                    until: { $0["clients"]?.elements.count { ($0["pendingBytes"]?.int ?? 0) > 0 } == 2 })
                 for value in 1...30 { try writer.call("config.set", ["path": "n", "value": .int(value)]) }
                 for client in sleepers {
                     let first = try client.event()
