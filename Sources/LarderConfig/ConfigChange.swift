@@ -2,8 +2,8 @@ import JSON
 
 /// A change that the store is asked to make, and what it does to the layers.
 enum ConfigChange: Sendable {
-    case set(path: [String], value: JSONValue, timeToLive: Duration?)
-    case unset(path: [String])
+    case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
+    case unset(path: [String], by: Peer?)
     case expireOverrides
     case host(JSONValue)
     /// The settings no longer name the source that the remote layer came from.
@@ -32,14 +32,14 @@ enum ConfigChange: Sendable {
         guard path.count > 1 else { return false }
         switch self {
         // What is removed beside the way may uncover an array on it.
-        case .set(let other, _, _), .unset(let other): return other.isEmpty || other[0] == path[0]
+        case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .host, .dropRemote, .remote: return true
         }
     }
 
     /// The path of a `set`.
     var path: [String]? {
-        if case .set(let path, _, _) = self { path } else { nil }
+        if case .set(let path, _, _, _) = self { path } else { nil }
     }
 
     /// Makes the change.
@@ -51,16 +51,16 @@ enum ConfigChange: Sendable {
         to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, now: Int
     ) throws(ConfigError) -> Effect {
         switch self {
-        case .set(let path, let value, let timeToLive):
+        case .set(let path, let value, let timeToLive, let peer):
             try Self.check(path, value, resolved)
             let entry = OverrideLayer.Entry(
-                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds })
+                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             var override = layers.override
             override.set(entry)
             try Self.check(override.bytes, maximumBytes, "the overrides would have")
             layers.override = override
             return .changed(.set(entry))
-        case .unset(let path):
+        case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
         case .expireOverrides:
             return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
@@ -121,7 +121,7 @@ enum ConfigChange: Sendable {
         let isSame = held?.document == document.value
         let remote = Layers.Remote(
             document: document.value, version: document.version, validator: document.validator, origin: origin,
-            updatedAt: isSame ? held?.updatedAt ?? now : now)
+            updatedAt: isSame ? held?.updatedAt ?? now : now, pushedBy: document.pushedBy)
         layers.remote = remote
         return isSame && held?.version == document.version && held?.origin == origin ? .none : .changed(.remote(remote))
     }

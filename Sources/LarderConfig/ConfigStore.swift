@@ -147,15 +147,19 @@ public actor ConfigStore {
     // MARK: Changes
 
     /// Puts a value into the override layer.
+    /// - Parameter peer: who asks for it
     /// - Throws: `invalidChange`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    public func set(_ path: JSONPath, to value: JSONValue, timeToLive: Duration?) async throws(ConfigError) -> Commit {
-        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive))
+    public func set(
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
+    ) async throws(ConfigError) -> Commit {
+        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer))
     }
 
     /// Removes the overrides at a path and below it.
+    /// - Parameter peer: who asks for it
     /// - Throws: `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    public func unset(_ path: JSONPath) async throws(ConfigError) -> Commit {
-        try await commit(.unset(path: path.segments))
+    public func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> Commit {
+        try await commit(.unset(path: path.segments, by: peer))
     }
 
     /// Ends the overrides whose time has come.

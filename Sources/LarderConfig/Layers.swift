@@ -19,6 +19,8 @@ struct Layers: Sendable {
         var origin: String
         /// When it last changed, in milliseconds since 1970.
         var updatedAt: Int
+        /// Who pushed it, if it was pushed and that was written down.
+        var pushedBy: Peer?
     }
 
     var host: Host?

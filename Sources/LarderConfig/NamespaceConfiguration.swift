@@ -68,11 +68,14 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public var isHostDirectoryNamed: Bool
     /// The remote source; nil for none.
     public var remote: Remote?
+    /// Which values are masked for peers that may not see secrets.
+    public var secrets: SecretPatterns
 
     /// Makes it.
     public init(
         name: String, durability: ConfigStore.Durability = .full, maximumBytes: Int = 16 << 20,
-        hostDirectory: String? = nil, isHostDirectoryNamed: Bool = true, remote: Remote? = nil
+        hostDirectory: String? = nil, isHostDirectoryNamed: Bool = true, remote: Remote? = nil,
+        secrets: SecretPatterns = .none
     ) {
         self.maximumBytes = maximumBytes
         self.name = name
@@ -80,5 +83,6 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         self.hostDirectory = hostDirectory
         self.isHostDirectoryNamed = isHostDirectoryNamed
         self.remote = remote
+        self.secrets = secrets
     }
 }

@@ -52,7 +52,7 @@ extension Layers.Remote {
         self.init(
             document: document, version: value["version"]?.string.map(UpstreamVersion.init),
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
-            origin: origin, updatedAt: updatedAt)
+            origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init))
     }
 
     func write(to writer: inout JSONWriter) {
@@ -62,6 +62,7 @@ extension Layers.Remote {
         writer.member("version", version?.text)
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
+        writer.member("pushedBy", pushedBy)
         writer.member("document", document)
         writer.endObject()
     }
@@ -77,7 +78,9 @@ extension OverrideLayer.Entry {
             guard let name = name.string else { return nil }
             names.append(name)
         }
-        self.init(path: names, value: content, setAt: setAt, expiresAt: value["expiresAt"]?.int)
+        self.init(
+            path: names, value: content, setAt: setAt, expiresAt: value["expiresAt"]?.int,
+            setBy: value["setBy"].flatMap(Peer.init))
     }
 
     func write(to writer: inout JSONWriter) {
@@ -88,7 +91,29 @@ extension OverrideLayer.Entry {
         writer.endArray()
         writer.member("setAt", setAt)
         writer.member("expiresAt", expiresAt)
+        writer.member("setBy", setBy)
         writer.member("value", value)
         writer.endObject()
+    }
+}
+
+extension Peer {
+    init?(_ value: JSONValue) {
+        guard let pid = value["pid"]?.int, let uid = value["uid"]?.int, let command = value["command"]?.string
+        else { return nil }
+        self.init(pid: pid, uid: uid, command: command)
+    }
+}
+
+extension JSONWriter {
+    /// A member that is a peer, or none.
+    mutating func member(_ name: StaticString, _ peer: Peer?) {
+        guard let peer else { return }
+        self.name(name)
+        beginObject()
+        member("pid", peer.pid)
+        member("uid", peer.uid)
+        member("command", peer.command)
+        endObject()
     }
 }

@@ -20,19 +20,20 @@ extension MethodTable {
             return try await namespace.change { (store) async throws(ConfigError) in
                 try await store.set(
                     parameters.path, to: parameters.value.detached(),
-                    timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) })
+                    timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance)
             }
         }
         deferred(ConfigUnset.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.context.namespace(parameters.namespace)
             return try await namespace.change { (store) async throws(ConfigError) in
-                try await store.unset(parameters.path)
+                try await store.unset(parameters.path, by: scope.peer.provenance)
             }
         }
         deferred(ConfigPush.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.context.namespace(parameters.namespace)
             let document = SourceDocument(
-                value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init))
+                value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init),
+                pushedBy: scope.peer.provenance)
             return try await namespace.change { (_) async throws(ConfigError) in
                 try await namespace.refresher.applyPush(document, force: parameters.force).commit
             }
