@@ -5,7 +5,9 @@ enum ConfigChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
     case expireOverrides
-    case host(JSONValue)
+    case files(FileLayer, JSONValue)
+    /// The settings say other rules.
+    case rules(LayerRules)
     /// The settings no longer name the source that the remote layer came from.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
@@ -23,7 +25,7 @@ enum ConfigChange: Sendable {
         switch self {
         case .set, .unset: true
         case .remote(_, _, _, let isPush): isPush
-        case .expireOverrides, .host, .dropRemote: false
+        case .expireOverrides, .files, .rules, .dropRemote: false
         }
     }
 
@@ -33,7 +35,7 @@ enum ConfigChange: Sendable {
         switch self {
         // What is removed beside the way may uncover an array on it.
         case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
-        case .expireOverrides, .host, .dropRemote, .remote: return true
+        case .expireOverrides, .files, .rules, .dropRemote, .remote: return true
         }
     }
 
@@ -52,6 +54,9 @@ enum ConfigChange: Sendable {
     ) throws(ConfigError) -> Effect {
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
+            if let locked = layers.rules.locks.touched(by: value, at: path) {
+                throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
+            }
             try Self.check(path, value, resolved)
             let entry = OverrideLayer.Entry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
@@ -64,14 +69,23 @@ enum ConfigChange: Sendable {
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
         case .expireOverrides:
             return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
-        case .host(let document):
-            if (layers.host?.document ?? .emptyObject) == document { return .none }
-            try Self.check(document.textSize, maximumBytes, "the host files have")
-            layers.host = Layers.Host(document: document, updatedAt: now)
+        case .files(let layer, let document):
+            if (layers[layer]?.document ?? .emptyObject) == document { return .none }
+            try Self.check(document.textSize, maximumBytes, "the \(layer) files have")
+            layers[layer] = Layers.Files(document: document, updatedAt: now)
+            return .changed(nil)
+        case .rules(let rules):
+            if layers.rules == rules { return .none }
+            do {
+                try layers.follow(rules, now: now)
+            } catch {
+                layers.followWithoutRemoteExperiments(rules, now: now)
+            }
             return .changed(nil)
         case .dropRemote:
             if layers.remote == nil { return .none }
             layers.remote = nil
+            layers.followWithoutRemoteExperiments(layers.rules, now: now)
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.value.textSize, maximumBytes, "the document has")
@@ -118,12 +132,18 @@ enum ConfigChange: Sendable {
                 "version \(new) is older than version \(held), which is held; force it if that is intended")
         }
         let held = layers.remote
-        let isSame = held?.document == document.value
-        let remote = Layers.Remote(
+        var next = layers
+        next.remote = Layers.Remote(
             document: document.value, version: document.version, validator: document.validator, origin: origin,
-            updatedAt: isSame ? held?.updatedAt ?? now : now, pushedBy: document.pushedBy)
-        layers.remote = remote
-        return isSame && held?.version == document.version && held?.origin == origin ? .none : .changed(.remote(remote))
+            updatedAt: now, pushedBy: document.pushedBy)
+        try next.follow(layers.rules, now: now)
+        let isSame = next.remote?.saysTheSame(as: held) ?? false
+        if isSame { next.remote?.updatedAt = held?.updatedAt ?? now }
+        layers = next
+        guard let remote = next.remote, !isSame || held?.version != document.version || held?.origin != origin else {
+            return .none
+        }
+        return .changed(.remote(remote))
     }
 }
 

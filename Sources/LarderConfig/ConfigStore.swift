@@ -97,11 +97,17 @@ public actor ConfigStore {
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
     static func open(
         _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork, wallClock: WallClock,
-        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, status: NamespaceStatus, logger: Logger
+        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, rules: LayerRules = LayerRules(),
+        status: NamespaceStatus, logger: Logger
     ) async throws(FileError) -> ConfigStore {
         var restored = restored
         // What ended while nobody ran is not served again.
         _ = restored.layers.override.expire(at: wallClock.now)
+        do {
+            try restored.layers.follow(rules, now: wallClock.now)
+        } catch {
+            restored.layers.followWithoutRemoteExperiments(rules, now: wallClock.now)
+        }
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
         let isNew = first.revision != restored.revision
         restored.reservedBound = max(restored.reservedBound, restored.released)
@@ -177,12 +183,24 @@ public actor ConfigStore {
         }
     }
 
-    /// Replaces the host layer.
-    func replaceHost(_ document: JSONValue) async throws(ConfigError) -> Commit {
-        let commit = try await commit(.host(document))
-        status.hostRead(problem: nil, now: wallClock.now)
+    /// Replaces a layer that is read from files.
+    func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> Commit {
+        let commit = try await commit(.files(layer, document))
+        status.filesRead(layer, problem: nil, now: wallClock.now)
         report()
         return commit
+    }
+
+    /// Takes over what the settings now say of locks and experiments.
+    func follow(_ rules: LayerRules) async {
+        if layers.rules == rules { return }
+        do {
+            _ = try await commit(.rules(rules))
+        } catch {
+            logger.error(
+                "locks and experiments of the new settings could not be taken over",
+                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+        }
     }
 
     /// Replaces the remote layer, if the document is not older than the one held or `force` says so.

@@ -6,10 +6,11 @@ import LarderUpstream
 extension Layers {
     init?(_ value: JSONValue) {
         guard value.kind == .object else { return nil }
-        if let host = value["host"] {
-            guard let document = host["document"], document.kind == .object, let updatedAt = host["updatedAt"]?.int
+        for layer in FileLayer.allCases {
+            guard let files = value[layer.rawValue] else { continue }
+            guard let document = files["document"], document.kind == .object, let updatedAt = files["updatedAt"]?.int
             else { return nil }
-            self.host = Host(document: document, updatedAt: updatedAt)
+            self[layer] = Files(document: document, updatedAt: updatedAt)
         }
         if let remote = value["remote"] {
             guard let remote = Remote(remote) else { return nil }
@@ -21,15 +22,26 @@ extension Layers {
             entries.append(entry)
         }
         override = OverrideLayer(entries: entries)
+        if let layer = value["experiment"] {
+            guard let experiment = ExperimentLayer(layer) else { return nil }
+            self.experiment = experiment
+        }
+        var locks: [JSONPath] = []
+        for lock in (value["locks"] ?? .array([])).elements {
+            guard let path = try? JSONPath(lock) else { return nil }
+            locks.append(path)
+        }
+        rules.locks = LockedPaths(locks)
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        if let host {
-            writer.name("host")
+        for layer in FileLayer.allCases {
+            guard let files = self[layer] else { continue }
+            writer.name(layer.rawValue)
             writer.beginObject()
-            writer.member("updatedAt", host.updatedAt)
-            writer.member("document", host.document)
+            writer.member("updatedAt", files.updatedAt)
+            writer.member("document", files.document)
             writer.endObject()
         }
         if let remote {
@@ -40,6 +52,45 @@ extension Layers {
         writer.beginArray()
         for entry in override.entries { entry.write(to: &writer) }
         writer.endArray()
+        if !experiment.overlays.isEmpty {
+            writer.name("experiment")
+            experiment.write(to: &writer)
+        }
+        if !rules.locks.isEmpty {
+            writer.name("locks")
+            writer.beginArray()
+            for path in rules.locks.paths { writer.path(path.segments) }
+            writer.endArray()
+        }
+        writer.endObject()
+    }
+}
+
+extension ExperimentLayer {
+    init?(_ value: JSONValue) {
+        guard let list = value["overlays"], list.kind == .array else { return nil }
+        updatedAt = value["updatedAt"]?.int
+        for overlay in list.elements {
+            guard let name = overlay["name"]?.string, let values = overlay["values"], values.kind == .object,
+                let isRemote = overlay["remote"]?.bool
+            else { return nil }
+            overlays.append(Overlay(name: name, values: values, isRemote: isRemote))
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.name("overlays")
+        writer.beginArray()
+        for overlay in overlays {
+            writer.beginObject()
+            writer.member("name", overlay.name)
+            writer.member("remote", overlay.isRemote)
+            writer.member("values", overlay.values)
+            writer.endObject()
+        }
+        writer.endArray()
         writer.endObject()
     }
 }
@@ -49,8 +100,13 @@ extension Layers.Remote {
         guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
             let updatedAt = value["updatedAt"]?.int
         else { return nil }
+        var experiments: (member: String, list: JSONValue)?
+        if let declared = value["experiments"] {
+            guard let member = declared["member"]?.string, let list = declared["list"] else { return nil }
+            experiments = (member, list)
+        }
         self.init(
-            document: document, version: value["version"]?.string.map(UpstreamVersion.init),
+            document: document, experiments: experiments, version: value["version"]?.string.map(UpstreamVersion.init),
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
             origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init))
     }
@@ -63,6 +119,13 @@ extension Layers.Remote {
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
         writer.member("pushedBy", pushedBy)
+        if let experiments {
+            writer.name("experiments")
+            writer.beginObject()
+            writer.member("member", experiments.member)
+            writer.member("list", experiments.list)
+            writer.endObject()
+        }
         writer.member("document", document)
         writer.endObject()
     }
@@ -86,9 +149,7 @@ extension OverrideLayer.Entry {
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.name("path")
-        writer.beginArray()
-        for name in path { writer.string(name) }
-        writer.endArray()
+        writer.path(path)
         writer.member("setAt", setAt)
         writer.member("expiresAt", expiresAt)
         writer.member("setBy", setBy)
@@ -106,6 +167,13 @@ extension Peer {
 }
 
 extension JSONWriter {
+    /// A path as an array of names.
+    mutating func path(_ names: [String]) {
+        beginArray()
+        for name in names { string(name) }
+        endArray()
+    }
+
     /// A member that is a peer, or none.
     mutating func member(_ name: StaticString, _ peer: Peer?) {
         guard let peer else { return }
