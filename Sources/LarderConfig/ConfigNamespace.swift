@@ -22,6 +22,8 @@ public final class ConfigNamespace: Sendable {
 
     private struct Running {
         var configuration: NamespaceConfiguration
+        /// The remote source, for as long as its settings stay: one that keeps a connection knows what came over it.
+        var source: (any ConfigSource)?
         var host: HostFlow
         /// What asks the sources.
         var task: Task<Void, Never>?
@@ -75,10 +77,10 @@ public final class ConfigNamespace: Sendable {
             restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
             maximumBytes: configuration.maximumBytes, status: status, logger: environment.logger)
-        refresher = ConfigRefresher(
-            store: store, source: Self.source(configuration, environment), logger: environment.logger)
+        let source = Self.source(configuration, environment)
+        refresher = ConfigRefresher(store: store, source: source, logger: environment.logger)
         running = Mutex(
-            Running(configuration: configuration, host: Self.hostFlow(host, environment, store)))
+            Running(configuration: configuration, source: source, host: Self.hostFlow(host, environment, store)))
     }
 
     // MARK: Life
@@ -88,8 +90,8 @@ public final class ConfigNamespace: Sendable {
         running.withLock { running in
             if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
-            let (configuration, host) = (running.configuration, running.host)
-            running.task = Task { await self.keepFresh(configuration, host) }
+            let (configuration, source, host) = (running.configuration, running.source, running.host)
+            running.task = Task { await self.keepFresh(configuration, source, host) }
         }
     }
 
@@ -110,7 +112,11 @@ public final class ConfigNamespace: Sendable {
                     configuration.host(holding: nil), environment, store, after: running.host)
             }
         }
-        if hasNewSource { await refresher.use(Self.source(configuration, environment)) }
+        if hasNewSource {
+            let source = Self.source(configuration, environment)
+            running.withLock { $0.source = source }
+            await refresher.use(source)
+        }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
             status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
@@ -138,14 +144,16 @@ public final class ConfigNamespace: Sendable {
         await task?.value
     }
 
-    private func keepFresh(_ configuration: NamespaceConfiguration, _ host: HostFlow) async {
+    private func keepFresh(
+        _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?, _ host: HostFlow
+    ) async {
         await store.armExpiry()
         await withTaskGroup { group in
             group.addTask { await self.followHostDirectory(configuration, host) }
-            if let source = Self.source(configuration, environment) {
+            if let source {
                 let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
                 let poller = SourcePoller(
-                    refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
+                    source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock)
                 group.addTask { await poller.run() }
                 if let changes = source.changes() { group.addTask { await poller.follow(changes) } }

@@ -65,9 +65,10 @@ struct NamespaceStatus: Sendable {
         return status
     }
 
-    mutating func refreshBegan(now: Int) {
+    mutating func refreshBegan(isLongPoll: Bool, now: Int) {
         lastAttemptAt = now
         counters.attempted += 1
+        if isLongPoll { return }
         change(now) { $0.isRefreshing = true }
     }
 
