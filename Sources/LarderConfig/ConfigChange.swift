@@ -9,6 +9,10 @@ enum ConfigChange: Sendable {
     /// The settings no longer name the source that the remote layer came from.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
+    /// The content of an earlier snapshot, held where sources say something else.
+    case rollback(to: Generation, by: Peer?)
+    /// The end of what a rollback holds.
+    case release(by: Peer?)
 
     /// What a change did.
     enum Effect {
@@ -21,7 +25,7 @@ enum ConfigChange: Sendable {
     /// Whether a local client waits for this to be on disk.
     var comesFromClient: Bool {
         switch self {
-        case .set, .unset: true
+        case .set, .unset, .rollback, .release: true
         case .remote(_, _, _, let isPush): isPush
         case .expireOverrides, .host, .dropRemote: false
         }
@@ -33,13 +37,28 @@ enum ConfigChange: Sendable {
         switch self {
         // What is removed beside the way may uncover an array on it.
         case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
-        case .expireOverrides, .host, .dropRemote, .remote: return true
+        case .expireOverrides, .host, .dropRemote, .remote, .rollback, .release: return true
         }
     }
 
     /// The path of a `set`.
     var path: [String]? {
         if case .set(let path, _, _, _) = self { path } else { nil }
+    }
+
+    /// The change as the history tells it.
+    var cause: ChangeCause {
+        switch self {
+        case .set(let path, _, _, let peer): ChangeCause(.set, path: path, peer: peer)
+        case .unset(let path, let peer): ChangeCause(.unset, path: path, peer: peer)
+        case .expireOverrides: ChangeCause(.expiry)
+        case .host: ChangeCause(.host)
+        case .dropRemote: ChangeCause(.settings)
+        case .remote(let document, let origin, _, let isPush):
+            isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
+        case .rollback(let target, let peer): ChangeCause(.rollback, revision: target.revision, peer: peer)
+        case .release(let peer): ChangeCause(.release, peer: peer)
+        }
     }
 
     /// Makes the change.
@@ -70,12 +89,19 @@ enum ConfigChange: Sendable {
             layers.host = Layers.Host(document: document, updatedAt: now)
             return .changed(nil)
         case .dropRemote:
-            if layers.remote == nil { return .none }
-            layers.remote = nil
+            if layers.remote == nil, layers.hold?.remote == nil { return .none }
+            layers.dropRemote()
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.value.textSize, maximumBytes, "the document has")
             return try Self.replaceRemote(document, origin, force: force, now: now, in: &layers)
+        case .rollback(let target, _):
+            layers.rollBack(to: target.layers, revision: target.revision, now: now)
+            return .changed(.rollback(overrides: layers.override, layers.hold))
+        case .release:
+            if layers.hold == nil { return .none }
+            layers.hold = nil
+            return .changed(.release)
         }
     }
 
@@ -122,8 +148,23 @@ enum ConfigChange: Sendable {
         let remote = Layers.Remote(
             document: document.value, version: document.version, validator: document.validator, origin: origin,
             updatedAt: isSame ? held?.updatedAt ?? now : now, pushedBy: document.pushedBy)
+        let endsHold =
+            layers.hold.map { force || isNews(document, than: held, refused: $0.refusedVersion, isComparable) } ?? false
         layers.remote = remote
-        return isSame && held?.version == document.version && held?.origin == origin ? .none : .changed(.remote(remote))
+        if endsHold { layers.hold = nil }
+        let isNothingNew = isSame && held?.version == document.version && held?.origin == origin && !endsHold
+        return isNothingNew ? .none : .changed(.remote(remote, endsHold: endsHold))
+    }
+
+    /// Whether a document is another one than that which a rollback refused, and not an older one. What has come since and
+    /// did not end the hold is, where there are no versions, the same document as that which was refused.
+    private static func isNews(
+        _ document: SourceDocument, than held: Layers.Remote?, refused: UpstreamVersion?, _ isComparable: Bool
+    ) -> Bool {
+        if isComparable, let refused, let version = document.version {
+            return version != refused && !version.isOlder(than: refused)
+        }
+        return document.value != held?.document
     }
 }
 

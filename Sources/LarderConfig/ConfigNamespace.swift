@@ -69,7 +69,7 @@ public final class ConfigNamespace: Sendable {
         case .failure(let error): status.hostRead(problem: error.description, now: environment.wallClock.now)
         }
         if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != pushOrigin {
-            restored.layers.remote = nil
+            restored.layers.dropRemote()
         }
         name = configuration.name
         self.environment = environment

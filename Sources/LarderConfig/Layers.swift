@@ -26,18 +26,22 @@ struct Layers: Sendable {
     var host: Host?
     var remote: Remote?
     var override = OverrideLayer()
+    /// What a rollback shows instead of live layers; nil for nothing.
+    var hold: Hold?
 
-    /// RFC 7396 merging, lowest to highest.
+    /// RFC 7396 merging, lowest to highest. It depends on nothing but the layers: those of an earlier snapshot resolve to
+    /// its value again.
     func resolved() -> JSONValue {
+        let shown = shown
         var documents: [JSONValue] = []
-        if let host { documents.append(host.document) }
-        if let remote { documents.append(remote.document) }
-        documents += override.patches()
+        if let host = shown.host { documents.append(host.document) }
+        if let remote = shown.remote { documents.append(remote.document) }
+        documents += shown.override.patches()
         return MergePatch.merge(documents)
     }
 
     /// Whether any layer says anything.
     var isEmpty: Bool {
-        (host?.document.count ?? 0) == 0 && remote == nil && override.entries.isEmpty
+        (host?.document.count ?? 0) == 0 && remote == nil && override.entries.isEmpty && hold == nil
     }
 }

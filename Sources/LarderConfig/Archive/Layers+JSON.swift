@@ -7,40 +7,70 @@ extension Layers {
     init?(_ value: JSONValue) {
         guard value.kind == .object else { return nil }
         if let host = value["host"] {
-            guard let document = host["document"], document.kind == .object, let updatedAt = host["updatedAt"]?.int
-            else { return nil }
-            self.host = Host(document: document, updatedAt: updatedAt)
+            guard let host = Host(host) else { return nil }
+            self.host = host
         }
         if let remote = value["remote"] {
             guard let remote = Remote(remote) else { return nil }
             self.remote = remote
         }
-        var entries: [OverrideLayer.Entry] = []
-        for entry in (value["override"] ?? .array([])).elements {
-            guard let entry = OverrideLayer.Entry(entry) else { return nil }
-            entries.append(entry)
+        guard let override = OverrideLayer(value["override"] ?? .array([])) else { return nil }
+        self.override = override
+        if let hold = value["hold"] {
+            guard let hold = Hold(hold) else { return nil }
+            self.hold = hold
         }
-        override = OverrideLayer(entries: entries)
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         if let host {
             writer.name("host")
-            writer.beginObject()
-            writer.member("updatedAt", host.updatedAt)
-            writer.member("document", host.document)
-            writer.endObject()
+            host.write(to: &writer)
         }
         if let remote {
             writer.name("remote")
             remote.write(to: &writer)
         }
         writer.name("override")
-        writer.beginArray()
-        for entry in override.entries { entry.write(to: &writer) }
-        writer.endArray()
+        override.write(to: &writer)
+        if let hold {
+            writer.name("hold")
+            hold.write(to: &writer)
+        }
         writer.endObject()
+    }
+}
+
+extension Layers.Host {
+    init?(_ value: JSONValue) {
+        guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
+        else { return nil }
+        self.init(document: document, updatedAt: updatedAt)
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.member("document", document)
+        writer.endObject()
+    }
+}
+
+extension OverrideLayer {
+    init?(_ value: JSONValue) {
+        var entries: [Entry] = []
+        for entry in value.elements {
+            guard let entry = Entry(entry) else { return nil }
+            entries.append(entry)
+        }
+        self.init(entries: entries)
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginArray()
+        for entry in entries { entry.write(to: &writer) }
+        writer.endArray()
     }
 }
 
