@@ -11,6 +11,10 @@ enum ConfigChange: Sendable {
     /// The settings no longer name the source that the remote layer came from.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
+    /// The content of an earlier snapshot, held where sources say something else.
+    case rollback(to: Generation, by: Peer?)
+    /// The end of what a rollback holds.
+    case release(by: Peer?)
 
     /// What a change did.
     enum Effect {
@@ -23,7 +27,7 @@ enum ConfigChange: Sendable {
     /// Whether a local client waits for this to be on disk.
     var comesFromClient: Bool {
         switch self {
-        case .set, .unset: true
+        case .set, .unset, .rollback, .release: true
         case .remote(_, _, _, let isPush): isPush
         case .expireOverrides, .files, .rules, .dropRemote: false
         }
@@ -35,13 +39,29 @@ enum ConfigChange: Sendable {
         switch self {
         // What is removed beside the way may uncover an array on it.
         case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
-        case .expireOverrides, .files, .rules, .dropRemote, .remote: return true
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         }
     }
 
     /// The path of a `set`.
     var path: [String]? {
         if case .set(let path, _, _, _) = self { path } else { nil }
+    }
+
+    /// The change as the history tells it.
+    var cause: ChangeCause {
+        switch self {
+        case .set(let path, _, _, let peer): ChangeCause(.set, path: path, peer: peer)
+        case .unset(let path, let peer): ChangeCause(.unset, path: path, peer: peer)
+        case .expireOverrides: ChangeCause(.expiry)
+        case .files(.defaults, _): ChangeCause(.defaults)
+        case .files(.host, _): ChangeCause(.host)
+        case .rules, .dropRemote: ChangeCause(.settings)
+        case .remote(let document, let origin, _, let isPush):
+            isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
+        case .rollback(let target, let peer): ChangeCause(.rollback, revision: target.revision, peer: peer)
+        case .release(let peer): ChangeCause(.release, peer: peer)
+        }
     }
 
     /// Makes the change.
@@ -76,20 +96,25 @@ enum ConfigChange: Sendable {
             return .changed(nil)
         case .rules(let rules):
             if layers.rules == rules { return .none }
-            do {
-                try layers.follow(rules, now: now)
-            } catch {
-                layers.followWithoutRemoteExperiments(rules, now: now)
-            }
+            layers.followWhatGoes(rules, now: now)
             return .changed(nil)
         case .dropRemote:
-            if layers.remote == nil { return .none }
-            layers.remote = nil
-            layers.followWithoutRemoteExperiments(layers.rules, now: now)
+            if layers.remote == nil, layers.hold?.remote == nil { return .none }
+            layers.dropRemote()
+            layers.followWhatGoes(layers.rules, now: now)
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.value.textSize, maximumBytes, "the document has")
             return try Self.replaceRemote(document, origin, force: force, now: now, in: &layers)
+        case .rollback(let target, _):
+            layers.rollBack(to: target.layers, revision: target.revision, now: now)
+            layers.followWhatGoes(layers.rules, now: now)
+            return .changed(.rollback(overrides: layers.override, layers.hold))
+        case .release:
+            if layers.hold == nil { return .none }
+            layers.hold = nil
+            layers.followWhatGoes(layers.rules, now: now)
+            return .changed(.release)
         }
     }
 
@@ -139,11 +164,29 @@ enum ConfigChange: Sendable {
         try next.follow(layers.rules, now: now)
         let isSame = next.remote?.saysTheSame(as: held) ?? false
         if isSame { next.remote?.updatedAt = held?.updatedAt ?? now }
-        layers = next
-        guard let remote = next.remote, !isSame || held?.version != document.version || held?.origin != origin else {
-            return .none
+        let endsHold =
+            layers.hold.map { hold in
+                force || Self.isNews(document, refused: hold.refusedVersion, isSame: isSame, isComparable)
+            } ?? false
+        if endsHold {
+            next.hold = nil
+            try next.follow(layers.rules, now: now)
         }
-        return .changed(.remote(remote))
+        layers = next
+        let isNothingNew = isSame && held?.version == document.version && held?.origin == origin && !endsHold
+        guard !isNothingNew, let remote = next.remote else { return .none }
+        return .changed(.remote(remote, endsHold: endsHold))
+    }
+
+    /// Whether a document is another one than that which a rollback refused, and not an older one. What has come since and
+    /// did not end the hold is, where there are no versions, the same document as that which was refused.
+    private static func isNews(
+        _ document: SourceDocument, refused: UpstreamVersion?, isSame: Bool, _ isComparable: Bool
+    ) -> Bool {
+        if isComparable, let refused, let version = document.version {
+            return version != refused && !version.isOlder(than: refused)
+        }
+        return !isSame
     }
 }
 

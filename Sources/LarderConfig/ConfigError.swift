@@ -3,7 +3,7 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Which kind of error; new kinds may be added.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked
+            case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked, notFound
         }
 
         private let kind: Kind
@@ -22,6 +22,8 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let invalidChange = Self(kind: .invalidChange)
         /// The change is of something that the settings lock.
         public static let locked = Self(kind: .locked)
+        /// No snapshot of that revision is known, or no longer.
+        public static let notFound = Self(kind: .notFound)
 
         /// The code's name.
         public var description: String { kind.rawValue }

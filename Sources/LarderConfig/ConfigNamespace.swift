@@ -22,6 +22,8 @@ public final class ConfigNamespace: Sendable {
 
     private struct Running {
         var configuration: NamespaceConfiguration
+        /// The remote source, for as long as its settings stay: one that keeps a connection knows what came over it.
+        var source: (any ConfigSource)?
         var files: OfEachFileLayer<FileLayerFlow>
         /// What asks the sources.
         var task: Task<Void, Never>?
@@ -74,7 +76,7 @@ public final class ConfigNamespace: Sendable {
             }
         }
         if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != pushOrigin {
-            restored.layers.remote = nil
+            restored.layers.dropRemote()
         }
         name = configuration.name
         self.environment = environment
@@ -84,12 +86,13 @@ public final class ConfigNamespace: Sendable {
             maximumBytes: configuration.maximumBytes,
             rules: configuration.rules(hostIdentity: environment.hostIdentity),
             status: status, logger: environment.logger)
-        refresher = ConfigRefresher(
-            store: store, source: Self.source(configuration, environment), logger: environment.logger)
+        let source = Self.source(configuration, environment)
+        refresher = ConfigRefresher(store: store, source: source, logger: environment.logger)
         let store = store
         running = Mutex(
             Running(
-                configuration: configuration, files: OfEachFileLayer { Self.flow(sources[$0], environment, store) }))
+                configuration: configuration, source: source,
+                files: OfEachFileLayer { Self.flow(sources[$0], environment, store) }))
     }
 
     // MARK: Life
@@ -99,8 +102,8 @@ public final class ConfigNamespace: Sendable {
         running.withLock { running in
             if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
-            let (configuration, files) = (running.configuration, running.files)
-            running.task = Task { await self.keepFresh(configuration, files) }
+            let (configuration, source, files) = (running.configuration, running.source, running.files)
+            running.task = Task { await self.keepFresh(configuration, source, files) }
         }
     }
 
@@ -118,7 +121,11 @@ public final class ConfigNamespace: Sendable {
                     configuration.files(layer, holding: nil), environment, store, after: running.files[layer])
             }
         }
-        if hasNewSource { await refresher.use(Self.source(configuration, environment)) }
+        if hasNewSource {
+            let source = Self.source(configuration, environment)
+            running.withLock { $0.source = source }
+            await refresher.use(source)
+        }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
             status: NamespaceStatus(configuration))
@@ -148,17 +155,18 @@ public final class ConfigNamespace: Sendable {
     }
 
     private func keepFresh(
-        _ configuration: NamespaceConfiguration, _ files: OfEachFileLayer<FileLayerFlow>
+        _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?,
+        _ files: OfEachFileLayer<FileLayerFlow>
     ) async {
         await store.armExpiry()
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, configuration, files[layer]) }
             }
-            if let source = Self.source(configuration, environment) {
+            if let source {
                 let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
                 let poller = SourcePoller(
-                    refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
+                    source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock)
                 group.addTask { await poller.run() }
                 if let changes = source.changes() { group.addTask { await poller.follow(changes) } }

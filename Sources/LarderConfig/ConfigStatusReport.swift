@@ -33,6 +33,16 @@ public struct ConfigStatusReport: Sendable {
         public var at: Int
     }
 
+    /// What a rollback holds.
+    public struct Hold: Sendable {
+        /// The revision whose documents are shown.
+        public var revision: Int
+        /// The upstream version that the rollback refused, where it had one.
+        public var refusedVersion: String?
+        /// When.
+        public var since: Int
+    }
+
     /// The remote source.
     public struct Upstream: Sendable {
         /// `http` or `file`.
@@ -100,6 +110,8 @@ public struct ConfigStatusReport: Sendable {
     public var awaitsSource = false
     /// What was refused last; nil once a document is taken again.
     public var refused: Refusal?
+    /// What a rollback holds; nil for nothing.
+    public var hold: Hold?
     /// The remote source; nil where there is none.
     public var upstream: Upstream?
     /// The upstream version held.

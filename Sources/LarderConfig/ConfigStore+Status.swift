@@ -14,8 +14,9 @@ extension ConfigStore {
     /// Answers when the actor is alive.
     func probe() {}
 
-    func refreshBegan() {
-        status.refreshBegan(now: wallClock.now)
+    /// - Parameter isLongPoll: whether the source may take its time, which takes nothing from what is held.
+    func refreshBegan(isLongPoll: Bool) {
+        status.refreshBegan(isLongPoll: isLongPoll, now: wallClock.now)
         report()
     }
 

@@ -36,9 +36,12 @@ struct Layers: Sendable {
     var defaults: Files?
     var host: Files?
     var remote: Remote?
+    /// The experiments of the settings and of the remote layer that is shown.
     var experiment = ExperimentLayer()
     var override = OverrideLayer()
-    /// The rules that hold. Of those on disk the locks alone, which with the layers say what a document was.
+    /// What a rollback shows instead of live layers; nil for nothing.
+    var hold: Hold?
+    /// The rules that are followed. Of those on disk the locks alone, which with the layers say what a snapshot was.
     var rules = LayerRules()
 
     subscript(layer: FileLayer) -> Files? {
@@ -56,15 +59,17 @@ struct Layers: Sendable {
         }
     }
 
-    /// RFC 7396 merging, lowest to highest; what is locked stays as the files have it.
+    /// RFC 7396 merging, lowest to highest; what is locked stays as the files have it. It depends on nothing but the layers:
+    /// those of an earlier snapshot resolve to its value again.
     func resolved() -> JSONValue {
+        let shown = shown
         var documents: [JSONValue] = []
-        if let defaults { documents.append(defaults.document) }
-        if let host { documents.append(host.document) }
+        if let defaults = shown.defaults { documents.append(defaults.document) }
+        if let host = shown.host { documents.append(host.document) }
         let base = rules.locks.isEmpty ? nil : MergePatch.merge(documents)
-        if let remote { documents.append(remote.document) }
-        for overlay in experiment.overlays { documents.append(overlay.values) }
-        documents += override.patches()
+        if let remote = shown.remote { documents.append(remote.document) }
+        for overlay in shown.experiment.overlays { documents.append(overlay.values) }
+        documents += shown.override.patches()
         let merged = MergePatch.merge(documents)
         return base.map { rules.locks.pin(merged, to: $0) } ?? merged
     }
@@ -72,6 +77,6 @@ struct Layers: Sendable {
     /// Whether any layer says anything.
     var isEmpty: Bool {
         FileLayer.allCases.allSatisfy { (self[$0]?.document.count ?? 0) == 0 } && remote == nil
-            && experiment.overlays.isEmpty && override.entries.isEmpty
+            && experiment.overlays.isEmpty && override.entries.isEmpty && hold == nil
     }
 }

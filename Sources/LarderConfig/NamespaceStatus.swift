@@ -72,9 +72,10 @@ struct NamespaceStatus: Sendable {
         return status
     }
 
-    mutating func refreshBegan(now: Int) {
+    mutating func refreshBegan(isLongPoll: Bool, now: Int) {
         lastAttemptAt = now
         counters.attempted += 1
+        if isLongPoll { return }
         change(now) { $0.isRefreshing = true }
     }
 
@@ -135,6 +136,10 @@ struct NamespaceStatus: Sendable {
         var report = ConfigStatusReport(freshness: freshness, since: since)
         report.lastError = [lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
         report.refused = refused
+        report.hold = layers.hold.map { hold in
+            ConfigStatusReport.Hold(
+                revision: hold.revision, refusedVersion: hold.refusedVersion?.text, since: hold.since)
+        }
         report.awaitsSource = hasRemote && layers.remote == nil
         report.upstreamVersion = layers.remote?.version?.text
         report.etag = layers.remote?.validator?.etag

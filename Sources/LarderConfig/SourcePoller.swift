@@ -3,6 +3,7 @@ import LarderUpstream
 /// Asks a namespace's source again and again: at the start, at each turn of its schedule, when it signals a change, and
 /// after a failure with growing distance.
 struct SourcePoller: Sendable {
+    let source: any ConfigSource
     let refresher: ConfigRefresher
     let store: ConfigStore
     let schedule: PollSchedule
@@ -29,7 +30,10 @@ struct SourcePoller: Sendable {
             } catch {
                 // Somebody else's refresh may have gone well since the last turn.
                 if store.publication.status.upstream?.consecutiveFailures == 1 { backoff.reset() }
-                delay = backoff.next(retryAfter: error.retryAfter, using: &generator)
+                delay =
+                    source.reconnects
+                    ? schedule.delay(after: .milliseconds(wallClock.now), using: &generator)
+                    : backoff.next(retryAfter: error.retryAfter, using: &generator)
             }
             if await !pause(delay) { return }
         }

@@ -8,20 +8,19 @@ extension Layers {
         guard value.kind == .object else { return nil }
         for layer in FileLayer.allCases {
             guard let files = value[layer.rawValue] else { continue }
-            guard let document = files["document"], document.kind == .object, let updatedAt = files["updatedAt"]?.int
-            else { return nil }
-            self[layer] = Files(document: document, updatedAt: updatedAt)
+            guard let files = Files(files) else { return nil }
+            self[layer] = files
         }
         if let remote = value["remote"] {
             guard let remote = Remote(remote) else { return nil }
             self.remote = remote
         }
-        var entries: [OverrideLayer.Entry] = []
-        for entry in (value["override"] ?? .array([])).elements {
-            guard let entry = OverrideLayer.Entry(entry) else { return nil }
-            entries.append(entry)
+        guard let override = OverrideLayer(value["override"] ?? .array([])) else { return nil }
+        self.override = override
+        if let hold = value["hold"] {
+            guard let hold = Hold(hold) else { return nil }
+            self.hold = hold
         }
-        override = OverrideLayer(entries: entries)
         if let layer = value["experiment"] {
             guard let experiment = ExperimentLayer(layer) else { return nil }
             self.experiment = experiment
@@ -39,19 +38,18 @@ extension Layers {
         for layer in FileLayer.allCases {
             guard let files = self[layer] else { continue }
             writer.name(layer.rawValue)
-            writer.beginObject()
-            writer.member("updatedAt", files.updatedAt)
-            writer.member("document", files.document)
-            writer.endObject()
+            files.write(to: &writer)
         }
         if let remote {
             writer.name("remote")
             remote.write(to: &writer)
         }
         writer.name("override")
-        writer.beginArray()
-        for entry in override.entries { entry.write(to: &writer) }
-        writer.endArray()
+        override.write(to: &writer)
+        if let hold {
+            writer.name("hold")
+            hold.write(to: &writer)
+        }
         if !experiment.overlays.isEmpty {
             writer.name("experiment")
             experiment.write(to: &writer)
@@ -74,7 +72,7 @@ extension ExperimentLayer {
             guard let name = overlay["name"]?.string, let values = overlay["values"], values.kind == .object,
                 let isRemote = overlay["remote"]?.bool
             else { return nil }
-            overlays.append(Overlay(name: name, values: values, isRemote: isRemote))
+            overlays.append(Overlay(name: name, values: values.detached(), isRemote: isRemote))
         }
     }
 
@@ -95,6 +93,38 @@ extension ExperimentLayer {
     }
 }
 
+extension Layers.Files {
+    init?(_ value: JSONValue) {
+        guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
+        else { return nil }
+        self.init(document: document, updatedAt: updatedAt)
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.member("document", document)
+        writer.endObject()
+    }
+}
+
+extension OverrideLayer {
+    init?(_ value: JSONValue) {
+        var entries: [Entry] = []
+        for entry in value.elements {
+            guard let entry = Entry(entry) else { return nil }
+            entries.append(entry)
+        }
+        self.init(entries: entries)
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginArray()
+        for entry in entries { entry.write(to: &writer) }
+        writer.endArray()
+    }
+}
+
 extension Layers.Remote {
     init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
@@ -103,7 +133,7 @@ extension Layers.Remote {
         var experiments: (member: String, list: JSONValue)?
         if let declared = value["experiments"] {
             guard let member = declared["member"]?.string, let list = declared["list"] else { return nil }
-            experiments = (member, list)
+            experiments = (member, list.detached())
         }
         self.init(
             document: document, experiments: experiments, version: value["version"]?.string.map(UpstreamVersion.init),
