@@ -17,6 +17,8 @@ public final class ConfigNamespace: Sendable {
         var hostIdentity: String
         var clock: any Clock<Duration>
         var wallClock: WallClock
+        /// The source of chance for everything that waits before it goes to the network.
+        var generator: any RandomNumberGenerator & Sendable
         var logger: Logger
     }
 
@@ -86,12 +88,14 @@ public final class ConfigNamespace: Sendable {
     // MARK: Life
 
     /// Starts to keep the namespace fresh, unless that is so already.
-    func start() {
+    func start() { start(isReconfigured: false) }
+
+    private func start(isReconfigured: Bool) {
         running.withLock { running in
             if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
             let (configuration, source, host) = (running.configuration, running.source, running.host)
-            running.task = Task { await self.keepFresh(configuration, source, host) }
+            running.task = Task { await self.keepFresh(configuration, source, host, isReconfigured: isReconfigured) }
         }
     }
 
@@ -122,7 +126,7 @@ public final class ConfigNamespace: Sendable {
             status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
-        start()
+        start(isReconfigured: hasNewSource)
     }
 
     /// Stops, with everything on disk.
@@ -145,7 +149,7 @@ public final class ConfigNamespace: Sendable {
     }
 
     private func keepFresh(
-        _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?, _ host: HostFlow
+        _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?, _ host: HostFlow, isReconfigured: Bool
     ) async {
         await store.armExpiry()
         await withTaskGroup { group in
@@ -154,8 +158,8 @@ public final class ConfigNamespace: Sendable {
                 let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
-                    wallClock: environment.wallClock)
-                group.addTask { await poller.run() }
+                    wallClock: environment.wallClock, generator: environment.generator)
+                group.addTask { await poller.run(isReconfigured: isReconfigured) }
                 if let changes = source.changes() { group.addTask { await poller.follow(changes) } }
             }
         }
