@@ -50,7 +50,8 @@ extension Layers.Remote {
             let updatedAt = value["updatedAt"]?.int
         else { return nil }
         self.init(
-            document: document, version: value["version"]?.string.map(UpstreamVersion.init),
+            document: document,
+            version: value["version"]?.string.map { UpstreamVersion($0, series: value["versionSeries"]?.string) },
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
             origin: origin, updatedAt: updatedAt)
     }
@@ -60,6 +61,7 @@ extension Layers.Remote {
         writer.member("origin", origin)
         writer.member("updatedAt", updatedAt)
         writer.member("version", version?.text)
+        writer.member("versionSeries", version?.series)
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
         writer.member("document", document)
