@@ -47,8 +47,8 @@ extension ConfigStore {
         report()
     }
 
-    func hostFailed(_ message: String) {
-        status.hostRead(problem: message, now: wallClock.now)
+    func filesFailed(_ layer: FileLayer, _ message: String) {
+        status.filesRead(layer, problem: message, now: wallClock.now)
         report()
     }
 
