@@ -246,6 +246,11 @@ public final class ConfigNamespace: Sendable {
         case .http(let http): return HTTPSource(fetcher: environment.fetcher, configuration: http)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
+        case .etcd(let etcd):
+            let client = EtcdClient(
+                etcd, fetcher: environment.fetcher, blocking: environment.blocking,
+                startingAt: etcd.firstEndpoint(hostIdentity: environment.hostIdentity), clock: environment.clock)
+            return EtcdSource(etcd, client: client, clock: environment.clock, logger: environment.logger)
         }
     }
 }
@@ -257,13 +262,15 @@ extension NamespaceConfiguration {
         case nil: nil
         case .http(let http): ("http", http.location)
         case .file(let file): ("file", file.path)
+        case .etcd(let etcd): ("etcd", etcd.location)
         }
     }
 
-    /// When the source is polled: a file slowly, behind the watch on it.
+    /// When the source is polled: a file and etcd slowly, behind the watch on them.
     func schedule(hostIdentity: String) -> PollSchedule {
         switch remote {
         case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
+        case .etcd(let etcd): PollSchedule(interval: etcd.interval, seed: hostIdentity + "\u{0}" + etcd.location)
         case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
         }
     }
