@@ -58,7 +58,7 @@ public final class ConfigNamespace: Sendable {
             directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
             logger: environment.logger)
         var restored = try await environment.blocking.run { () throws(FileError) in try archive.restore() }
-        var status = NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory)
+        var status = configuration.initialStatus
         let host = configuration.host(holding: restored.layers.host?.document)
         switch await Self.read(host, environment) {
         case .none: restored.layers.host = nil
@@ -119,7 +119,7 @@ public final class ConfigNamespace: Sendable {
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
-            status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
+            status: configuration.initialStatus)
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
         start()
@@ -156,7 +156,7 @@ public final class ConfigNamespace: Sendable {
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock)
                 group.addTask { await poller.run() }
-                if let changes = source.changes() { group.addTask { await poller.follow(changes) } }
+                group.addTask { await poller.follow() }
             }
         }
     }
@@ -217,7 +217,12 @@ public final class ConfigNamespace: Sendable {
     ) -> (any ConfigSource)? {
         switch configuration.remote {
         case nil: return nil
-        case .http(let http): return HTTPSource(fetcher: environment.fetcher, configuration: http)
+        case .http(let http):
+            return HTTPSource(fetcher: environment.fetcher, configuration: http, blocking: environment.blocking)
+        case .sse(let sse):
+            return SSESource(
+                configuration: sse, fetcher: environment.fetcher, blocking: environment.blocking,
+                clock: environment.clock)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
         }
@@ -229,15 +234,27 @@ extension NamespaceConfiguration {
     var source: (kind: String, location: String)? {
         switch remote {
         case nil: nil
-        case .http(let http): ("http", http.location)
+        case .http(let http): ("http", Self.location(of: http.url))
+        case .sse(let sse): ("sse", Self.location(of: sse.url))
         case .file(let file): ("file", file.path)
         }
+    }
+
+    /// How long what is held counts as stale when the source fails; nil for ever.
+    var staleIfError: Duration? {
+        if case .http(let http) = remote { http.staleIfError } else { nil }
+    }
+
+    /// The status of a namespace that has gone through nothing yet.
+    var initialStatus: NamespaceStatus {
+        NamespaceStatus(source: source, hostDirectory: hostDirectory, staleIfError: staleIfError)
     }
 
     /// When the source is polled: a file slowly, behind the watch on it.
     func schedule(hostIdentity: String) -> PollSchedule {
         switch remote {
         case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
+        case .sse(let sse): PollSchedule(interval: sse.interval, seed: hostIdentity + "\u{0}" + sse.url)
         case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
         }
     }

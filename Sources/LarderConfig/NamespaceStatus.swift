@@ -7,6 +7,8 @@ struct NamespaceStatus: Sendable {
     var source: (kind: String, location: String)?
     /// Where the host layer comes from; nil where the namespace has none.
     var hostDirectory: String?
+    /// How long what is held counts as stale when the source fails; nil for ever.
+    private var staleIfError: Duration?
     /// Why the host layer could not be read last time.
     private(set) var hostProblem: String?
     /// Why the disk did not take a change last time.
@@ -25,9 +27,10 @@ struct NamespaceStatus: Sendable {
     private var consecutiveFailures = 0
     private var counters = ConfigStatusReport.Counters()
 
-    init(source: (kind: String, location: String)?, hostDirectory: String?) {
+    init(source: (kind: String, location: String)?, hostDirectory: String?, staleIfError: Duration? = nil) {
         self.source = source
         self.hostDirectory = hostDirectory
+        self.staleIfError = staleIfError
         settled = source == nil ? .fresh : .initializing
     }
 
@@ -51,6 +54,7 @@ struct NamespaceStatus: Sendable {
         var status = old
         status.source = source
         status.hostDirectory = hostDirectory
+        status.staleIfError = staleIfError
         status.hostProblem = nil
         status.nextAttemptAt = nil
         if source?.kind != old.source?.kind || source?.location != old.source?.location {
@@ -97,15 +101,23 @@ struct NamespaceStatus: Sendable {
         refused = ConfigStatusReport.Refusal(version: version?.text, reason: error.message, at: now)
     }
 
-    /// - Parameter hasRemoteDocument: whether an older answer of the source is held and goes on being served.
-    mutating func failed(_ error: ConfigError, hasRemoteDocument: Bool, now: Int) {
+    /// - Parameter heldSince: when the document came that is held and goes on being served, in milliseconds since 1970;
+    ///   nil where there is none.
+    mutating func failed(_ error: ConfigError, heldSince: Int?, now: Int) {
         lastError = ConfigStatusReport.Problem(error: error, at: now)
         consecutiveFailures += 1
         counters.failed += 1
         change(now) {
             $0.isRefreshing = false
-            $0.settled = hasRemoteDocument ? .stale : .failed
+            $0.settled = $0.isServiceable(heldSince, now) ? .stale : .failed
         }
+    }
+
+    /// Whether what is held has not been without confirmation for too long.
+    private func isServiceable(_ heldSince: Int?, _ now: Int) -> Bool {
+        guard let heldSince else { return false }
+        guard let staleIfError else { return true }
+        return now - max(heldSince, lastSuccessAt ?? heldSince) <= staleIfError.milliseconds
     }
 
     mutating func storageFailed(_ error: ConfigError, now: Int) {
