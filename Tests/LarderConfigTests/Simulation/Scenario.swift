@@ -73,7 +73,7 @@ final class Scenario: @unchecked Sendable {
             self.store = store
             let refresher = ConfigRefresher(
                 store: store, source: ScenarioSource(scenario: self), logger: StoreFixture.silent)
-            let host = HostFlow(store: store) { await self.readHost() }
+            let host = FileLayerFlow(.host, store: store) { await self.readHost() }
             let poller = SourcePoller(
                 source: ScenarioSource(scenario: self), refresher: refresher, store: store,
                 schedule: PollSchedule(interval: .seconds(10), seed: "a"), clock: clock, wallClock: wallClock,
@@ -111,11 +111,11 @@ final class Scenario: @unchecked Sendable {
         return try await ConfigStore.open(
             archive.restore(), archive: archive, blocking: blocking, wallClock: wallClock, clock: clock,
             durability: .full, maximumBytes: 1 << 20,
-            status: NamespaceStatus(source: ("scripted", "scripted:source"), hostDirectory: "/config.d"),
+            status: NamespaceStatus(source: ("scripted", "scripted:source")),
             logger: StoreFixture.silent)
     }
 
-    private func readHost() async -> Result<JSONValue, FileReadError>? {
+    private func readHost() async -> Result<JSONValue, FileReadError> {
         let before = hostContent
         try? await clock.sleep(for: chance.duration(upTo: 1))
         if !isCalm, chance.oneIn(20) {

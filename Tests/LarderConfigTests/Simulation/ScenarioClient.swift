@@ -8,7 +8,7 @@ struct ScenarioClient: Sendable {
     let number: Int
     let scenario: Scenario
     let refresher: ConfigRefresher
-    let host: HostFlow
+    let host: FileLayerFlow
 
     private var ledger: ScenarioLedger { scenario.ledger }
     /// Nobody else sets it.
@@ -178,7 +178,7 @@ struct ScenarioClient: Sendable {
         let content = scenario.hostContent
         ledger.count("host")
         do throws(ConfigError) {
-            guard let commit = try await host.refresh() else { return }
+            let commit = try await host.refresh()
             let found = ledger.value(JSONPath(["host"]), in: commit.revision)?.int ?? 0
             ledger.expect(found >= content, "the host layer was read and says \(found), the file \(content)")
         } catch {
