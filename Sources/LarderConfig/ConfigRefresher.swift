@@ -24,19 +24,34 @@ public actor ConfigRefresher {
         case refresh
         /// A refresh whose answer must be younger than the request for it.
         case refreshAfterChange
+        /// A refresh that takes as long as the source has nothing new; it gives way to every other command.
+        case awaitChange
         case forceRefresh
         case push(SourceDocument, force: Bool)
 
-        var isPlainRefresh: Bool {
+        /// Why the source is asked; nil for a push, which asks nobody.
+        var occasion: FetchOccasion? {
             switch self {
-            case .refresh, .refreshAfterChange: true
-            case .forceRefresh, .push: false
+            case .refresh: .asked
+            case .refreshAfterChange: .signalled
+            case .awaitChange: .awaiting
+            case .forceRefresh: .forced
+            case .push: nil
             }
         }
 
-        var isPush: Bool {
-            if case .push = self { true } else { false }
+        /// Whether one answer does for this command and for another that waits before it. A signalled change and a
+        /// refresh do not share: the one may be answered without asking the source, the other fail although the source
+        /// has told something.
+        func shares(with other: Command) -> Bool {
+            switch (self, other) {
+            case (.refresh, .refresh), (.refreshAfterChange, .refreshAfterChange): true
+            default: false
+            }
         }
+
+        /// Whether it gives way to any command behind it.
+        var givesWay: Bool { occasion == .awaiting }
     }
 
     private typealias Waiter = CheckedContinuation<Result<Outcome, ConfigError>, Never>
@@ -80,6 +95,10 @@ public actor ConfigRefresher {
     /// Asks the source after it signalled a change: an answer that was under way before the signal does not do.
     func refreshAfterChange() async throws(ConfigError) -> Outcome { try await submit(.refreshAfterChange) }
 
+    /// Asks the source and leaves it the time until it has something new.
+    /// - Throws: as ``refreshIfNeeded()``; `cancelled` also when another command came, which is carried out first.
+    func awaitChange() async throws(ConfigError) -> Outcome { try await submit(.awaitChange) }
+
     /// Asks the source for the whole document and takes what it says, even an older upstream version.
     /// - Throws: as ``refreshIfNeeded()``.
     public func forceRefresh() async throws(ConfigError) -> Outcome { try await submit(.forceRefresh) }
@@ -95,7 +114,7 @@ public actor ConfigRefresher {
     /// returns, nothing of the former source will be written any more.
     func use(_ newSource: (any ConfigSource)?) async {
         source = newSource
-        guard let runningTask, let command = running?.command, !command.isPush else { return }
+        guard let runningTask, running?.command.occasion != nil else { return }
         isOvertaken = true
         runningTask.cancel()
         _ = await runningTask.result
@@ -117,16 +136,17 @@ public actor ConfigRefresher {
     }
 
     private func enqueue(_ command: Command, _ waiterID: Int, _ waiter: Waiter) {
-        if command.isPlainRefresh, let last = queue.last {
-            if last.command.isPlainRefresh {
+        if let last = queue.last {
+            if command.shares(with: last.command) {
                 queue[queue.count - 1].waiters[waiterID] = waiter
                 return
             }
-        } else if case .refresh = command, let running, running.command.isPlainRefresh, !running.isAbandoned {
+        } else if case .refresh = command, let running, command.shares(with: running.command), !running.isAbandoned {
             self.running?.waiters[waiterID] = waiter
             return
         }
         queue.append(Entry(id: waiterID, command: command, waiters: [waiterID: waiter]))
+        if let running, running.command.givesWay { runningTask?.cancel() }
         wake.yield()
     }
 
@@ -171,6 +191,10 @@ public actor ConfigRefresher {
         var result: Result<Outcome, any Error>
         repeat {
             isOvertaken = false
+            if entry.command.givesWay, !queue.isEmpty {
+                result = .failure(Self.cancelled)
+                break
+            }
             let (command, source) = (entry.command, source)
             // A task of its own, because it ends with its last waiter and not with the flow.
             let task = Task { try await self.execute(command, source) }
@@ -194,20 +218,16 @@ public actor ConfigRefresher {
     private nonisolated func execute(
         _ command: Command, _ source: (any ConfigSource)?
     ) async throws(ConfigError) -> Outcome {
-        switch command {
-        case .push(let document, let force):
+        if case .push(let document, let force) = command {
             let commit = try await store.replaceRemote(document, origin: pushOrigin, force: force, isPush: true)
             return outcome(commit, notModified: false)
-        case .refresh, .refreshAfterChange, .forceRefresh:
-            var force = false
-            if case .forceRefresh = command { force = true }
-            guard let source else {
-                let revision = store.publication.current.snapshot.revision
-                return outcome(
-                    ConfigStore.Commit(revision: revision, changed: false, layerChanged: false), notModified: true)
-            }
-            return try await ask(source, force: force)
         }
+        guard let source, let occasion = command.occasion else {
+            let revision = store.publication.current.snapshot.revision
+            return outcome(
+                ConfigStore.Commit(revision: revision, changed: false, layerChanged: false), notModified: true)
+        }
+        return try await ask(source, on: occasion)
     }
 
     /// What a command brought, told while nothing else happens in the flow.
@@ -217,11 +237,14 @@ public actor ConfigRefresher {
             upstreamVersion: store.publication.status.upstreamVersion)
     }
 
-    private nonisolated func ask(_ source: any ConfigSource, force: Bool) async throws(ConfigError) -> Outcome {
-        await store.refreshBegan()
+    private nonisolated func ask(
+        _ source: any ConfigSource, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> Outcome {
+        let force = occasion == .forced
+        await store.refreshBegan(isLongPoll: occasion == .awaiting)
         do throws(ConfigError) {
             let validator = force ? nil : await store.validator(ofOrigin: source.location)
-            let answer = try await fetch(from: source, ifChangedFrom: validator)
+            let answer = try await fetch(from: source, ifChangedFrom: validator, on: occasion)
             // From here on nothing is written for a caller that went away.
             if Task.isCancelled { throw Self.cancelled }
             switch answer {
@@ -254,10 +277,10 @@ public actor ConfigRefresher {
     /// Fetches, and has the status show a document that is none. One that can be read is compared with what is held
     /// later, and noted there.
     private nonisolated func fetch(
-        from source: any ConfigSource, ifChangedFrom validator: Validator?
+        from source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {
         do throws(ConfigError) {
-            return try await source.fetch(ifChangedFrom: validator)
+            return try await source.fetch(ifChangedFrom: validator, on: occasion)
         } catch {
             if error.code == .rejected { await store.documentRefused(error) }
             throw error

@@ -3,18 +3,49 @@ public import LarderUpstream
 
 /// Where a namespace's remote layer comes from.
 public protocol ConfigSource: Sendable {
-    /// The kind's name in settings and status: `http` or `file`.
+    /// The kind's name in settings and status, such as `http` or `file`.
     var kind: String { get }
     /// The URL (without user information) or path, for status and logs.
     var location: String { get }
 
+    /// Whether the source goes on by itself after a failure, and signals when it is back: one that keeps a connection.
+    /// The others are asked again with growing distance, these by their schedule alone.
+    var reconnects: Bool { get }
+
     /// Asks once.
-    /// - Parameter validator: what is held; nil asks for the whole document whatever is held.
+    /// - Parameters:
+    ///   - validator: what is held; nil asks for the whole document whatever is held.
+    ///   - occasion: why the source is asked.
     /// - Throws: `upstreamFailed` or `rejected`; `cancelled` when the task was cancelled.
-    func fetch(ifChangedFrom validator: Validator?) async throws(ConfigError) -> SourceAnswer
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer
 
     /// Signals that the source may have changed, for sources that can tell; nil for those that can only be polled.
+    ///
+    /// A source that keeps a connection does so for as long as the stream has a consumer. The stream may be asked for
+    /// again when the one before has ended.
     func changes() -> AsyncStream<Void>?
+}
+
+extension ConfigSource {
+    /// A source that only speaks when it is asked.
+    public var reconnects: Bool { false }
+}
+
+/// Why a source is asked.
+public enum FetchOccasion: Sendable, Hashable {
+    /// A start, a turn of the schedule, or somebody's refresh: the source is to be asked itself, over the network if it is
+    /// there.
+    case asked
+    /// A forced refresh: as `asked`, and the answer is taken even where it is older than what is held.
+    case forced
+    /// The source signalled a change: a source that keeps a connection answers with what it has been told, or fails with
+    /// what is wrong with its connection, without asking anybody.
+    case signalled
+    /// A long poll: the source is asked as by `asked`, and may take its time until it has something new. Any other command
+    /// of the flow interrupts it by cancelling the task.
+    case awaiting
 }
 
 /// A source's usable answer.
@@ -33,11 +64,16 @@ public struct SourceDocument: Sendable {
     public var version: UpstreamVersion?
     /// What proves later that this document is held.
     public var validator: Validator?
+    /// Who pushed it; nil for one that a source gave.
+    public var pushedBy: Peer?
 
     /// Makes a document.
-    public init(value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil) {
+    public init(
+        value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil, pushedBy: Peer? = nil
+    ) {
         self.value = value
         self.version = version
         self.validator = validator
+        self.pushedBy = pushedBy
     }
 }

@@ -14,8 +14,9 @@ extension ConfigStore {
     /// Answers when the actor is alive.
     func probe() {}
 
-    func refreshBegan() {
-        status.refreshBegan(now: wallClock.now)
+    /// - Parameter isLongPoll: whether the source may take its time, which takes nothing from what is held.
+    func refreshBegan(isLongPoll: Bool) {
+        status.refreshBegan(isLongPoll: isLongPoll, now: wallClock.now)
         report()
     }
 
@@ -46,8 +47,8 @@ extension ConfigStore {
         report()
     }
 
-    func hostFailed(_ message: String) {
-        status.hostRead(problem: message, now: wallClock.now)
+    func filesFailed(_ layer: FileLayer, _ message: String) {
+        status.filesRead(layer, problem: message, now: wallClock.now)
         report()
     }
 

@@ -18,7 +18,9 @@ final class FileSource: ConfigSource {
     var kind: String { "file" }
     var location: String { configuration.path }
 
-    func fetch(ifChangedFrom validator: Validator?) async throws(ConfigError) -> SourceAnswer {
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
         let (path, maximumBytes) = (configuration.path, configuration.maximumBytes)
         do throws(FileReadError) {
             let reading = try await blocking.run { () throws(FileReadError) in

@@ -10,7 +10,9 @@ struct HTTPSource: ConfigSource {
 
     var location: String { configuration.location }
 
-    func fetch(ifChangedFrom validator: Validator?) async throws(ConfigError) -> SourceAnswer {
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
         let request = FetchRequest(
             url: configuration.url, headers: configuration.headers.map { ($0.key, $0.value) }, validator: validator,
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),

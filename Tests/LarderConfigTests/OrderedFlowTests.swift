@@ -109,9 +109,60 @@ struct OrderedFlowTests {
             await refresher.takeTurn()
             request.answer(["v": 1])
             _ = try await first.value
-            await source.nextRequest().answer(["v": 2])
+            let later = await source.nextRequest()
+            #expect(request.occasion == .asked)
+            #expect(later.occasion == .signalled)
+            later.answer(["v": 2])
             _ = try await second.value
             #expect(store.value == ["v": 2])
+        }
+    }
+
+    @Test("a long poll gives way to a push and to a refresh, and leaves no trace")
+    func longPoll() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let first = Task { try await refresher.awaitChange() }
+            let request = await source.nextRequest()
+            #expect(request.occasion == .awaiting)
+            let push = try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            #expect(push.commit.revision == 1)
+            #expect(await #expect(throws: ConfigError.self) { try await first.value }?.code == .cancelled)
+            request.answer(["v": "too late"])
+            let second = Task { try await refresher.awaitChange() }
+            _ = await source.nextRequest()
+            let refresh = Task { try await refresher.refreshIfNeeded() }
+            let asked = await source.nextRequest()
+            #expect(asked.occasion == .asked)
+            let third = Task.immediate { try await refresher.awaitChange() }
+            await refresher.takeTurn()
+            asked.answer(["v": "asked"])
+            #expect(try await refresh.value.commit.revision == 2)
+            _ = await #expect(throws: ConfigError.self) { try await second.value }
+            await source.nextRequest().answer(["v": "awaited"])
+            #expect(try await third.value.commit.revision == 3)
+            #expect(source.cancelled == 2)
+            #expect(store.publication.status.freshness == .fresh)
+        }
+    }
+
+    @Test("a refresh behind a signalled change asks the source itself")
+    func refreshBehindSignal() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let signalled = Task { try await refresher.refreshAfterChange() }
+            let request = await source.nextRequest()
+            let next = Task.immediate { try await refresher.refreshAfterChange() }
+            await refresher.takeTurn()
+            let refresh = Task.immediate { try await refresher.refreshIfNeeded() }
+            await refresher.takeTurn()
+            request.answer(["v": 1])
+            _ = try await signalled.value
+            await source.nextRequest().answer(["v": 2])
+            _ = try await next.value
+            let asked = await source.nextRequest()
+            #expect(asked.occasion == .asked)
+            asked.answer(["v": 3])
+            _ = try await refresh.value
+            #expect(store.value == ["v": 3])
         }
     }
 }
@@ -203,7 +254,8 @@ private actor BareActor {
     var value: JSONValue = .emptyObject
 
     func refresh(_ source: ScriptedSource) async throws {
-        if case .document(let document) = try await source.fetch(ifChangedFrom: nil) { value = document.value }
+        guard case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) else { return }
+        value = document.value
     }
 
     func push(_ value: JSONValue) { self.value = value }
@@ -219,7 +271,8 @@ private final class GloballyIsolated {
     var value: JSONValue = .emptyObject
 
     func refresh(_ source: ScriptedSource) async throws {
-        if case .document(let document) = try await source.fetch(ifChangedFrom: nil) { value = document.value }
+        guard case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) else { return }
+        value = document.value
     }
 
     func push(_ value: JSONValue) { self.value = value }

@@ -9,10 +9,15 @@ final class ScriptedSource: ConfigSource {
     /// One request to the source, waiting for its answer.
     struct Request: Sendable {
         let validator: Validator?
+        let occasion: FetchOccasion
         private let answer: AsyncStream<Result<SourceAnswer, ConfigError>>.Continuation
 
-        fileprivate init(validator: Validator?, answer: AsyncStream<Result<SourceAnswer, ConfigError>>.Continuation) {
+        fileprivate init(
+            validator: Validator?, occasion: FetchOccasion,
+            answer: AsyncStream<Result<SourceAnswer, ConfigError>>.Continuation
+        ) {
             self.validator = validator
+            self.occasion = occasion
             self.answer = answer
         }
 
@@ -25,8 +30,8 @@ final class ScriptedSource: ConfigSource {
 
         func answerNotModified() { answer.yield(.success(.notModified)) }
 
-        func fail(_ message: String = "the origin is down") {
-            answer.yield(.failure(ConfigError(.upstreamFailed, message)))
+        func fail(_ message: String = "the origin is down", retryAfter: Duration? = nil) {
+            answer.yield(.failure(ConfigError(.upstreamFailed, message, retryAfter: retryAfter)))
         }
     }
 
@@ -51,10 +56,12 @@ final class ScriptedSource: ConfigSource {
         preconditionFailure("the stream of requests never ends")
     }
 
-    func fetch(ifChangedFrom validator: Validator?) async throws(ConfigError) -> SourceAnswer {
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
         let (answers, answer) = AsyncStream.makeStream(of: Result<SourceAnswer, ConfigError>.self)
         counts.withLock { $0.asked += 1 }
-        incoming.yield(Request(validator: validator, answer: answer))
+        incoming.yield(Request(validator: validator, occasion: occasion, answer: answer))
         for await answer in answers { return try answer.get() }
         counts.withLock { $0.cancelled += 1 }
         throw ConfigError(.cancelled, "cancelled")
