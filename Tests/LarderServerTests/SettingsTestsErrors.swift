@@ -48,6 +48,7 @@ struct SettingsErrorTests {
         "a wrong type is named with what the setting takes and what the file has",
         arguments: [
             ("[]", "1:1: the settings must be an object in braces, not an array"),
+            ("{current: {enabled: 'no'}}", "1:21: current.enabled must be true or false, not \"no\""),
             ("{limits: 5}", "1:10: limits must be an object in braces, not 5"),
             (
                 "{limits: {connections: '10'}}",
