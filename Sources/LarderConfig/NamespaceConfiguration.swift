@@ -54,6 +54,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         case http(HTTP)
         /// A file or a directory of files.
         case file(File)
+        /// Keys of an etcd cluster.
+        case etcd(Etcd)
     }
 
     /// The namespace's name.

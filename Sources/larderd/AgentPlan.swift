@@ -89,6 +89,10 @@ struct AgentPlan: Sendable {
         switch remote {
         case .file(let file):
             return .file(NamespaceConfiguration.File(path: file.path, maximumBytes: limits.documentBytes))
+        case .etcd(let etcd):
+            var etcd = etcd
+            etcd.maximumBytes = limits.documentBytes
+            return .etcd(etcd)
         case .http(let http):
             return .http(
                 NamespaceConfiguration.HTTP(

@@ -1,9 +1,13 @@
+public import LarderConfig
+
 /// `namespaces.NAME.remote`: the one upstream of a namespace.
 public enum RemoteSettings: Sendable, Equatable {
     /// `http`: a document that is fetched again and again.
     case http(HTTPRemoteSettings)
     /// `file`: a document in the file system, in one file or several.
     case file(FileRemoteSettings)
+    /// `etcd`: keys of an etcd cluster.
+    case etcd(NamespaceConfiguration.Etcd)
 }
 
 /// `namespaces.NAME.remote.file`.
@@ -53,15 +57,16 @@ extension HTTPRemoteSettings: CustomStringConvertible, CustomDebugStringConverti
 
 extension RemoteSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
-        let reader = try SettingsReader(value, at: path, knowing: ["http", "file"])
-        let http = try reader.section("http", HTTPRemoteSettings.init)
-        let file = try reader.section("file", FileRemoteSettings.init)
-        switch (http, file) {
-        case (let http?, nil): self = .http(http)
-        case (nil, let file?): self = .file(file)
-        case (nil, nil): throw reader.failure(nil, "names no upstream; give \"http\" or \"file\", or remove it")
-        case (_?, _?): throw reader.failure(nil, "names two upstreams; keep \"http\" or \"file\"")
-        }
+        let reader = try SettingsReader(value, at: path, knowing: ["http", "file", "etcd"])
+        let given = [
+            try reader.section("http", HTTPRemoteSettings.init).map(RemoteSettings.http),
+            try reader.section("file", FileRemoteSettings.init).map(RemoteSettings.file),
+            try reader.section("etcd", NamespaceConfiguration.Etcd.init).map(RemoteSettings.etcd),
+        ].compactMap(\.self)
+        let names = "\"http\", \"file\" or \"etcd\""
+        guard let first = given.first else { throw reader.failure(nil, "names no upstream; give \(names), or remove it") }
+        guard given.count == 1 else { throw reader.failure(nil, "names two upstreams; keep one of \(names)") }
+        self = first
     }
 }
 
