@@ -2,13 +2,19 @@ import JSON
 
 /// A change that the store is asked to make, and what it does to the layers.
 enum ConfigChange: Sendable {
-    case set(path: [String], value: JSONValue, timeToLive: Duration?)
-    case unset(path: [String])
+    case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
+    case unset(path: [String], by: Peer?)
     case expireOverrides
-    case host(JSONValue)
+    case files(FileLayer, JSONValue)
+    /// The settings say other rules.
+    case rules(LayerRules)
     /// The settings no longer name the source that the remote layer came from.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
+    /// The content of an earlier snapshot, held where sources say something else.
+    case rollback(to: Generation, by: Peer?)
+    /// The end of what a rollback holds.
+    case release(by: Peer?)
 
     /// What a change did.
     enum Effect {
@@ -21,9 +27,9 @@ enum ConfigChange: Sendable {
     /// Whether a local client waits for this to be on disk.
     var comesFromClient: Bool {
         switch self {
-        case .set, .unset: true
+        case .set, .unset, .rollback, .release: true
         case .remote(_, _, _, let isPush): isPush
-        case .expireOverrides, .host, .dropRemote: false
+        case .expireOverrides, .files, .rules, .dropRemote: false
         }
     }
 
@@ -32,14 +38,30 @@ enum ConfigChange: Sendable {
         guard path.count > 1 else { return false }
         switch self {
         // What is removed beside the way may uncover an array on it.
-        case .set(let other, _, _), .unset(let other): return other.isEmpty || other[0] == path[0]
-        case .expireOverrides, .host, .dropRemote, .remote: return true
+        case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         }
     }
 
     /// The path of a `set`.
     var path: [String]? {
-        if case .set(let path, _, _) = self { path } else { nil }
+        if case .set(let path, _, _, _) = self { path } else { nil }
+    }
+
+    /// The change as the history tells it.
+    var cause: ChangeCause {
+        switch self {
+        case .set(let path, _, _, let peer): ChangeCause(.set, path: path, peer: peer)
+        case .unset(let path, let peer): ChangeCause(.unset, path: path, peer: peer)
+        case .expireOverrides: ChangeCause(.expiry)
+        case .files(.defaults, _): ChangeCause(.defaults)
+        case .files(.host, _): ChangeCause(.host)
+        case .rules, .dropRemote: ChangeCause(.settings)
+        case .remote(let document, let origin, _, let isPush):
+            isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
+        case .rollback(let target, let peer): ChangeCause(.rollback, revision: target.revision, peer: peer)
+        case .release(let peer): ChangeCause(.release, peer: peer)
+        }
     }
 
     /// Makes the change.
@@ -51,31 +73,48 @@ enum ConfigChange: Sendable {
         to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, now: Int
     ) throws(ConfigError) -> Effect {
         switch self {
-        case .set(let path, let value, let timeToLive):
+        case .set(let path, let value, let timeToLive, let peer):
+            if let locked = layers.rules.locks.touched(by: value, at: path) {
+                throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
+            }
             try Self.check(path, value, resolved)
             let entry = OverrideLayer.Entry(
-                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds })
+                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             var override = layers.override
             override.set(entry)
             try Self.check(override.bytes, maximumBytes, "the overrides would have")
             layers.override = override
             return .changed(.set(entry))
-        case .unset(let path):
+        case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
         case .expireOverrides:
             return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
-        case .host(let document):
-            if (layers.host?.document ?? .emptyObject) == document { return .none }
-            try Self.check(document.textSize, maximumBytes, "the host files have")
-            layers.host = Layers.Host(document: document, updatedAt: now)
+        case .files(let layer, let document):
+            if (layers[layer]?.document ?? .emptyObject) == document { return .none }
+            try Self.check(document.textSize, maximumBytes, "the \(layer) files have")
+            layers[layer] = Layers.Files(document: document, updatedAt: now)
+            return .changed(nil)
+        case .rules(let rules):
+            if layers.rules == rules { return .none }
+            layers.followWhatGoes(rules, now: now)
             return .changed(nil)
         case .dropRemote:
-            if layers.remote == nil { return .none }
-            layers.remote = nil
+            if layers.remote == nil, layers.hold?.remote == nil { return .none }
+            layers.dropRemote()
+            layers.followWhatGoes(layers.rules, now: now)
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.value.textSize, maximumBytes, "the document has")
             return try Self.replaceRemote(document, origin, force: force, now: now, in: &layers)
+        case .rollback(let target, _):
+            layers.rollBack(to: target.layers, revision: target.revision, now: now)
+            layers.followWhatGoes(layers.rules, now: now)
+            return .changed(.rollback(overrides: layers.override, layers.hold))
+        case .release:
+            if layers.hold == nil { return .none }
+            layers.hold = nil
+            layers.followWhatGoes(layers.rules, now: now)
+            return .changed(.release)
         }
     }
 
@@ -118,12 +157,36 @@ enum ConfigChange: Sendable {
                 "version \(new) is older than version \(held), which is held; force it if that is intended")
         }
         let held = layers.remote
-        let isSame = held?.document == document.value
-        let remote = Layers.Remote(
+        var next = layers
+        next.remote = Layers.Remote(
             document: document.value, version: document.version, validator: document.validator, origin: origin,
-            updatedAt: isSame ? held?.updatedAt ?? now : now)
-        layers.remote = remote
-        return isSame && held?.version == document.version && held?.origin == origin ? .none : .changed(.remote(remote))
+            updatedAt: now, pushedBy: document.pushedBy)
+        try next.follow(layers.rules, now: now)
+        let isSame = next.remote?.saysTheSame(as: held) ?? false
+        if isSame { next.remote?.updatedAt = held?.updatedAt ?? now }
+        let endsHold =
+            layers.hold.map { hold in
+                force || Self.isNews(document, refused: hold.refusedVersion, isSame: isSame, isComparable)
+            } ?? false
+        if endsHold {
+            next.hold = nil
+            try next.follow(layers.rules, now: now)
+        }
+        layers = next
+        let isNothingNew = isSame && held?.version == document.version && held?.origin == origin && !endsHold
+        guard !isNothingNew, let remote = next.remote else { return .none }
+        return .changed(.remote(remote, endsHold: endsHold))
+    }
+
+    /// Whether a document is another one than that which a rollback refused, and not an older one. What has come since and
+    /// did not end the hold is, where there are no versions, the same document as that which was refused.
+    private static func isNews(
+        _ document: SourceDocument, refused: UpstreamVersion?, isSame: Bool, _ isComparable: Bool
+    ) -> Bool {
+        if isComparable, let refused, let version = document.version {
+            return version != refused && !version.isOlder(than: refused)
+        }
+        return !isSame
     }
 }
 

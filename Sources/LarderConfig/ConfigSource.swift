@@ -70,11 +70,16 @@ public struct SourceDocument: Sendable {
     public var version: UpstreamVersion?
     /// What proves later that this document is held.
     public var validator: Validator?
+    /// Who pushed it; nil for one that a source gave.
+    public var pushedBy: Peer?
 
     /// Makes a document.
-    public init(value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil) {
+    public init(
+        value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil, pushedBy: Peer? = nil
+    ) {
         self.value = value
         self.version = version
         self.validator = validator
+        self.pushedBy = pushedBy
     }
 }

@@ -33,6 +33,16 @@ public struct ConfigStatusReport: Sendable {
         public var at: Int
     }
 
+    /// What a rollback holds.
+    public struct Hold: Sendable {
+        /// The revision whose documents are shown.
+        public var revision: Int
+        /// The upstream version that the rollback refused, where it had one.
+        public var refusedVersion: String?
+        /// When.
+        public var since: Int
+    }
+
     /// The remote source.
     public struct Upstream: Sendable {
         /// `http` or `file`.
@@ -51,18 +61,29 @@ public struct ConfigStatusReport: Sendable {
 
     /// One layer.
     public struct Layer: Sendable {
-        /// `host`, `remote` or `override`.
-        public var name: String
+        /// Which one.
+        public var layer: ConfigLayer
         /// Whether it holds anything.
         public var isPresent: Bool
         /// The size of its document.
         public var bytes: Int
-        /// Where it comes from.
+        /// Where it comes from; for experiments, the names of those that this host takes part in.
         public var origin: String
         /// When it last changed.
         public var updatedAt: Int?
         /// Why it could not be read last time.
         public var problem: String?
+
+        init(
+            _ layer: ConfigLayer, isPresent: Bool, bytes: Int, origin: String, updatedAt: Int?, problem: String? = nil
+        ) {
+            self.layer = layer
+            self.isPresent = isPresent
+            self.bytes = bytes
+            self.origin = origin
+            self.updatedAt = updatedAt
+            self.problem = problem
+        }
     }
 
     /// Refreshes since the start.
@@ -89,6 +110,8 @@ public struct ConfigStatusReport: Sendable {
     public var awaitsSource = false
     /// What was refused last; nil once a document is taken again.
     public var refused: Refusal?
+    /// What a rollback holds; nil for nothing.
+    public var hold: Hold?
     /// The remote source; nil where there is none.
     public var upstream: Upstream?
     /// The upstream version held.

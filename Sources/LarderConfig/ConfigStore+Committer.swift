@@ -24,7 +24,7 @@ extension ConfigStore {
     private func commit(_ batch: [Pending]) async {
         let now = wallClock.now
         var candidate = layers
-        var accepted: [(pending: Pending, layerChanged: Bool)] = []
+        var accepted: [(pending: Pending, layerChanged: Bool, isHeld: Bool)] = []
         var operations: [JournalRecord.Operation] = []
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
@@ -35,9 +35,9 @@ extension ConfigStore {
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
                     maximumBytes: maximumBytes, now: now)
                 {
-                case .none: accepted.append((pending, false))
+                case .none: accepted.append((pending, false, candidate.hold != nil))
                 case .changed(let operation):
-                    accepted.append((pending, true))
+                    accepted.append((pending, true, candidate.hold != nil))
                     if let operation { operations.append(operation) }
                 }
             } catch {
@@ -46,23 +46,31 @@ extension ConfigStore {
         }
         // Also where a change did nothing: it may have brought a new validator for the same document.
         let next = accepted.contains(where: \.layerChanged) ? await resolve(candidate, now: now) : snapshot
+        let changed = next !== snapshot
+        let causes = changed ? accepted.filter(\.layerChanged).map(\.pending.change.cause).joined() : []
         do {
-            try await persist(next, operations, isDurable: accepted.contains { $0.pending.change.comesFromClient })
+            let isDurable = accepted.contains { $0.pending.change.comesFromClient }
+            try await persist(next, operations, causes, isDurable: isDurable)
         } catch {
             return refuse(accepted.map(\.pending), because: error)
         }
         if accepted.contains(where: \.layerChanged) { status.storageWorked() }
-        let changed = next !== snapshot
+        // Before the snapshot is published: it tells the state, and who sees an answer's content is not told that the
+        // answer is waited for.
+        for (pending, layerChanged, _) in accepted { note(pending.change, changed: layerChanged) }
         layers = candidate
         if changed {
             snapshot = next
+            history.append(image(causes: causes))
             status.publishes += 1
             publication.publish(next, status: status.report(layers: layers))
         } else {
+            history.update(candidate)
             report()
         }
-        for (pending, layerChanged) in accepted {
-            let commit = Commit(revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged)
+        for (pending, layerChanged, isHeld) in accepted {
+            let commit = Commit(
+                revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged, isHeld: isHeld)
             pending.continuation.resume(returning: .success(commit))
         }
         if accepted.contains(where: \.layerChanged) {
@@ -103,13 +111,14 @@ extension ConfigStore {
 
     /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.
     private func persist(
-        _ next: ConfigSnapshot, _ operations: [JournalRecord.Operation], isDurable: Bool
+        _ next: ConfigSnapshot, _ operations: [JournalRecord.Operation], _ causes: [ChangeCause], isDurable: Bool
     ) async throws(FileError) {
         let archive = archive
         if isDurable, durability == .full, !operations.isEmpty {
             let record = JournalRecord(
                 sequence: journalSequence + 1, revision: next.revision, digest: next.digest,
-                publishedAt: next.publishedAt, released: reservedBound, operations: operations)
+                publishedAt: next.publishedAt, released: reservedBound, operations: operations,
+                causes: causes)
             let contained = writer.containedSequence
             try await blocking.run { () throws(FileError) in
                 try archive.append(record, afterGenerationWith: contained)
@@ -140,11 +149,12 @@ extension ConfigStore {
         for pending in batch { pending.continuation.resume(returning: .failure(refusal)) }
     }
 
-    func writeBehind() { writer.note(image()) }
+    func writeBehind() { writer.note(image(causes: history.current?.causes ?? [])) }
 
-    func image() -> Generation {
+    /// The current snapshot as a generation.
+    func image(causes: [ChangeCause]) -> Generation {
         Generation(
             revision: snapshot.revision, digest: snapshot.digest, publishedAt: snapshot.publishedAt,
-            journalSequence: journalSequence, released: released, layers: layers)
+            journalSequence: journalSequence, released: released, bytes: snapshot.bytes, causes: causes, layers: layers)
     }
 }

@@ -18,6 +18,8 @@ public actor ConfigStore {
         public var changed: Bool
         /// Whether the layer differs from before.
         public var layerChanged: Bool
+        /// Whether a rollback holds something after it.
+        public var isHeld = false
     }
 
     /// Whether a client's change is on disk before it is acknowledged.
@@ -50,6 +52,8 @@ public actor ConfigStore {
 
     var layers: Layers
     var snapshot: ConfigSnapshot
+    /// The newest snapshots, the current one included.
+    var history: GenerationHistory
     var journalSequence: Int
     /// The highest bound that was ever reserved, and the one up to which reservations are settled.
     var reservedBound: Int
@@ -66,7 +70,8 @@ public actor ConfigStore {
     let writer: GenerationWriter
 
     private init(
-        snapshot: ConfigSnapshot, epoch: String?, restored: SnapshotArchive.Restored, archive: SnapshotArchive,
+        snapshot: ConfigSnapshot, history: GenerationHistory, epoch: String?, restored: SnapshotArchive.Restored,
+        archive: SnapshotArchive,
         blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
         status: NamespaceStatus, logger: Logger
@@ -88,6 +93,7 @@ public actor ConfigStore {
         let restoredStatus = status.restored(from: restored.layers, now: wallClock.now)
         self.status = restoredStatus
         self.snapshot = snapshot
+        self.history = history
         publication = ConfigPublication(
             namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
             status: restoredStatus.report(layers: restored.layers))
@@ -97,11 +103,13 @@ public actor ConfigStore {
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
     static func open(
         _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork, wallClock: WallClock,
-        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, status: NamespaceStatus, logger: Logger
+        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, rules: LayerRules = LayerRules(),
+        status: NamespaceStatus, logger: Logger
     ) async throws(FileError) -> ConfigStore {
         var restored = restored
         // What ended while nobody ran is not served again.
         _ = restored.layers.override.expire(at: wallClock.now)
+        restored.layers.followWhatGoes(rules, now: wallClock.now)
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
         let isNew = first.revision != restored.revision
         restored.reservedBound = max(restored.reservedBound, restored.released)
@@ -118,8 +126,19 @@ public actor ConfigStore {
             }
             restored.reservedBound = bound
         }
+        // Under an epoch of its own nothing of what was before has a number.
+        var history = epoch == nil ? restored.history : GenerationHistory()
+        if isNew {
+            history.append(
+                Generation(
+                    revision: first.revision, digest: first.digest, publishedAt: first.publishedAt,
+                    journalSequence: restored.journalSequence, released: restored.released, bytes: first.bytes,
+                    causes: [ChangeCause(.start)], layers: restored.layers))
+        } else {
+            history.update(restored.layers)
+        }
         let store = ConfigStore(
-            snapshot: first, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
+            snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
             wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: maximumBytes, status: status, logger: logger)
         if isNew { await store.writeBehind() }
@@ -147,15 +166,19 @@ public actor ConfigStore {
     // MARK: Changes
 
     /// Puts a value into the override layer.
+    /// - Parameter peer: who asks for it
     /// - Throws: `invalidChange`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    public func set(_ path: JSONPath, to value: JSONValue, timeToLive: Duration?) async throws(ConfigError) -> Commit {
-        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive))
+    public func set(
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
+    ) async throws(ConfigError) -> Commit {
+        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer))
     }
 
     /// Removes the overrides at a path and below it.
+    /// - Parameter peer: who asks for it
     /// - Throws: `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    public func unset(_ path: JSONPath) async throws(ConfigError) -> Commit {
-        try await commit(.unset(path: path.segments))
+    public func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> Commit {
+        try await commit(.unset(path: path.segments, by: peer))
     }
 
     /// Ends the overrides whose time has come.
@@ -173,12 +196,21 @@ public actor ConfigStore {
         }
     }
 
-    /// Replaces the host layer.
-    func replaceHost(_ document: JSONValue) async throws(ConfigError) -> Commit {
-        let commit = try await commit(.host(document))
-        status.hostRead(problem: nil, now: wallClock.now)
-        report()
-        return commit
+    /// Replaces a layer that is read from files.
+    func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> Commit {
+        try await commit(.files(layer, document))
+    }
+
+    /// Takes over what the settings now say of locks and experiments.
+    func follow(_ rules: LayerRules) async {
+        if layers.rules == rules { return }
+        do {
+            _ = try await commit(.rules(rules))
+        } catch {
+            logger.error(
+                "locks and experiments of the new settings could not be taken over",
+                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+        }
     }
 
     /// Replaces the remote layer, if the document is not older than the one held or `force` says so.
@@ -186,14 +218,7 @@ public actor ConfigStore {
         _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
     ) async throws(ConfigError) -> Commit {
         do {
-            let commit = try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
-            if !isPush {
-                status.remoteAnswered(changed: commit.layerChanged, now: wallClock.now)
-            } else {
-                status.remotePushed(now: wallClock.now)
-            }
-            report()
-            return commit
+            return try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
         } catch {
             if error.code == .rejected {
                 status.refused(document.version, error, now: wallClock.now)
@@ -203,7 +228,7 @@ public actor ConfigStore {
         }
     }
 
-    private func commit(_ change: ConfigChange) async throws(ConfigError) -> Commit {
+    func commit(_ change: ConfigChange) async throws(ConfigError) -> Commit {
         if isStopping { throw ConfigError(.stopped, "the agent is stopping; try again once it is back") }
         nextID += 1
         let id = nextID
@@ -240,6 +265,6 @@ public actor ConfigStore {
         }
         // Nothing more is published, so that this generation settles every reservation.
         released = reservedBound
-        if snapshot.revision > 0 { await writer.finish(with: image()) }
+        if snapshot.revision > 0 { await writer.finish(with: image(causes: history.current?.causes ?? [])) }
     }
 }

@@ -35,17 +35,29 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public var durability: ConfigStore.Durability
     /// The most bytes that a pushed document, and all overrides together, may have.
     public var maximumBytes: Int
+    /// The file or directory of the defaults that programs are shipped with; nil for no such layer.
+    public var defaultsPath: String?
     /// The directory of the administrator's files; nil for no host layer.
     public var hostDirectory: String?
     /// Whether the settings name that directory; if not, it is where the files would be if there were any.
     public var isHostDirectoryNamed: Bool
     /// The remote source; nil for none.
     public var remote: Remote?
+    /// Paths that stay as the defaults and the administrator's files have them.
+    public var locks: [JSONPath]
+    /// Overlays for a part of all hosts.
+    public var experiments: ExperimentRules
+    /// The file with these settings, for provenance; nil for none.
+    public var settingsPath: String?
+    /// Which values are masked for peers that may not see secrets.
+    public var secrets: SecretPatterns
 
     /// Makes it.
     public init(
         name: String, durability: ConfigStore.Durability = .full, maximumBytes: Int = 16 << 20,
-        hostDirectory: String? = nil, isHostDirectoryNamed: Bool = true, remote: Remote? = nil
+        defaultsPath: String? = nil, hostDirectory: String? = nil, isHostDirectoryNamed: Bool = true,
+        remote: Remote? = nil, locks: [JSONPath] = [], experiments: ExperimentRules = ExperimentRules(),
+        settingsPath: String? = nil, secrets: SecretPatterns = .none
     ) {
         self.maximumBytes = maximumBytes
         self.name = name
@@ -53,5 +65,10 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         self.hostDirectory = hostDirectory
         self.isHostDirectoryNamed = isHostDirectoryNamed
         self.remote = remote
+        self.defaultsPath = defaultsPath
+        self.locks = locks
+        self.experiments = experiments
+        self.settingsPath = settingsPath
+        self.secrets = secrets
     }
 }

@@ -13,6 +13,8 @@ struct OverrideLayer: Sendable {
         var setAt: Int
         /// When it ends, in milliseconds since 1970; nil for never.
         var expiresAt: Int?
+        /// Who set it, where that was written down.
+        var setBy: Peer?
     }
 
     /// The entries in the order in which they were set.

@@ -77,7 +77,7 @@ struct AgentPlan: Sendable {
                 maximumBytes: settings.limits.documentBytes,
                 hostDirectory: namespace.host.directory ?? (name == "default" ? hostDirectory : nil),
                 isHostDirectoryNamed: namespace.host.directory != nil,
-                remote: try namespace.remote.map { try remote($0, settings.limits) })
+                remote: try namespace.remote.map { try remote($0, settings.limits) }, secrets: namespace.secrets)
         }
     }
 

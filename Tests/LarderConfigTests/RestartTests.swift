@@ -33,6 +33,26 @@ struct RestartTests {
         }
     }
 
+    @Test("who set an override and who pushed is there again, from the journal and from a generation")
+    func peers() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let (anna, bert) = (Peer(pid: 7, uid: 1000, command: "vi"), Peer(pid: 8, uid: 0, command: "cron"))
+        let first = try await fixture.open()
+        _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil, by: anna)
+        let document = SourceDocument(value: ["r": 1], pushedBy: bert)
+        _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+        // The first one is left as a crash leaves it.
+        for _ in 0..<2 {
+            let next = try await fixture.open()
+            let layers = await next.layers
+            #expect(layers.override.entries.map(\.setBy) == [anna])
+            #expect(layers.remote?.pushedBy == bert)
+            await next.stop()
+        }
+        withExtendedLifetime(first) {}
+    }
+
     @Test("after a crash every acknowledged change is there under its own revision")
     func crash() async throws {
         let fixture = local()
@@ -96,7 +116,7 @@ struct RestartTests {
     @Test("a generation that is cut off anywhere, or has any bit flipped, is never used")
     func everyDamage() throws {
         let layers = Layers(
-            host: Layers.Host(document: ["h": 1], updatedAt: 5),
+            host: Layers.Files(document: ["h": 1], updatedAt: 5),
             remote: Layers.Remote(document: ["r": [1, 2]], version: nil, validator: nil, origin: "o", updatedAt: 6),
             override: OverrideLayer(entries: [.init(path: ["a"], value: 1, setAt: 7, expiresAt: nil)]))
         let generation = Generation(

@@ -4,98 +4,65 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("Polling", .timeLimit(.minutes(1)))
+@Suite("Polling a source")
 struct SourcePollerTests {
-    /// Runs a poller of a source that takes long polls of a minute.
-    private func withPoller(
-        _ body: (ConfigStore, ConfigRefresher, ScriptedSource, ManualClock) async throws -> Void
-    ) async throws {
-        let (source, clock) = (ScriptedSource(longPollWait: .seconds(60)), ManualClock())
-        try await StoreFixture().withFlow(source) { (store, refresher, source) async throws in
+    /// What the source does when it is asked.
+    private enum Step {
+        case answer
+        case fail(retryAfter: Duration?)
+        /// Somebody else's refresh goes well between two failures of the poller's: the second counts as a first one.
+        case failAfterSuccess
+    }
+
+    @Test("the poller waits as its plan says: at the start, through an outage, and afterwards")
+    func followsThePlan() async throws {
+        let seed = SeededGenerator.seed
+        let clock = ManualClock()
+        let wallClock = WallClock { 1_700_000_000_000 + clock.now.offset.milliseconds }
+        let schedule = PollSchedule(interval: .seconds(60), seed: "a")
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
             let poller = SourcePoller(
-                source: source, refresher: refresher, store: store,
-                schedule: PollSchedule(interval: .seconds(100), seed: "test"), clock: clock,
-                wallClock: WallClock { 0 })
-            let task = Task { await poller.run() }
-            try await body(store, refresher, source, clock)
-            task.cancel()
-            await task.value
-        }
-    }
-
-    @Test("a long poll follows the first answer and each one after it, without a pause where the source used its time")
-    func longPolls() async throws {
-        try await withPoller { (store, _, source, clock) async throws in
-            let first = await source.nextRequest()
-            #expect(first.occasion == .asked)
-            first.answer(["v": 0])
-            for number in 1...3 {
+                source: source, refresher: refresher, store: store, schedule: schedule, clock: clock,
+                wallClock: wallClock, generator: SeededGenerator(seed: seed))
+            let polling = Task { await poller.run() }
+            var (plan, generator) = (PollPlan(schedule), SeededGenerator(seed: seed))
+            #expect(plan.delay(after: .started(holding: false), at: .zero, using: &generator) == .zero)
+            var isHolding = false
+            let failures = [Step](repeating: .fail(retryAfter: nil), count: 3)
+            let steps =
+                failures + [.answer, .answer] + failures + [.fail(retryAfter: .seconds(90)), .failAfterSuccess]
+                + failures
+            for step in steps {
                 let request = await source.nextRequest()
-                #expect(request.occasion == .awaiting)
-                #expect(store.publication.current.freshness == .fresh, "nothing is doubtful while the source waits")
-                clock.advance(by: .seconds(31))
-                if number == 2 { request.answer(["v": 2]) } else { request.answerNotModified() }
+                let event: PollPlan.Event
+                switch step {
+                case .answer:
+                    isHolding = true
+                    request.answer(["v": 1])
+                    event = .answered
+                case .fail(let retryAfter):
+                    request.fail(retryAfter: retryAfter)
+                    event = .failed(holding: isHolding, retryAfter: retryAfter)
+                case .failAfterSuccess:
+                    request.fail()
+                    event = .failed(holding: true, retryAfter: nil)
+                    let delay = plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)
+                    await clock.waitForSleepers(1)
+                    async let refresh = refresher.refreshIfNeeded()
+                    await source.nextRequest().answer(["v": 2])
+                    _ = try await refresh
+                    clock.advance(by: delay)
+                    await source.nextRequest().fail()
+                    plan.forgetFailures()
+                }
+                let expected = plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)
+                await clock.waitForSleepers(1)
+                #expect(clock.nextDeadline == clock.now.advanced(by: expected), "after \(step); seed \(seed)")
+                #expect(store.publication.status.upstream?.nextAttemptAt == wallClock.now + expected.milliseconds)
+                clock.advance(by: expected)
             }
-            _ = await source.nextRequest()
-            #expect(store.value == ["v": 2])
-        }
-    }
-
-    @Test("a source that does not wait is asked by the schedule")
-    func impatient() async throws {
-        try await withPoller { (_, _, source, clock) async throws in
-            await source.nextRequest().answer(["v": 0])
-            await source.nextRequest().answerNotModified()
-            await clock.waitForSleepers(1)
-            #expect(source.asked == 2)
-            clock.advance(by: .seconds(20))
-            #expect(source.asked == 2, "a turn of the schedule is at least a quarter of the interval away")
-            clock.advance(by: .seconds(180))
-            #expect(await source.nextRequest().occasion == .awaiting)
-        }
-    }
-
-    @Test("a source that always has something new is not asked without end")
-    func restless() async throws {
-        try await withPoller { (_, _, source, clock) async throws in
-            await source.nextRequest().answer(["v": 0])
-            await source.nextRequest().answer(["v": 1])
-            await clock.waitForSleepers(1)
-            clock.advance(by: .seconds(1))
-            #expect(await source.nextRequest().occasion == .awaiting)
-        }
-    }
-
-    @Test("after a failure the source is asked plainly, with backoff, before it may take its time again")
-    func failure() async throws {
-        try await withPoller { (store, _, source, clock) async throws in
-            await source.nextRequest().answer(["v": 0])
-            await source.nextRequest().fail()
-            await clock.waitForSleepers(1)
-            #expect(store.publication.current.freshness == .stale)
-            clock.advance(by: .seconds(2))
-            let request = await source.nextRequest()
-            #expect(request.occasion == .asked)
-            request.answer(["v": 0])
-            #expect(await source.nextRequest().occasion == .awaiting)
-        }
-    }
-
-    @Test("a push and a refresh do not wait for a long poll, which is begun anew behind them")
-    func interruption() async throws {
-        try await withPoller { (store, refresher, source, _) async throws in
-            await source.nextRequest().answer(["v": 0])
-            #expect(await source.nextRequest().occasion == .awaiting)
-            _ = try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
-            #expect(store.value == ["v": "pushed"])
-            #expect(await source.nextRequest().occasion == .awaiting)
-            async let refresh = refresher.refreshIfNeeded()
-            let asked = await source.nextRequest()
-            #expect(asked.occasion == .asked)
-            asked.answer(["v": 1])
-            #expect(try await refresh.commit.changed)
-            #expect(await source.nextRequest().occasion == .awaiting)
-            #expect(store.publication.status.upstream?.consecutiveFailures == 0)
+            polling.cancel()
+            await polling.value
         }
     }
 }

@@ -35,8 +35,7 @@ struct StoreFixture {
             archive.restore(), archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: 1 << 20,
             status: NamespaceStatus(
-                source: hasRemote ? ("scripted", "scripted:source") : nil, hostDirectory: nil,
-                staleIfError: staleIfError),
+                source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
             logger: Self.silent)
     }
 

@@ -94,6 +94,23 @@ struct SettingsTests {
         #expect(all.namespaces["named"] == NamespaceSettings())
     }
 
+    @Test("patterns of secrets are paths, dotted or pointers")
+    func secretPatterns() throws {
+        func patterns(_ text: String) throws -> SecretPatterns? {
+            try settings("{namespaces:{a:{secrets:\(text)}}}").namespaces["a"]?.secrets
+        }
+        #expect(
+            try patterns("['db.password', '/a.b/*', 'tls.**']") == SecretPatterns(["db.password", "/a.b/*", "tls.**"]))
+        #expect(try patterns("null")?.isEmpty == true)
+        for bad in ["a..b", "", "/~2"] {
+            let error = #expect(throws: SettingsError.self) { try patterns("['x', '\(bad)']") }
+            #expect(
+                error?.description
+                    == "1:31: namespaces.a.secrets[1] must be a path such as \"db.password\" or \"*.token\", "
+                    + "not \"\(bad)\"")
+        }
+    }
+
     @Test("null means the same as leaving a setting out, at every level")
     func nulls() throws {
         #expect(try settings("{socket: null, limits: {connections: null}, log: {level: null}}") == Settings())

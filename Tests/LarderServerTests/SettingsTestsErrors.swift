@@ -87,6 +87,7 @@ struct SettingsErrorTests {
             ),
             ("{namespaces: ['a']}", "1:14: namespaces must be an object in braces, not an array"),
             ("{namespaces: {a: 'b'}}", "1:18: namespaces.a must be an object in braces, not \"b\""),
+            ("{namespaces: {a: {secrets: 'b'}}}", "1:28: namespaces.a.secrets must be an array of strings, not \"b\""),
         ])
     func wrongType(text: String, message: String) {
         let error = #expect(throws: SettingsError.self) { try settings(text) }

@@ -1,9 +1,9 @@
 import Crypto
 import JSON
 
-/// One generation of a namespace on disk: every layer whole, and which snapshot they resolve to.
+/// One generation of a namespace, in memory and on disk: every layer whole, and which snapshot they resolve to.
 ///
-/// A file of two lines, both JSON, so that an administrator can read them. The first holds the format and the SHA-256 of
+/// On disk it is a file of two lines, both JSON, so that an administrator can read them. The first holds the format and the SHA-256 of
 /// the second; the second holds everything else, so that no bit of it can change unnoticed.
 struct Generation: Sendable {
     static let format = 1
@@ -17,6 +17,10 @@ struct Generation: Sendable {
     var journalSequence: Int
     /// Reservations up to this bound were settled by then; see ``JournalRecord/released``.
     var released: Int
+    /// The length of the snapshot's text; nil where an older version of this program did not write it down.
+    var bytes: Int?
+    /// What the snapshot was published for.
+    var causes: [ChangeCause] = []
     var layers: Layers
 
     /// The file's bytes.
@@ -30,6 +34,8 @@ struct Generation: Sendable {
         body.member("publishedAt", publishedAt)
         body.member("journal", journalSequence)
         body.member("released", released)
+        body.member("bytes", bytes)
+        body.member("causes", causes)
         body.name("layers")
         layers.write(to: &body)
         body.endObject()
@@ -75,15 +81,22 @@ struct Generation: Sendable {
         self.publishedAt = publishedAt
         journalSequence = journal
         self.released = released
+        self.bytes = body["bytes"]?.int
+        causes = ChangeCause.list(body["causes"])
         self.layers = layers
     }
 
-    init(revision: Int, digest: String, publishedAt: Int, journalSequence: Int, released: Int, layers: Layers) {
+    init(
+        revision: Int, digest: String, publishedAt: Int, journalSequence: Int, released: Int, bytes: Int? = nil,
+        causes: [ChangeCause] = [], layers: Layers
+    ) {
         self.revision = revision
         self.digest = digest
         self.publishedAt = publishedAt
         self.journalSequence = journalSequence
         self.released = released
+        self.bytes = bytes
+        self.causes = causes
         self.layers = layers
     }
 

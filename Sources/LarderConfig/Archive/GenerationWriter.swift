@@ -1,19 +1,20 @@
 import Logging
 import Synchronization
 
-/// Writes generations behind the publications: the newest only, and never more often than the disk bears.
+/// Writes generations behind the publications, oldest first and never more often than the disk bears. As many wait as
+/// are kept: older ones would be removed again at once.
 ///
 /// What is lost when the process dies before a write is in the journal (what clients handed over) or is fetched again
 /// (what came from a source).
 final class GenerationWriter: Sendable {
-    private struct State {
-        var pending: Generation?
+    fileprivate struct State {
+        var pending: [Generation] = []
         /// What the newest generation on disk says of itself.
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
     }
 
-    /// Changes that come within this time share one write.
+    /// Changes that come within this time are written together.
     private static let shortestPause = Duration.milliseconds(50)
     private static let pauseAfterFailure = Duration.seconds(5)
 
@@ -33,47 +34,61 @@ final class GenerationWriter: Sendable {
     /// The last journal record that a generation on disk contains.
     var containedSequence: Int { state.withLock { $0.contained.sequence } }
 
-    /// Hands over the newest generation; it is written soon.
+    /// Hands over the newest generation, or another state of the one before; it is written soon.
     func note(_ generation: Generation) {
         state.withLock { state in
-            state.pending = generation
+            state.add(generation)
             if state.task == nil { state.task = Task { await self.writeUntilNothingIsPending() } }
         }
     }
 
-    /// Writes this last generation now.
+    /// Writes what is pending and this last generation now.
     func finish(with generation: Generation) async {
-        let task = state.withLock { state in
-            state.pending = nil
-            return state.task
-        }
+        let task = state.withLock { $0.task }
         task?.cancel()
         await task?.value
         let last = (generation.revision, generation.journalSequence, generation.released)
-        if state.withLock({ $0.contained == last }) { return }
-        _ = await write(generation)
+        let rest = state.withLock { state in
+            if state.pending.isEmpty, state.contained == last { return [Generation]() }
+            state.add(generation)
+            defer { state.pending = [] }
+            return state.pending
+        }
+        for generation in rest { _ = await write(generation) }
     }
 
     private func writeUntilNothingIsPending() async {
         var pause = Self.shortestPause
-        while true {
-            // Cancellation only shortens the pause.
+        while !Task.isCancelled {
+            // Cancellation ends the pause, and what is pending is written by who cancelled.
             try? await clock.sleep(for: pause)
-            let next = state.withLock { state in
-                defer { state.pending = nil }
-                if state.pending == nil { state.task = nil }
+            let batch = state.withLock { state in
+                defer { state.pending = [] }
+                if state.pending.isEmpty { state.task = nil }
                 return state.pending
             }
-            guard let next else { return }
-            let began = ContinuousClock.now
-            if await write(next) {
-                // A slow disk or a large document gets a tenth of the time at most.
-                pause = max(Self.shortestPause, (ContinuousClock.now - began) * 10)
-            } else {
+            if batch.isEmpty { return }
+            let elapsed = clock.stopwatch()
+            if let failed = await firstFailure(batch) {
                 pause = Self.pauseAfterFailure
-                state.withLock { if $0.pending == nil, !Task.isCancelled { $0.pending = next } }
+                state.withLock { state in
+                    let newer = state.pending
+                    state.pending = Array(batch[failed...])
+                    for generation in newer { state.add(generation) }
+                }
+            } else {
+                // A slow disk or a large document gets a tenth of the time at most.
+                pause = max(Self.shortestPause, elapsed() * 10)
             }
         }
+    }
+
+    /// Writes some, oldest first, up to one that cannot be written.
+    private func firstFailure(_ batch: [Generation]) async -> Int? {
+        for (index, generation) in batch.enumerated() {
+            if await !write(generation) { return index }
+        }
+        return nil
     }
 
     private func write(_ generation: Generation) async -> Bool {
@@ -90,5 +105,22 @@ final class GenerationWriter: Sendable {
                 metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
             return false
         }
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// Starts to measure; the answer tells the time since then.
+    fileprivate func stopwatch() -> () -> Duration {
+        let start = now
+        return { start.duration(to: now) }
+    }
+}
+
+extension GenerationWriter.State {
+    /// Adds what is newest. Another state of the same revision takes the place of the one before.
+    fileprivate mutating func add(_ generation: Generation) {
+        if pending.last?.revision == generation.revision { pending.removeLast() }
+        pending.append(generation)
+        if pending.count > GenerationHistory.capacity { pending.removeFirst() }
     }
 }

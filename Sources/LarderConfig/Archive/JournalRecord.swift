@@ -13,8 +13,12 @@ struct JournalRecord: Sendable {
         case unset(path: [String])
         /// Entries that ended by themselves at a time.
         case expire(at: Int)
-        case remote(Layers.Remote)
+        /// The remote layer, which may end what a rollback holds.
+        case remote(Layers.Remote, endsHold: Bool)
         case dropRemote
+        /// What a rollback made of the overrides, and what it holds.
+        case rollback(overrides: OverrideLayer, Hold?)
+        case release
     }
 
     var sequence: Int
@@ -27,6 +31,8 @@ struct JournalRecord: Sendable {
     /// Reservations up to this bound are settled: nothing above ``revision`` was published under them.
     var released: Int
     var operations: [Operation]
+    /// What the snapshot was published for; empty where it was not published for this record.
+    var causes: [ChangeCause] = []
 
     func encoded() -> [UInt8] {
         var writer = JSONWriter()
@@ -40,6 +46,7 @@ struct JournalRecord: Sendable {
         writer.beginArray()
         for operation in operations { operation.write(to: &writer) }
         writer.endArray()
+        writer.member("causes", causes)
         writer.endObject()
         return Self.checksum(writer.bytes[...]) + [UInt8(ascii: " ")] + writer.bytes + [UInt8(ascii: "\n")]
     }
@@ -65,15 +72,20 @@ struct JournalRecord: Sendable {
             guard let operation = Operation(operation) else { return nil }
             self.operations.append(operation)
         }
+        causes = ChangeCause.list(value["causes"])
     }
 
-    init(sequence: Int, revision: Int, digest: String, publishedAt: Int, released: Int, operations: [Operation]) {
+    init(
+        sequence: Int, revision: Int, digest: String, publishedAt: Int, released: Int, operations: [Operation],
+        causes: [ChangeCause] = []
+    ) {
         self.sequence = sequence
         self.revision = revision
         self.digest = digest
         self.publishedAt = publishedAt
         self.released = released
         self.operations = operations
+        self.causes = causes
     }
 
     private static func checksum(_ content: ArraySlice<UInt8>) -> [UInt8] {
@@ -92,9 +104,19 @@ extension JournalRecord.Operation {
             self = .expire(at: time)
         } else if let remote = value["remote"] {
             guard let remote = Layers.Remote(remote) else { return nil }
-            self = .remote(remote)
+            self = .remote(remote, endsHold: value["endsHold"]?.bool ?? false)
         } else if value["dropRemote"] != nil {
             self = .dropRemote
+        } else if let rollback = value["rollback"] {
+            guard let override = rollback["override"].flatMap(OverrideLayer.init) else { return nil }
+            var hold: Hold?
+            if let held = rollback["hold"] {
+                hold = Hold(held)
+                if hold == nil { return nil }
+            }
+            self = .rollback(overrides: override, hold)
+        } else if value["release"] != nil {
+            self = .release
         } else {
             return nil
         }
@@ -112,10 +134,22 @@ extension JournalRecord.Operation {
             for name in path { writer.string(name) }
             writer.endArray()
         case .expire(let time): writer.member("expire", time)
-        case .remote(let remote):
+        case .remote(let remote, let endsHold):
             writer.name("remote")
             remote.write(to: &writer)
+            if endsHold { writer.member("endsHold", true) }
         case .dropRemote: writer.member("dropRemote", true)
+        case .rollback(let overrides, let hold):
+            writer.name("rollback")
+            writer.beginObject()
+            writer.name("override")
+            overrides.write(to: &writer)
+            if let hold {
+                writer.name("hold")
+                hold.write(to: &writer)
+            }
+            writer.endObject()
+        case .release: writer.member("release", true)
         }
         writer.endObject()
     }
@@ -125,8 +159,14 @@ extension JournalRecord.Operation {
         case .set(let entry): layers.override.set(entry)
         case .unset(let path): _ = layers.override.unset(path)
         case .expire(let time): _ = layers.override.expire(at: time)
-        case .remote(let remote): layers.remote = remote
-        case .dropRemote: layers.remote = nil
+        case .remote(let remote, let endsHold):
+            layers.remote = remote
+            if endsHold { layers.hold = nil }
+        case .dropRemote: layers.dropRemote()
+        case .rollback(let overrides, let hold):
+            layers.override = overrides
+            layers.hold = hold
+        case .release: layers.hold = nil
         }
     }
 }

@@ -6,41 +6,122 @@ import LarderUpstream
 extension Layers {
     init?(_ value: JSONValue) {
         guard value.kind == .object else { return nil }
-        if let host = value["host"] {
-            guard let document = host["document"], document.kind == .object, let updatedAt = host["updatedAt"]?.int
-            else { return nil }
-            self.host = Host(document: document, updatedAt: updatedAt)
+        for layer in FileLayer.allCases {
+            guard let files = value[layer.rawValue] else { continue }
+            guard let files = Files(files) else { return nil }
+            self[layer] = files
         }
         if let remote = value["remote"] {
             guard let remote = Remote(remote) else { return nil }
             self.remote = remote
         }
-        var entries: [OverrideLayer.Entry] = []
-        for entry in (value["override"] ?? .array([])).elements {
-            guard let entry = OverrideLayer.Entry(entry) else { return nil }
-            entries.append(entry)
+        guard let override = OverrideLayer(value["override"] ?? .array([])) else { return nil }
+        self.override = override
+        if let hold = value["hold"] {
+            guard let hold = Hold(hold) else { return nil }
+            self.hold = hold
         }
-        override = OverrideLayer(entries: entries)
+        if let layer = value["experiment"] {
+            guard let experiment = ExperimentLayer(layer) else { return nil }
+            self.experiment = experiment
+        }
+        var locks: [JSONPath] = []
+        for lock in (value["locks"] ?? .array([])).elements {
+            guard let path = try? JSONPath(lock) else { return nil }
+            locks.append(path)
+        }
+        rules.locks = LockedPaths(locks)
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        if let host {
-            writer.name("host")
-            writer.beginObject()
-            writer.member("updatedAt", host.updatedAt)
-            writer.member("document", host.document)
-            writer.endObject()
+        for layer in FileLayer.allCases {
+            guard let files = self[layer] else { continue }
+            writer.name(layer.rawValue)
+            files.write(to: &writer)
         }
         if let remote {
             writer.name("remote")
             remote.write(to: &writer)
         }
         writer.name("override")
+        override.write(to: &writer)
+        if let hold {
+            writer.name("hold")
+            hold.write(to: &writer)
+        }
+        if !experiment.overlays.isEmpty {
+            writer.name("experiment")
+            experiment.write(to: &writer)
+        }
+        if !rules.locks.isEmpty {
+            writer.name("locks")
+            writer.beginArray()
+            for path in rules.locks.paths { writer.path(path.segments) }
+            writer.endArray()
+        }
+        writer.endObject()
+    }
+}
+
+extension ExperimentLayer {
+    init?(_ value: JSONValue) {
+        guard let list = value["overlays"], list.kind == .array else { return nil }
+        updatedAt = value["updatedAt"]?.int
+        for overlay in list.elements {
+            guard let name = overlay["name"]?.string, let values = overlay["values"], values.kind == .object,
+                let isRemote = overlay["remote"]?.bool
+            else { return nil }
+            overlays.append(Overlay(name: name, values: values.detached(), isRemote: isRemote))
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.name("overlays")
         writer.beginArray()
-        for entry in override.entries { entry.write(to: &writer) }
+        for overlay in overlays {
+            writer.beginObject()
+            writer.member("name", overlay.name)
+            writer.member("remote", overlay.isRemote)
+            writer.member("values", overlay.values)
+            writer.endObject()
+        }
         writer.endArray()
         writer.endObject()
+    }
+}
+
+extension Layers.Files {
+    init?(_ value: JSONValue) {
+        guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
+        else { return nil }
+        self.init(document: document, updatedAt: updatedAt)
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.member("document", document)
+        writer.endObject()
+    }
+}
+
+extension OverrideLayer {
+    init?(_ value: JSONValue) {
+        var entries: [Entry] = []
+        for entry in value.elements {
+            guard let entry = Entry(entry) else { return nil }
+            entries.append(entry)
+        }
+        self.init(entries: entries)
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginArray()
+        for entry in entries { entry.write(to: &writer) }
+        writer.endArray()
     }
 }
 
@@ -49,10 +130,15 @@ extension Layers.Remote {
         guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
             let updatedAt = value["updatedAt"]?.int
         else { return nil }
+        var experiments: (member: String, list: JSONValue)?
+        if let declared = value["experiments"] {
+            guard let member = declared["member"]?.string, let list = declared["list"] else { return nil }
+            experiments = (member, list.detached())
+        }
         self.init(
-            document: document, version: value["version"]?.string.map(UpstreamVersion.init),
+            document: document, experiments: experiments, version: value["version"]?.string.map(UpstreamVersion.init),
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
-            origin: origin, updatedAt: updatedAt)
+            origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init))
     }
 
     func write(to writer: inout JSONWriter) {
@@ -62,6 +148,14 @@ extension Layers.Remote {
         writer.member("version", version?.text)
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
+        writer.member("pushedBy", pushedBy)
+        if let experiments {
+            writer.name("experiments")
+            writer.beginObject()
+            writer.member("member", experiments.member)
+            writer.member("list", experiments.list)
+            writer.endObject()
+        }
         writer.member("document", document)
         writer.endObject()
     }
@@ -77,18 +171,47 @@ extension OverrideLayer.Entry {
             guard let name = name.string else { return nil }
             names.append(name)
         }
-        self.init(path: names, value: content, setAt: setAt, expiresAt: value["expiresAt"]?.int)
+        self.init(
+            path: names, value: content, setAt: setAt, expiresAt: value["expiresAt"]?.int,
+            setBy: value["setBy"].flatMap(Peer.init))
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.name("path")
-        writer.beginArray()
-        for name in path { writer.string(name) }
-        writer.endArray()
+        writer.path(path)
         writer.member("setAt", setAt)
         writer.member("expiresAt", expiresAt)
+        writer.member("setBy", setBy)
         writer.member("value", value)
         writer.endObject()
+    }
+}
+
+extension Peer {
+    init?(_ value: JSONValue) {
+        guard let pid = value["pid"]?.int, let uid = value["uid"]?.int, let command = value["command"]?.string
+        else { return nil }
+        self.init(pid: pid, uid: uid, command: command)
+    }
+}
+
+extension JSONWriter {
+    /// A path as an array of names.
+    mutating func path(_ names: [String]) {
+        beginArray()
+        for name in names { string(name) }
+        endArray()
+    }
+
+    /// A member that is a peer, or none.
+    mutating func member(_ name: StaticString, _ peer: Peer?) {
+        guard let peer else { return }
+        self.name(name)
+        beginObject()
+        member("pid", peer.pid)
+        member("uid", peer.uid)
+        member("command", peer.command)
+        endObject()
     }
 }

@@ -8,7 +8,6 @@ import Synchronization
 /// - `journal`: see ``JournalRecord``; one write in place and one fdatasync for each durable change.
 /// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
 final class SnapshotArchive: Sendable {
-    static let keptGenerations = 16
     /// Generations that were set aside; older ones are removed.
     private static let keptDamaged = 4
     /// What a revision or a sequence number can be: every reader of JSON knows these exactly.
@@ -47,6 +46,8 @@ final class SnapshotArchive: Sendable {
     /// What a start finds.
     struct Restored: Sendable {
         var layers = Layers()
+        /// The newest snapshots that are known for certain.
+        var history = GenerationHistory()
         /// The revision that the layers resolved to.
         var revision = 0
         /// The digest that the layers had then.
@@ -81,25 +82,43 @@ final class SnapshotArchive: Sendable {
         // Whatever a name says was published once, even if its content is lost.
         for name in names { restored.highestName = max(restored.highestName, Self.revision(inName: name) ?? 0) }
         restored.reservedBound = try reservation(after: restored.highestName)
+        var generations: [Generation] = []
         for name in names.filter({ $0.hasSuffix(".json") && Self.revision(inName: $0) != nil }).sorted(by: >) {
-            guard let generation = try load(name) else { continue }
-            restored.layers = generation.layers
-            restored.revision = generation.revision
-            restored.digest = generation.digest
-            restored.publishedAt = generation.publishedAt
-            restored.journalSequence = generation.journalSequence
-            restored.released = generation.released
-            break
+            if generations.count == GenerationHistory.capacity { break }
+            do throws(FileError) {
+                if let generation = try load(name) { generations.append(generation) }
+            } catch {
+                // Only what is served cannot be done without.
+                if generations.isEmpty { throw error }
+            }
         }
-        try replayJournal(into: &restored)
+        if let newest = generations.first {
+            restored.layers = newest.layers
+            restored.revision = newest.revision
+            restored.digest = newest.digest
+            restored.publishedAt = newest.publishedAt
+            restored.journalSequence = newest.journalSequence
+            restored.released = newest.released
+        }
+        for generation in generations.reversed() { restored.history.append(generation) }
+        for generation in try replayJournal(into: &restored) { restored.history.append(generation) }
         return restored
     }
 
-    private func replayJournal(into restored: inout Restored) throws(FileError) {
-        guard let bytes = try files.read(journalPath) else { return }
+    /// - Returns: the snapshots that the records made, as far as they are certain.
+    private func replayJournal(into restored: inout Restored) throws(FileError) -> [Generation] {
+        guard let bytes = try files.read(journalPath) else { return [] }
         let reading = JournalReading(bytes, after: restored.journalSequence)
+        var snapshots = GenerationHistory()
+        var causes = restored.history.current?.causes ?? []
         for record in reading.records {
             for operation in record.operations { operation.apply(to: &restored.layers) }
+            if record.revision != restored.revision { causes = record.causes }
+            snapshots.append(
+                Generation(
+                    revision: record.revision, digest: record.digest, publishedAt: record.publishedAt,
+                    journalSequence: record.sequence, released: record.released, causes: causes,
+                    layers: restored.layers))
             restored.revision = record.revision
             restored.digest = record.digest
             restored.publishedAt = record.publishedAt
@@ -111,9 +130,14 @@ final class SnapshotArchive: Sendable {
             journal.lastSequence = last
             journal.end = reading.end
         }
-        if case .clean = reading.ending { return }
-        restored.highestLost = max(restored.revision, restored.reservedBound) + reading.lost
-        report(reading, of: bytes)
+        switch reading.ending {
+        case .clean: break
+        case .torn, .damaged:
+            restored.highestLost = max(restored.revision, restored.reservedBound) + reading.lost
+            report(reading, of: bytes)
+        }
+        // What came from a source between two records is not in the journal.
+        return snapshots.generations.filter { ConfigSnapshot.digest(of: $0.layers.resolved()) == $0.digest }
     }
 
     private func report(_ reading: JournalReading, of bytes: [UInt8]) {
@@ -195,7 +219,7 @@ final class SnapshotArchive: Sendable {
         try files.replace(
             generations + "/" + name, with: generation.encoded(epoch: epoch, namespace: namespace))
         let kept = try files.list(generations).filter { $0.hasSuffix(".json") }.sorted(by: >)
-        for old in kept.dropFirst(Self.keptGenerations) { try files.remove(generations + "/" + old) }
+        for old in kept.dropFirst(GenerationHistory.capacity) { try files.remove(generations + "/" + old) }
     }
 
     /// Promises that no revision up to this number is ever given to anything else.

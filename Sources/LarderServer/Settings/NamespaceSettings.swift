@@ -1,3 +1,6 @@
+import JSON
+public import LarderConfig
+
 /// `namespaces.NAME`: one configuration document, and where it comes from.
 public struct NamespaceSettings: Sendable, Equatable {
     /// When a change from a local client is acknowledged.
@@ -14,6 +17,8 @@ public struct NamespaceSettings: Sendable, Equatable {
     public var host = HostLayerSettings()
     /// `remote`: the upstream; `nil` when there is none.
     public var remote: RemoteSettings?
+    /// `secrets`: which values are masked for peers that may not see secrets. Default: none.
+    public var secrets = SecretPatterns.none
 
     /// The defaults.
     public init() {}
@@ -30,11 +35,16 @@ public struct HostLayerSettings: Sendable, Equatable {
 
 extension NamespaceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
-        let reader = try SettingsReader(value, at: path, knowing: ["durability", "host", "remote"])
+        let reader = try SettingsReader(value, at: path, knowing: ["durability", "host", "remote", "secrets"])
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
         durability = word.flatMap(Durability.init(rawValue:)) ?? durability
         host = try reader.section("host", HostLayerSettings.init) ?? host
         remote = try reader.section("remote", RemoteSettings.init)
+        let patterns = try reader.strings("secrets", each: "a path such as \"db.password\" or \"*.token\"") {
+            !$0.isEmpty && (try? JSONPath(parsing: $0)) != nil
+        }
+        // Each was checked one line above.
+        secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
     }
 
     /// All namespaces of the file.

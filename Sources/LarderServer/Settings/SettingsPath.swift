@@ -1,28 +1,39 @@
-/// Which setting is meant: the member names from the top of the file down to it.
+/// Which setting is meant: the member names, and indexes in arrays, from the top of the file down to it.
 struct SettingsPath: CustomStringConvertible {
-    private let names: [String]
+    private enum Step {
+        case name(String)
+        case index(Int)
+    }
+
+    private let steps: [Step]
 
     /// The settings as a whole.
-    static let root = SettingsPath(names: [])
+    static let root = SettingsPath(steps: [])
 
-    private init(names: [String]) {
-        self.names = names
+    private init(steps: [Step]) {
+        self.steps = steps
     }
 
     /// A member of what this path leads to.
     func appending(_ name: String) -> SettingsPath {
-        SettingsPath(names: names + [name])
+        SettingsPath(steps: steps + [.name(name)])
+    }
+
+    /// An element of what this path leads to.
+    func appending(_ index: Int) -> SettingsPath {
+        SettingsPath(steps: steps + [.index(index)])
     }
 
     /// `limits.connections`; a name that is no plain word goes into brackets, as in `namespaces["web.v1"].durability`.
     var description: String {
-        guard !names.isEmpty else { return "the settings" }
+        guard !steps.isEmpty else { return "the settings" }
         var text = ""
-        for name in names {
-            if !name.isEmpty, name.utf8.allSatisfy(Self.isWord) {
+        for step in steps {
+            switch step {
+            case .name(let name) where !name.isEmpty && name.utf8.allSatisfy(Self.isWord):
                 text += text.isEmpty ? name : ".\(name)"
-            } else {
-                text += "[\(SettingsText.quoted(name))]"
+            case .name(let name): text += "[\(SettingsText.quoted(name))]"
+            case .index(let index): text += "[\(index)]"
             }
         }
         return text

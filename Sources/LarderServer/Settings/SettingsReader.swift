@@ -91,6 +91,27 @@ struct SettingsReader {
         return text
     }
 
+    /// An array of strings that pass a check.
+    ///
+    /// - Parameter expected: What each string must be, to follow "must be".
+    func strings(
+        _ name: String, each expected: String, where isValid: (String) -> Bool
+    ) throws(SettingsError) -> [String]? {
+        guard let value = value(name) else { return nil }
+        guard case .array(let elements) = value.content else { throw wrongType(name, "an array of strings", value) }
+        var texts: [String] = []
+        for (index, element) in elements.enumerated() {
+            guard case .string(let text) = element.content, isValid(text) else {
+                let member = path.appending(name).appending(index)
+                throw SettingsError(
+                    .invalidValue, "\(member) must be \(expected), not \(element.shown)", member: member,
+                    offset: element.offset)
+            }
+            texts.append(text)
+        }
+        return texts
+    }
+
     /// The absolute path of a file, directory or socket.
     func path(_ name: String, maximumBytes: Int = 4095) throws(SettingsError) -> String? {
         try string(name, expected: "an absolute path in quotes, of at most \(maximumBytes) bytes") {

@@ -1,0 +1,77 @@
+import JSON
+import LarderUpstream
+
+// How a hold and the causes of snapshots look on disk.
+
+extension Hold {
+    init?(_ value: JSONValue) {
+        guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
+        self.init(
+            revision: revision, since: since, refusedVersion: value["refusedVersion"]?.string.map(UpstreamVersion.init))
+        for layer in FileLayer.allCases {
+            guard let held = value[layer.rawValue] else { continue }
+            let content = Layers.Files(held)
+            if !held.isNull, content == nil { return nil }
+            files[layer] = Layer(content: content)
+        }
+        if let held = value["remote"] {
+            remote = Layer(content: Layers.Remote(held))
+            if !held.isNull, remote?.content == nil { return nil }
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("revision", revision)
+        writer.member("since", since)
+        writer.member("refusedVersion", refusedVersion?.text)
+        // A layer that was not there is held as null.
+        for layer in FileLayer.allCases {
+            guard let held = files[layer] else { continue }
+            writer.name(layer.rawValue)
+            if let content = held.content { content.write(to: &writer) } else { writer.null() }
+        }
+        if let remote {
+            writer.name("remote")
+            if let content = remote.content { content.write(to: &writer) } else { writer.null() }
+        }
+        writer.endObject()
+    }
+}
+
+extension ChangeCause {
+    /// The causes in an array; one of a kind that this version does not know is left out.
+    static func list(_ value: JSONValue?) -> [ChangeCause] {
+        value?.elements.compactMap(ChangeCause.init) ?? []
+    }
+
+    init?(_ value: JSONValue) {
+        guard let kind = value["kind"]?.string.flatMap(Kind.init) else { return nil }
+        self.init(
+            kind, path: value["path"].map { $0.elements.compactMap(\.string) }, revision: value["revision"]?.int,
+            peer: value["peer"].flatMap(Peer.init), origin: value["origin"]?.string)
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("kind", kind.rawValue)
+        if let path {
+            writer.name("path")
+            writer.path(path)
+        }
+        writer.member("revision", revision)
+        writer.member("peer", peer)
+        writer.member("origin", origin)
+        writer.endObject()
+    }
+}
+
+extension JSONWriter {
+    /// A member that is an array of causes.
+    mutating func member(_ name: StaticString, _ causes: [ChangeCause]) {
+        self.name(name)
+        beginArray()
+        for cause in causes { cause.write(to: &self) }
+        endArray()
+    }
+}

@@ -1,0 +1,65 @@
+public import JSON
+
+/// One of the newest snapshots, as the history tells of it.
+public struct PastSnapshot: Sendable {
+    /// Its revision.
+    public var revision: Int
+    /// SHA-256 of its compact text, in lower-case hex.
+    public var digest: String
+    /// The length of that text.
+    public var bytes: Int
+    /// When it was published, in milliseconds since 1970.
+    public var publishedAt: Int
+    /// The upstream version of the remote document in it, where it had one.
+    public var upstreamVersion: String?
+    /// What it was published for; empty where an older version of this program published it.
+    public var causes: [ChangeCause]
+}
+
+/// What was: the newest snapshots, and the way back to one of them.
+extension ConfigStore {
+    /// The newest snapshots, at most sixteen, newest first.
+    public func pastSnapshots() -> [PastSnapshot] {
+        history.generations.reversed().map { generation in
+            PastSnapshot(
+                revision: generation.revision, digest: generation.digest,
+                bytes: generation.bytes ?? generation.layers.resolved().textSize, publishedAt: generation.publishedAt,
+                upstreamVersion: generation.layers.shown.remote?.version?.text, causes: generation.causes)
+        }
+    }
+
+    /// The value of one of the newest snapshots.
+    /// - Throws: `notFound`, naming those that are known.
+    public func value(ofRevision revision: Int) async throws(ConfigError) -> JSONValue {
+        if revision == snapshot.revision, revision > 0 { return snapshot.value }
+        let generation = try generation(ofRevision: revision)
+        if let recent = publication.recent(revision: revision) { return recent.value }
+        return await generation.layers.resolvedConcurrently()
+    }
+
+    /// Takes up the content of one of the newest snapshots again, as a new one. Its overrides are there for good. Where
+    /// its documents differ from what the sources say now, they are held: until ``release(by:)``, a forced refresh or push,
+    /// or a document of the source that is newer than the one which is current now.
+    /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
+    public func rollBack(toRevision revision: Int, by peer: Peer?) async throws(ConfigError) -> Commit {
+        try await commit(.rollback(to: generation(ofRevision: revision), by: peer))
+    }
+
+    /// Shows what the sources say again, where a rollback holds something else.
+    /// - Throws: `storageFailed`, `cancelled`, `stopped`.
+    public func release(by peer: Peer?) async throws(ConfigError) -> Commit { try await commit(.release(by: peer)) }
+
+    private func generation(ofRevision revision: Int) throws(ConfigError) -> Generation {
+        if let generation = history[revision] { return generation }
+        let known = history.generations.map { String($0.revision) }.joined(separator: ", ")
+        throw ConfigError(
+            .notFound,
+            "revision \(revision) of namespace \"\(publication.namespace)\" is not known, or no longer; known are: "
+                + (known.isEmpty ? "none, since nothing was published yet" : known))
+    }
+}
+
+extension Layers {
+    @concurrent
+    fileprivate func resolvedConcurrently() async -> JSONValue { resolved() }
+}

@@ -1,0 +1,43 @@
+/// The newest snapshots of a namespace as layers, oldest first. Layers that did not change from one to the next share
+/// their documents.
+struct GenerationHistory: Sendable {
+    /// How many are known, here and on disk.
+    static let capacity = 16
+
+    private(set) var generations: [Generation] = []
+
+    /// The one that is current; nil where nothing was published.
+    var current: Generation? { generations.last }
+
+    /// The snapshot of a revision; nil where it is not known, or no longer.
+    subscript(revision: Int) -> Generation? { generations.last { $0.revision == revision } }
+
+    /// Adds the next one, or another state of the last.
+    mutating func append(_ generation: Generation) {
+        if generations.last?.revision == generation.revision { generations.removeLast() }
+        generations.append(generation.sharing(with: generations.last))
+        if generations.count > Self.capacity { generations.removeFirst() }
+    }
+
+    /// Notes layers that resolve to what is current already.
+    mutating func update(_ layers: Layers) {
+        if !generations.isEmpty { generations[generations.count - 1].layers = layers }
+    }
+}
+
+extension Generation {
+    /// The same with the documents of another one where they are equal. Those of a running agent are shared already; what
+    /// was read from disk is not.
+    fileprivate func sharing(with former: Generation?) -> Generation {
+        guard let former else { return self }
+        var shared = self
+        for layer in FileLayer.allCases {
+            guard let document = former.layers[layer]?.document, document == layers[layer]?.document else { continue }
+            shared.layers[layer]?.document = document
+        }
+        if let document = former.layers.remote?.document, document == layers.remote?.document {
+            shared.layers.remote?.document = document
+        }
+        return shared
+    }
+}

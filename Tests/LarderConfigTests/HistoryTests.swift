@@ -1,0 +1,152 @@
+import Foundation
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The history of a namespace")
+struct HistoryTests {
+    private static let peer = Peer(pid: 4711, uid: 1000, command: "deploy")
+
+    private func local(_ durability: ConfigStore.Durability = .full) -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        fixture.durability = durability
+        // Nothing is written behind while this clock stands still.
+        fixture.clock = ManualClock()
+        return fixture
+    }
+
+    private func setTwenty(_ store: ConfigStore) async throws {
+        for number in 1...20 {
+            _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil, by: Self.peer)
+        }
+    }
+
+    /// Whether a store knows the last sixteen of twenty snapshots, what each was, and why.
+    private func checkTwenty(_ store: ConfigStore) async throws {
+        let past = await store.pastSnapshots()
+        #expect(past.map(\.revision) == (6...21).reversed())
+        for (snapshot, number) in zip(past, (5...20).reversed()) {
+            let value = try await store.value(ofRevision: snapshot.revision)
+            #expect(value == ["n": .int(number)])
+            #expect(snapshot.digest == ConfigSnapshot.digest(of: value))
+            #expect(snapshot.bytes == value.textSize)
+            #expect(snapshot.causes == [ChangeCause(.set, path: ["n"], peer: Self.peer)])
+        }
+    }
+
+    @Test("the newest sixteen snapshots are known, each with its value and its cause")
+    func newest() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        #expect(await store.pastSnapshots().map(\.causes) == [[ChangeCause(.start)]])
+        try await setTwenty(store)
+        try await checkTwenty(store)
+        let error = await #expect(throws: ConfigError.self) { try await store.value(ofRevision: 3) }
+        #expect(error?.code == .notFound)
+        #expect(error?.message.contains("6, 7, 8") ?? false)
+        await store.stop()
+    }
+
+    @Test(
+        "after a stop the history is the same, however fast the changes came",
+        arguments: [ConfigStore.Durability.full, .relaxed])
+    func stop(durability: ConfigStore.Durability) async throws {
+        let fixture = local(durability)
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        try await setTwenty(first)
+        await first.stop()
+        for _ in 0..<2 {
+            let next = try await fixture.open()
+            try await checkTwenty(next)
+            await next.stop()
+        }
+    }
+
+    @Test("after a crash the history has every snapshot whose change was acknowledged")
+    func crash() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        try await setTwenty(first)
+        // Left as a crash leaves it: nothing is stopped or written for it.
+        let next = try await fixture.open()
+        try await checkTwenty(next)
+        #expect(first.revision == next.revision)
+        await next.stop()
+    }
+
+    @Test("after a crash the history has no snapshot that is not certain")
+    func crashWithRemote() async throws {
+        var fixture = StoreFixture()
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        // What comes from a source is written behind.
+        _ = try await first.replaceRemote(
+            SourceDocument(value: ["r": 1]), origin: "scripted:source", force: false, isPush: false)
+        let last = try await first.set(JSONPath(["n"]), to: 2, timeToLive: nil).revision
+        let next = try await fixture.open()
+        #expect(next.revision > last)
+        for snapshot in await next.pastSnapshots() {
+            #expect(try await ConfigSnapshot.digest(of: next.value(ofRevision: snapshot.revision)) == snapshot.digest)
+        }
+        #expect(await next.pastSnapshots().map(\.revision) == [next.revision, 1])
+        #expect(await next.pastSnapshots()[0].causes == [ChangeCause(.start)])
+        await next.stop()
+    }
+
+    @Test("a snapshot that joins several changes tells of each of them, and of equal ones once")
+    func joined() {
+        let set = ChangeCause(.set, path: ["a"], peer: Self.peer)
+        let causes = [set, ChangeCause(.host), set, ChangeCause(.refresh, origin: "https://example.org/")]
+        #expect(causes.joined() == [set, causes[1], causes[3]])
+        let many = (0..<100).map { ChangeCause(.set, path: ["a\($0)"]) }
+        #expect(many.joined() == Array(many.suffix(64)))
+        #expect(ChangeCause(.set, path: [String(repeating: "x", count: 1025)]).path == nil)
+    }
+
+    @Test("a change of the layers that publishes nothing changes what its snapshot is made of")
+    func sameValue() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let revision = try await store.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil).revision
+        #expect(try await store.set(JSONPath(["a", "b"]), to: 1, timeToLive: nil).revision == revision)
+        #expect(await store.history.current?.layers.override.entries.count == 2)
+        await store.stop()
+        let next = try await fixture.open()
+        #expect(await next.history.current?.layers.override.entries.count == 2)
+        #expect(await next.pastSnapshots().first?.causes == [ChangeCause(.set, path: ["a"])])
+        await next.stop()
+    }
+
+    @Test("causes and holds are read from disk as they were written")
+    func onDisk() throws {
+        var layers = Layers()
+        let remote = Layers.Remote(
+            document: ["r": 1], version: UpstreamVersion("7"), validator: nil, origin: "o", updatedAt: 6)
+        layers.remote = remote
+        layers.hold = Hold(revision: 3, since: 9, refusedVersion: UpstreamVersion("8"))
+        layers.hold?.files[.host] = Hold.Layer(content: nil)
+        layers.hold?.remote = Hold.Layer(content: remote)
+        let causes = [
+            ChangeCause(.rollback, revision: 3, peer: Self.peer), ChangeCause(.refresh, origin: "o"),
+            ChangeCause(.unset, path: ["a", "b"]),
+        ]
+        let generation = Generation(
+            revision: 4, digest: "d", publishedAt: 4, journalSequence: 2, released: 0, bytes: 7, causes: causes,
+            layers: layers)
+        let read = try Generation(decoding: generation.encoded(epoch: "e", namespace: "n"))
+        #expect(read.causes == causes)
+        #expect(read.bytes == 7)
+        #expect(read.layers.hold?.revision == 3)
+        #expect(read.layers.hold?.refusedVersion?.text == "8")
+        #expect(read.layers.hold?.files[.host] != nil && read.layers.hold?.files[.host]?.content == nil)
+        #expect(read.layers.hold?.remote?.content?.document == ["r": 1])
+    }
+}

@@ -1,0 +1,201 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("Rolling back")
+struct RollbackTests {
+    private static let path = JSONPath(["n"])
+
+    /// Runs a body with a store that took version 1 as revision 1 and version 2 as revision 2.
+    private func withTwoVersions(
+        _ body: (ConfigStore, ConfigRefresher, ScriptedSource) async throws -> Void
+    ) async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            for number in 1...2 {
+                let commit = try await answer(
+                    refresher, source, ["v": .int(number)], version: "\(number)"
+                ).commit
+                #expect(commit.revision == number)
+            }
+            try await body(store, refresher, source)
+        }
+    }
+
+    private func answer(
+        _ refresher: ConfigRefresher, _ source: ScriptedSource, _ document: JSONValue, version: String?,
+        force: Bool = false
+    ) async throws -> ConfigRefresher.Outcome {
+        async let outcome = force ? refresher.forceRefresh() : refresher.refreshIfNeeded()
+        await source.nextRequest().answer(document, version: version)
+        return try await outcome
+    }
+
+    @Test("the old content is published as a new revision and held against the version that was refused")
+    func held() async throws {
+        try await withTwoVersions { (store, refresher, source) async throws in
+            let commit = try await store.rollBack(toRevision: 1, by: nil)
+            #expect(commit.revision == 3 && commit.changed && commit.isHeld)
+            #expect(store.value == ["v": 1])
+            let hold = store.publication.status.hold
+            #expect(hold?.revision == 1 && hold?.refusedVersion == "2")
+            #expect(store.publication.status.upstreamVersion == "2", "the live document goes on being recorded")
+
+            // The refused version again, even with other content, and an older one.
+            _ = try await answer(refresher, source, ["v": 2], version: "2")
+            _ = try await answer(refresher, source, ["v": 22], version: "2")
+            await #expect(throws: ConfigError.self) { try await answer(refresher, source, ["v": 0], version: "1") }
+            #expect(store.value == ["v": 1] && store.revision == 3)
+            #expect(store.publication.status.hold != nil)
+
+            _ = try await answer(refresher, source, ["v": 3], version: "3")
+            #expect(store.value == ["v": 3] && store.revision == 4)
+            #expect(store.publication.status.hold == nil)
+            let past = await store.pastSnapshots()
+            #expect(past.flatMap(\.causes).map(\.kind) == [.refresh, .rollback, .refresh, .refresh])
+            #expect(past.map(\.upstreamVersion) == ["3", "1", "2", "1"])
+        }
+    }
+
+    @Test("where there are no versions, the hold ends with a document other than the refused one")
+    func withoutVersions() async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            for number in 1...2 { _ = try await answer(refresher, source, ["v": .int(number)], version: nil) }
+            _ = try await store.rollBack(toRevision: 1, by: nil)
+            _ = try await answer(refresher, source, ["v": 2], version: nil)
+            #expect(store.value == ["v": 1])
+            _ = try await answer(refresher, source, ["v": 1], version: nil)
+            #expect(store.value == ["v": 1])
+            #expect(store.publication.status.hold == nil, "the source has gone back by itself")
+            #expect(store.revision == 3)
+        }
+    }
+
+    @Test("a release shows what the source says now")
+    func release() async throws {
+        try await withTwoVersions { (store, refresher, source) async throws in
+            _ = try await store.rollBack(toRevision: 1, by: nil)
+            _ = try await answer(refresher, source, ["v": 22], version: "2")
+            let commit = try await store.release(by: nil)
+            #expect(commit.changed && !commit.isHeld)
+            #expect(store.value == ["v": 22])
+            #expect(try await !store.release(by: nil).changed)
+        }
+    }
+
+    @Test("a forced refresh ends the hold even with the refused version", arguments: [true, false])
+    func forced(push: Bool) async throws {
+        try await withTwoVersions { (store, refresher, source) async throws in
+            _ = try await store.rollBack(toRevision: 1, by: nil)
+            if push {
+                let document = SourceDocument(value: ["v": 2], version: UpstreamVersion("2"))
+                #expect(try await !refresher.applyPush(document, force: false).commit.changed)
+                #expect(try await refresher.applyPush(document, force: true).commit.changed)
+            } else {
+                #expect(try await answer(refresher, source, ["v": 2], version: "2", force: true).commit.changed)
+            }
+            #expect(store.value == ["v": 2])
+            #expect(store.publication.status.hold == nil)
+        }
+    }
+
+    @Test("overrides come back for good, and nothing is held where only they differ")
+    func overrides() async throws {
+        try await withTwoVersions { (store, refresher, source) async throws in
+            let first = try await store.set(Self.path, to: 1, timeToLive: nil).revision
+            _ = try await store.set(Self.path, to: 2, timeToLive: nil)
+            let commit = try await store.rollBack(toRevision: first, by: nil)
+            #expect(commit.changed && !commit.isHeld)
+            #expect(store.value == ["v": 2, "n": 1])
+            _ = try await answer(refresher, source, ["v": 3], version: "3")
+            #expect(store.value == ["v": 3, "n": 1])
+        }
+    }
+
+    @Test("what did not differ goes on changing while the rest is held")
+    func hostStaysLive() async throws {
+        try await withTwoVersions { (store, _, _) async throws in
+            _ = try await store.rollBack(toRevision: 1, by: nil)
+            _ = try await store.replaceFiles(.host, with: ["h": 1])
+            #expect(store.value == ["h": 1, "v": 1])
+            // Held as well from here on.
+            _ = try await store.rollBack(toRevision: 2, by: nil)
+            #expect(store.value == ["v": 2])
+            _ = try await store.replaceFiles(.host, with: ["h": 2])
+            #expect(store.value == ["v": 2])
+            _ = try await store.release(by: nil)
+            #expect(store.value == ["h": 2, "v": 2])
+        }
+    }
+
+    @Test("one can go back to what a rollback held, and forward again to what it refused")
+    func again() async throws {
+        try await withTwoVersions { (store, _, _) async throws in
+            #expect(try await store.rollBack(toRevision: 1, by: nil).isHeld)
+            #expect(try await !store.rollBack(toRevision: 2, by: nil).isHeld)
+            #expect(store.value == ["v": 2])
+            #expect(try await store.rollBack(toRevision: 3, by: nil).isHeld)
+            #expect(store.value == ["v": 1])
+            #expect(store.publication.status.hold?.revision == 3)
+        }
+    }
+
+    @Test("an override that has ended since stays away")
+    func ended() async throws {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        let clock = ManualClock()
+        fixture.clock = clock
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        _ = try await store.set(Self.path, to: 1, timeToLive: .seconds(10))
+        let both = try await store.set(JSONPath(["m"]), to: 1, timeToLive: nil).revision
+        clock.advance(by: .seconds(20))
+        _ = try await store.expireOverrides()
+        _ = try await store.rollBack(toRevision: both, by: nil)
+        #expect(store.value == ["m": 1])
+        await store.stop()
+    }
+
+    @Test("a revision that is not known is refused, with those that are", arguments: [0, 77])
+    func unknown(revision: Int) async throws {
+        try await withTwoVersions { (store, _, _) async throws in
+            let error = await #expect(throws: ConfigError.self) {
+                try await store.rollBack(toRevision: revision, by: nil)
+            }
+            #expect(error?.code == .notFound)
+            #expect(error?.message.contains("1, 2") ?? false)
+            #expect(store.revision == 2)
+        }
+    }
+
+    @Test("a hold survives a stop and a crash, and so does its end", arguments: [true, false])
+    func restart(isCrash: Bool) async throws {
+        var fixture = StoreFixture()
+        // Nothing is written behind while this clock stands still.
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        for number in 1...2 {
+            let document = SourceDocument(value: ["v": .int(number)], version: UpstreamVersion("\(number)"))
+            _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+        }
+        _ = try await first.rollBack(toRevision: 1, by: nil)
+        if !isCrash { await first.stop() }
+        let second = try await fixture.open()
+        #expect(second.value == ["v": 1] && second.revision == 3)
+        #expect(second.publication.status.hold?.refusedVersion == "2")
+        let refused = SourceDocument(value: ["v": 2], version: UpstreamVersion("2"))
+        _ = try await second.replaceRemote(refused, origin: pushOrigin, force: false, isPush: true)
+        #expect(second.value == ["v": 1])
+        _ = try await second.release(by: nil)
+        #expect(second.value == ["v": 2] && second.revision == 4)
+        if !isCrash { await second.stop() }
+        let third = try await fixture.open()
+        #expect(third.value == ["v": 2] && third.revision == 4)
+        #expect(third.publication.status.hold == nil)
+        #expect(await third.pastSnapshots().map(\.revision) == [4, 3, 2, 1])
+        await third.stop()
+    }
+}
