@@ -173,7 +173,7 @@ public final class ConfigNamespace: Sendable {
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
                 group.addTask { await poller.run(isReconfigured: isReconfigured) }
-                if let changes = source.changes() { group.addTask { await poller.follow(changes) } }
+                group.addTask { await poller.follow() }
             }
         }
     }
@@ -243,7 +243,12 @@ public final class ConfigNamespace: Sendable {
     ) -> (any ConfigSource)? {
         switch configuration.remote {
         case nil: return nil
-        case .http(let http): return HTTPSource(fetcher: environment.fetcher, configuration: http)
+        case .http(let http):
+            return HTTPSource(fetcher: environment.fetcher, configuration: http, blocking: environment.blocking)
+        case .sse(let sse):
+            return SSESource(
+                configuration: sse, fetcher: environment.fetcher, blocking: environment.blocking,
+                clock: environment.clock)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
         }
@@ -255,15 +260,22 @@ extension NamespaceConfiguration {
     var source: (kind: String, location: String)? {
         switch remote {
         case nil: nil
-        case .http(let http): ("http", http.location)
+        case .http(let http): ("http", Self.location(of: http.url))
+        case .sse(let sse): ("sse", Self.location(of: sse.url))
         case .file(let file): ("file", file.path)
         }
+    }
+
+    /// How long what is held counts as stale when the source fails; nil for ever.
+    var staleIfError: Duration? {
+        if case .http(let http) = remote { http.staleIfError } else { nil }
     }
 
     /// When the source is polled: a file slowly, behind the watch on it.
     func schedule(hostIdentity: String) -> PollSchedule {
         switch remote {
         case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
+        case .sse(let sse): PollSchedule(interval: sse.interval, seed: hostIdentity + "\u{0}" + sse.url)
         case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
         }
     }
