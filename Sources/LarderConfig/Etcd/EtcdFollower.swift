@@ -155,7 +155,9 @@ struct EtcdFollower: Sendable {
         fragments = []
         let hasChanged = known.apply(events)
         if message.isProgress { known.advance(to: message.header.revision) }
-        guard known.bytes <= maximumBytes else { throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message) }
+        guard known.bytes <= maximumBytes else {
+            throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
+        }
         self.known = known
         return hasChanged ? .signal : []
     }

@@ -1,4 +1,4 @@
-public import LarderConfig
+import LarderConfig
 
 /// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. The limit on their size is the agent's, `limits.documentBytes`.
 extension NamespaceConfiguration.Etcd {
@@ -54,7 +54,8 @@ extension NamespaceConfiguration.Etcd {
         case (let prefix?, nil): return .prefix(prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/")
         case (nil, let key?): return .key(key)
         case (nil, nil):
-            throw reader.failure(nil, "names no keys; give \"prefix\" for one key per value, or \"key\" for one document")
+            throw reader.failure(
+                nil, "names no keys; give \"prefix\" for one key per value, or \"key\" for one document")
         case (_?, _?): throw reader.failure(nil, "names keys twice; keep \"prefix\" or \"key\"")
         }
     }
@@ -62,7 +63,8 @@ extension NamespaceConfiguration.Etcd {
     private static func user(_ reader: SettingsReader) throws(SettingsError) -> User? {
         let name = try reader.string("user", expected: "a user's name in quotes") { !$0.isEmpty }
         let file = try reader.path("passwordFile")
-        let credential = try reader.string("passwordCredential", expected: "the name of a systemd credential in quotes") {
+        let credential = try reader.string("passwordCredential", expected: "the name of a systemd credential in quotes")
+        {
             !$0.isEmpty && $0 != "." && $0 != ".." && !$0.utf8.contains(UInt8(ascii: "/")) && !$0.utf8.contains(0)
         }
         guard let name else {

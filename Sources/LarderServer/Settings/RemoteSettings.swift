@@ -64,7 +64,9 @@ extension RemoteSettings {
             try reader.section("etcd", NamespaceConfiguration.Etcd.init).map(RemoteSettings.etcd),
         ].compactMap(\.self)
         let names = "\"http\", \"file\" or \"etcd\""
-        guard let first = given.first else { throw reader.failure(nil, "names no upstream; give \(names), or remove it") }
+        guard let first = given.first else {
+            throw reader.failure(nil, "names no upstream; give \(names), or remove it")
+        }
         guard given.count == 1 else { throw reader.failure(nil, "names two upstreams; keep one of \(names)") }
         self = first
     }
