@@ -17,6 +17,8 @@ public final class ConfigNamespace: Sendable {
         var hostIdentity: String
         var clock: any Clock<Duration>
         var wallClock: WallClock
+        /// The source of chance for everything that waits before it goes to the network.
+        var generator: any RandomNumberGenerator & Sendable
         var logger: Logger
     }
 
@@ -98,12 +100,14 @@ public final class ConfigNamespace: Sendable {
     // MARK: Life
 
     /// Starts to keep the namespace fresh, unless that is so already.
-    func start() {
+    func start() { start(isReconfigured: false) }
+
+    private func start(isReconfigured: Bool) {
         running.withLock { running in
             if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
             let (configuration, source, files) = (running.configuration, running.source, running.files)
-            running.task = Task { await self.keepFresh(configuration, source, files) }
+            running.task = Task { await self.keepFresh(configuration, source, files, isReconfigured: isReconfigured) }
         }
     }
 
@@ -132,7 +136,7 @@ public final class ConfigNamespace: Sendable {
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
-        start()
+        start(isReconfigured: hasNewSource)
     }
 
     /// Stops, with everything on disk.
@@ -156,7 +160,7 @@ public final class ConfigNamespace: Sendable {
 
     private func keepFresh(
         _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?,
-        _ files: OfEachFileLayer<FileLayerFlow>
+        _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool
     ) async {
         await store.armExpiry()
         await withTaskGroup { group in
@@ -167,8 +171,8 @@ public final class ConfigNamespace: Sendable {
                 let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
-                    wallClock: environment.wallClock)
-                group.addTask { await poller.run() }
+                    wallClock: environment.wallClock, generator: environment.generator)
+                group.addTask { await poller.run(isReconfigured: isReconfigured) }
                 if let changes = source.changes() { group.addTask { await poller.follow(changes) } }
             }
         }

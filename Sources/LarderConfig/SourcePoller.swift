@@ -1,7 +1,7 @@
 import LarderUpstream
 
-/// Asks a namespace's source again and again: at the start, at each turn of its schedule, when it signals a change, and
-/// after a failure with growing distance.
+/// Asks a namespace's source again and again, when its ``PollPlan`` says: at the start, at each turn of its schedule, and
+/// after a failure; and when the source signals a change.
 struct SourcePoller: Sendable {
     let source: any ConfigSource
     let refresher: ConfigRefresher
@@ -9,33 +9,27 @@ struct SourcePoller: Sendable {
     let schedule: PollSchedule
     let clock: any Clock<Duration>
     let wallClock: WallClock
-
-    /// A start with something to serve waits this long at most, so that hosts that boot together do not ask together.
-    private static let longestSplay = Duration.seconds(5)
+    let generator: any RandomNumberGenerator & Sendable
 
     /// Polls until it is cancelled.
-    func run() async {
-        var generator = SystemRandomNumberGenerator()
-        var backoff = Backoff()
-        if await store.hasRemoteDocument {
-            let splay = schedule.splay(within: min(schedule.interval / 10, Self.longestSplay))
-            if await !pause(splay) { return }
-        }
-        while !Task.isCancelled {
-            let delay: Duration
+    ///
+    /// - Parameter isReconfigured: whether other settings, and not a start, are why it begins
+    func run(isReconfigured: Bool = false) async {
+        var generator = generator
+        var plan = PollPlan(schedule)
+        var event = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: await store.hasRemoteDocument)
+        while await pause(plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)) {
             do {
                 _ = try await refresher.refreshIfNeeded()
-                backoff.reset()
-                delay = schedule.delay(after: .milliseconds(wallClock.now), using: &generator)
+                event = .answered
             } catch {
                 // Somebody else's refresh may have gone well since the last turn.
-                if store.publication.status.upstream?.consecutiveFailures == 1 { backoff.reset() }
-                delay =
+                if store.publication.status.upstream?.consecutiveFailures == 1 { plan.forgetFailures() }
+                event =
                     source.reconnects
-                    ? schedule.delay(after: .milliseconds(wallClock.now), using: &generator)
-                    : backoff.next(retryAfter: error.retryAfter, using: &generator)
+                    ? .unanswered
+                    : .failed(holding: await store.hasRemoteDocument, retryAfter: error.retryAfter)
             }
-            if await !pause(delay) { return }
         }
     }
 
@@ -45,6 +39,7 @@ struct SourcePoller: Sendable {
         for await _ in changes { _ = try? await refresher.refreshAfterChange() }
     }
 
+    /// - Returns: whether to go on
     private func pause(_ delay: Duration) async -> Bool {
         await store.nextAttempt(at: wallClock.now + delay.milliseconds)
         do {

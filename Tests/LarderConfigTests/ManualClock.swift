@@ -59,6 +59,9 @@ final class ManualClock: Clock {
         for sleeper in due { sleeper.continuation.resume() }
     }
 
+    /// When the next sleeper is due.
+    var nextDeadline: Instant? { state.withLock { $0.sleepers.values.map(\.deadline).min() } }
+
     /// Returns once at least this many tasks sleep.
     func waitForSleepers(_ count: Int) async {
         await withCheckedContinuation { continuation in

@@ -30,8 +30,8 @@ final class ScriptedSource: ConfigSource {
 
         func answerNotModified() { answer.yield(.success(.notModified)) }
 
-        func fail(_ message: String = "the origin is down") {
-            answer.yield(.failure(ConfigError(.upstreamFailed, message)))
+        func fail(_ message: String = "the origin is down", retryAfter: Duration? = nil) {
+            answer.yield(.failure(ConfigError(.upstreamFailed, message, retryAfter: retryAfter)))
         }
     }
 
