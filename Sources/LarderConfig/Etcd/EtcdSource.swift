@@ -60,9 +60,8 @@ final class EtcdSource: ConfigSource {
     private func answer(
         _ known: EtcdKeyspace, _ validator: Validator?, mayBeEmpty: Bool
     ) async throws(ConfigError) -> SourceAnswer {
-        // An empty configuration that was forced stays the truth, at whatever revision it is read again.
-        let mark = document.isEmpty(known.values) ? "empty" : String(known.changedAt)
-        let own = Validator(etag: "\"\(known.cluster)-\(mark)-\(document.format.rawValue)\"")
+        // It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
+        let own = Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\"")
         if validator != nil, validator == own { return .notModified }
         return .document(
             SourceDocument(
