@@ -83,9 +83,10 @@ final class EtcdSource: ConfigSource {
             }
             tell { follower, _ in follower.readingCame(reading, began: start) }
         } catch {
-            guard error.kind != .cancelled, !Task.isCancelled else { throw error }
-            tell { follower, generator in
-                follower.readingFailed(error, step: number, using: &generator)
+            if let number, error.kind != .cancelled {
+                tell { follower, generator in
+                    follower.readingFailed(error, number: number, using: &generator)
+                }
             }
             throw error
         }
@@ -103,7 +104,7 @@ final class EtcdSource: ConfigSource {
 
     /// Goes from step to step, until it is cancelled.
     private func follow() async {
-        tell { follower, _ in follower.begin() }
+        tell { follower, generator in follower.begin(using: &generator) }
         while !Task.isCancelled {
             let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let step = state.withLock { state in
@@ -111,7 +112,7 @@ final class EtcdSource: ConfigSource {
                 return state.follower.step
             }
             await withTaskGroup { group in
-                if step.task != .awaitReading { group.addTask { await self.carryOut(step) } }
+                group.addTask { await self.carryOut(step) }
                 group.addTask { await self.attend(step, attention) }
                 await group.next()
                 group.cancelAll()
@@ -121,7 +122,6 @@ final class EtcdSource: ConfigSource {
 
     private func carryOut(_ step: EtcdFollower.Step) async {
         switch step.task {
-        case .awaitReading: break
         case .pause(let time):
             try? await clock.sleep(for: time)
             if !Task.isCancelled { tell { follower, _ in follower.pauseEnded(step.number) } }

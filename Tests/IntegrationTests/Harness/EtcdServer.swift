@@ -16,27 +16,41 @@ final class EtcdServer {
 
     /// A cluster of one, started.
     static func start(in directory: String, options: [String] = []) throws -> EtcdServer {
-        let (client, peer, secure) = try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free())
-        let server = EtcdServer(
-            "a", in: directory, ports: (client, peer, secure), cluster: "a=http://127.0.0.1:\(peer)", options: options)
-        try server.start()
-        return server
+        try onFreePorts(in: directory) {
+            let (client, peer, secure) = try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free())
+            let server = EtcdServer(
+                "a", in: directory, ports: (client, peer, secure), cluster: "a=http://127.0.0.1:\(peer)",
+                options: options)
+            try server.start()
+            return server
+        }
     }
 
     /// A cluster of three, started.
     static func cluster(in directory: String) throws -> [EtcdServer] {
-        let names = ["a", "b", "c"]
-        let ports = try names.map { _ in try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free()) }
-        let cluster = zip(names, ports).map { "\($0)=http://127.0.0.1:\($1.1)" }.joined(separator: ",")
-        let servers = zip(names, ports).map {
-            // Calm enough for a machine with other things to do.
-            EtcdServer(
-                $0, in: directory, ports: $1, cluster: cluster,
-                options: ["--heartbeat-interval", "200", "--election-timeout", "2000"])
+        try onFreePorts(in: directory) {
+            let names = ["a", "b", "c"]
+            let ports = try names.map { _ in try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free()) }
+            let cluster = zip(names, ports).map { "\($0)=http://127.0.0.1:\($1.1)" }.joined(separator: ",")
+            let servers = zip(names, ports).map {
+                // Calm enough for a machine with other things to do.
+                EtcdServer(
+                    $0, in: directory, ports: $1, cluster: cluster,
+                    options: ["--heartbeat-interval", "200", "--election-timeout", "2000"])
+            }
+            for server in servers { try server.launch() }
+            for server in servers { try server.waitUntilReady() }
+            return servers
         }
-        for server in servers { try server.launch() }
-        for server in servers { try server.waitUntilReady() }
-        return servers
+    }
+
+    /// etcd cannot listen on "any free port", and between finding one and using it another process may take it.
+    private static func onFreePorts<Servers>(in directory: String, _ start: () throws -> Servers) throws -> Servers {
+        for _ in 0..<5 {
+            if let servers = try? start() { return servers }
+            try Command.run("sh", ["-c", "rm -rf \(directory)/etcd-?"])
+        }
+        return try start()
     }
 
     /// - Parameter options: further ones; `@` stands for the directory, `@TLS@` for the address for TLS

@@ -40,6 +40,12 @@ struct EtcdFollowerTests {
         follower.readingCame(keyspace, began: follower.readingBegins())
     }
 
+    private mutating func begin() -> EtcdFollower.Effects { follower.begin(using: &generator) }
+
+    private mutating func failReading(_ error: EtcdError) -> EtcdFollower.Effects {
+        follower.readingFailed(error, number: follower.step.number, using: &generator)
+    }
+
     private mutating func hear(_ message: EtcdWatchMessage) throws(EtcdError) -> EtcdFollower.Effects {
         try follower.watchSaid(message, number: follower.step.number)
     }
@@ -50,7 +56,7 @@ struct EtcdFollowerTests {
 
     /// Is at work: has read, and the watch has begun.
     private mutating func watching(_ keyspace: EtcdKeyspace = keyspace(5)) throws {
-        _ = follower.begin()
+        _ = begin()
         _ = read(keyspace)
         var created = Self.message(keyspace.revision, cluster: keyspace.cluster)
         created.isCreated = true
@@ -63,30 +69,28 @@ struct EtcdFollowerTests {
 
     private static let broken = EtcdError(.unavailable, "broken")
 
-    @Test("the first reading is somebody else's, and the watch begins behind it")
+    @Test("somebody else's reading is as good as our own: the watch begins behind it")
     mutating func start() throws {
-        #expect(follower.begin() == .newStep)
-        #expect(follower.step.task == .awaitReading)
+        #expect(begin() == .newStep)
+        guard case .pause = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
         #expect(read(Self.keyspace(5)) == [.signal, .newStep])
         #expect(follower.step.task == .watch(after: 5))
     }
 
-    @Test("a first reading that fails is followed by our own, at growing distance, until one comes")
+    @Test("a reading that fails is followed by another, at growing distance, until one comes")
     mutating func downAtStart() {
-        _ = follower.begin()
-        // Whoever asked was told; a signal would tell it twice.
-        #expect(follower.readingFailed(Self.broken, step: nil, using: &generator) == .newStep)
-        for _ in 0..<5 {
+        _ = begin()
+        for number in 0..<5 {
             guard case .pause(let time) = follower.step.task else { return #expect(Bool(false), "\(follower.step)") }
             #expect(time >= .milliseconds(500))
             #expect(follower.pauseEnded(follower.step.number) == .newStep)
             #expect(follower.step.task == .read)
-            #expect(follower.readingFailed(Self.broken, step: follower.step.number, using: &generator) == .newStep)
+            // It is signalled once.
+            #expect(failReading(Self.broken) == (number == 0 ? [.signal, .newStep] : .newStep))
             #expect(follower.failure == Self.broken)
         }
-        let other = EtcdError(.unavailable, "broken otherwise")
         #expect(follower.pauseEnded(follower.step.number) == .newStep)
-        #expect(follower.readingFailed(other, step: follower.step.number, using: &generator) == [.signal, .newStep])
+        #expect(failReading(EtcdError(.unavailable, "broken otherwise")) == [.signal, .newStep])
         // Somebody's refresh goes well meanwhile.
         #expect(read(Self.keyspace(5)) == [.signal, .newStep])
         #expect(follower.failure == nil)
@@ -199,7 +203,7 @@ struct EtcdFollowerTests {
         for (message, kind) in [
             (cancelled, EtcdError.Kind.refused), (Self.message(9, cluster: "2"), .compacted), (behind, .compacted),
         ] {
-            _ = follower.begin()
+            _ = begin()
             _ = read(Self.keyspace(5))
             let error = #expect(throws: EtcdError.self) {
                 try follower.watchSaid(message, number: follower.step.number)
@@ -224,7 +228,7 @@ struct EtcdFollowerTests {
         #expect(try follower.watchSaid(Self.events(6, [("b", 6)]), number: old) == [])
         #expect(keys() == ["a"])
         #expect(follower.watchEnded(Self.broken, lived: .zero, number: old, using: &generator) == [])
-        #expect(follower.readingFailed(Self.broken, step: old, using: &generator) == [])
+        #expect(follower.readingFailed(Self.broken, number: old, using: &generator) == [])
         #expect(follower.pauseEnded(old) == [])
         #expect(follower.failure == nil)
     }
@@ -282,7 +286,7 @@ struct EtcdFollowerTests {
     mutating func anyOrder(seed: UInt64) throws {
         var chance = SplitMix(state: seed)
         var model = ModelCluster()
-        _ = follower.begin()
+        _ = begin()
         var lastChange = 0
         for _ in 0..<200 {
             switch Int.random(in: 0..<10, using: &chance) {
@@ -313,7 +317,7 @@ struct EtcdFollowerTests {
             #expect(follower.known?.changedAt ?? 0 >= lastChange)
             lastChange = follower.known?.changedAt ?? 0
         }
-        _ = follower.begin()
+        _ = begin()
         _ = read(model.keyspace)
         #expect(follower.known?.values == model.keyspace.values)
         #expect(follower.known?.revision == model.keyspace.revision)
