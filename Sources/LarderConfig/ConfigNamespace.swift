@@ -51,6 +51,12 @@ public final class ConfigNamespace: Sendable {
     /// What the settings say of it.
     public var configuration: NamespaceConfiguration { running.withLock { $0.configuration } }
 
+    /// Finds out where layers have from what they say.
+    var explainer: Explainer {
+        let (configuration, source) = running.withLock { ($0.configuration, $0.source) }
+        return Explainer(configuration: configuration, source: source, blocking: environment.blocking)
+    }
+
     /// Reads the last known good state and the administrator's files, and is then ready to be read. The network is not
     /// waited for.
     /// - Throws: ``FileError`` where the state directory cannot be used.
@@ -186,7 +192,7 @@ public final class ConfigNamespace: Sendable {
     public func refreshFiles() async throws(ConfigError) -> Bool {
         let configuration = configuration
         var isChanged = false
-        for layer in FileLayer.allCases where configuration.files(layer, holding: nil).path != nil {
+        for layer in FileLayer.allCases where configuration.location(of: layer) != nil {
             if try await refresh(layer).changed { isChanged = true }
         }
         return isChanged
@@ -205,7 +211,7 @@ public final class ConfigNamespace: Sendable {
     }
 
     private func follow(_ layer: FileLayer, _ configuration: NamespaceConfiguration, _ flow: FileLayerFlow) async {
-        guard let path = configuration.files(layer, holding: nil).path else {
+        guard let path = configuration.location(of: layer) else {
             // Through the flow, too: a reading of what the settings named before may be under way.
             _ = try? await flow.refresh()
             return

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import JSON
 import LarderConfig
 import LarderServer
 import Logging
@@ -109,6 +110,40 @@ struct SettingsTests {
                     == "1:31: namespaces.a.secrets[1] must be a path such as \"db.password\" or \"*.token\", "
                     + "not \"\(bad)\"")
         }
+    }
+
+    @Test("defaults, locks and experiments are read, numbers in values as they are written")
+    func layers() throws {
+        let all = try settings(
+            #"""
+            {namespaces: {a: {
+              defaults: { path: "/usr/share/app/defaults.json" },
+              locks: ["search.limit", "/a.b/c"],
+              experiments: {
+                unit: "till-7", member: "experiments",
+                overlays: [
+                  { name: "blue", salt: "color", percentage: 25.5, values: { color: 'blue', n: 1.50, h: 0x10, e: .5 } },
+                  { name: "red", salt: "color", percentage: [25.5, 50], units: ["till-9"], values: { a: [null, true] } },
+                  { name: "lab", units: ["till-7"], values: {} },
+                ],
+              },
+            }}}
+            """#)
+        let namespace = try #require(all.namespaces["a"])
+        #expect(namespace.defaults?.path == "/usr/share/app/defaults.json")
+        #expect(namespace.locks == [JSONPath(["search", "limit"]), JSONPath(["a.b", "c"])])
+        #expect(namespace.experiments.unit == "till-7")
+        #expect(namespace.experiments.member == "experiments")
+        let blue = try JSONValue(parsing: #"{"color":"blue","n":1.50,"h":16,"e":0.5}"#)
+        #expect(
+            namespace.experiments.overlays == [
+                ExperimentOverlay(name: "blue", salt: "color", share: .init(to: 25.5), values: blue),
+                ExperimentOverlay(
+                    name: "red", salt: "color", share: .init(from: 25.5, to: 50), units: ["till-9"],
+                    values: ["a": [.null, true]]),
+                ExperimentOverlay(name: "lab", share: nil, units: ["till-7"], values: .emptyObject),
+            ])
+        #expect(namespace.experiments.overlays[2].salt == "lab")
     }
 
     @Test("null means the same as leaving a setting out, at every level")

@@ -17,8 +17,8 @@ extension MethodTable {
         }
         deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.context.namespace(parameters.namespace)
-            return try await namespace.change { (store) async throws(ConfigError) in
-                try await store.set(
+            return try await namespace.change { (_) async throws(ConfigError) in
+                try await namespace.set(
                     parameters.path, to: parameters.value.detached(),
                     timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance)
             }
