@@ -42,6 +42,16 @@ extension ConfigStore {
         report()
     }
 
+    /// Takes note of a change that was accepted, for whoever made it.
+    func note(_ change: ConfigChange, changed: Bool) {
+        switch change {
+        case .remote(_, _, _, isPush: true): status.remotePushed(now: wallClock.now)
+        case .remote: status.remoteAnswered(changed: changed, now: wallClock.now)
+        case .files(let layer, _): status.filesRead(layer, problem: nil, now: wallClock.now)
+        case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release: break
+        }
+    }
+
     func nextAttempt(at time: Int?) {
         status.nextAttemptAt = time
         report()

@@ -198,10 +198,7 @@ public actor ConfigStore {
 
     /// Replaces a layer that is read from files.
     func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> Commit {
-        let commit = try await commit(.files(layer, document))
-        status.filesRead(layer, problem: nil, now: wallClock.now)
-        report()
-        return commit
+        try await commit(.files(layer, document))
     }
 
     /// Takes over what the settings now say of locks and experiments.
@@ -221,14 +218,7 @@ public actor ConfigStore {
         _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
     ) async throws(ConfigError) -> Commit {
         do {
-            let commit = try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
-            if !isPush {
-                status.remoteAnswered(changed: commit.layerChanged, now: wallClock.now)
-            } else {
-                status.remotePushed(now: wallClock.now)
-            }
-            report()
-            return commit
+            return try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
         } catch {
             if error.code == .rejected {
                 status.refused(document.version, error, now: wallClock.now)
