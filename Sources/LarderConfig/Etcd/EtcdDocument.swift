@@ -56,7 +56,8 @@ struct EtcdDocument: Sendable {
             throw Self.rejected("the value of key \(Self.shown(key)) is not JSON: \(error)")
         }
         guard value.kind == .object else {
-            throw Self.rejected("the value of key \(Self.shown(key)) is \(value.kind); a configuration is a JSON object")
+            throw Self.rejected(
+                "the value of key \(Self.shown(key)) is \(value.kind); a configuration is a JSON object")
         }
         return value
     }
@@ -164,7 +165,8 @@ struct EtcdDocument: Sendable {
         let text = String(decoding: isLong ? key.prefix(200) : key[...], as: UTF8.self)
         var shown = ""
         for scalar in text.unicodeScalars {
-            let isPlain = scalar.value >= 0x20 && !(0x7f...0x9f).contains(scalar.value) && scalar.value != 0x2028
+            let isPlain =
+                scalar.value >= 0x20 && !(0x7f...0x9f).contains(scalar.value) && scalar.value != 0x2028
                 && scalar.value != 0x2029 && scalar != "\"" && scalar != "\\"
             shown += isPlain ? String(scalar) : "\\u{\(String(scalar.value, radix: 16))}"
         }

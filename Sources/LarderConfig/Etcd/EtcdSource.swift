@@ -60,9 +60,8 @@ final class EtcdSource: ConfigSource {
     private func answer(
         _ known: EtcdKeyspace, _ validator: Validator?, mayBeEmpty: Bool
     ) async throws(ConfigError) -> SourceAnswer {
-        // An empty configuration that was forced stays the truth, at whatever revision it is read again.
-        let mark = document.isEmpty(known.values) ? "empty" : String(known.changedAt)
-        let own = Validator(etag: "\"\(known.cluster)-\(mark)-\(document.format.rawValue)\"")
+        // It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
+        let own = Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\"")
         if validator != nil, validator == own { return .notModified }
         return .document(
             SourceDocument(
@@ -84,9 +83,10 @@ final class EtcdSource: ConfigSource {
             }
             tell { follower, _ in follower.readingCame(reading, began: start) }
         } catch {
-            guard error.kind != .cancelled, !Task.isCancelled else { throw error }
-            tell { follower, generator in
-                follower.readingFailed(error, step: number, using: &generator)
+            if let number, error.kind != .cancelled {
+                tell { follower, generator in
+                    follower.readingFailed(error, number: number, using: &generator)
+                }
             }
             throw error
         }
@@ -116,7 +116,7 @@ final class EtcdSource: ConfigSource {
 
     /// Goes from step to step, until it is cancelled.
     private func follow() async {
-        tell { follower, _ in follower.begin() }
+        tell { follower, generator in follower.begin(using: &generator) }
         while !Task.isCancelled {
             let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let step = state.withLock { state in
@@ -124,7 +124,7 @@ final class EtcdSource: ConfigSource {
                 return state.follower.step
             }
             await withTaskGroup { group in
-                if step.task != .awaitReading { group.addTask { await self.carryOut(step) } }
+                group.addTask { await self.carryOut(step) }
                 group.addTask { await self.attend(step, attention) }
                 await group.next()
                 group.cancelAll()
@@ -134,7 +134,6 @@ final class EtcdSource: ConfigSource {
 
     private func carryOut(_ step: EtcdFollower.Step) async {
         switch step.task {
-        case .awaitReading: break
         case .pause(let time):
             try? await clock.sleep(for: time)
             if !Task.isCancelled { tell { follower, _ in follower.pauseEnded(step.number) } }
