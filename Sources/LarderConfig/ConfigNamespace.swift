@@ -179,7 +179,7 @@ public final class ConfigNamespace: Sendable {
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
                 group.addTask { await poller.run(isReconfigured: isReconfigured) }
-                if let changes = source.changes() { group.addTask { await poller.follow(changes) } }
+                group.addTask { await poller.follow() }
             }
         }
     }
@@ -249,7 +249,12 @@ public final class ConfigNamespace: Sendable {
     ) -> (any ConfigSource)? {
         switch configuration.remote {
         case nil: return nil
-        case .http(let http): return HTTPSource(fetcher: environment.fetcher, configuration: http)
+        case .http(let http):
+            return HTTPSource(fetcher: environment.fetcher, configuration: http, blocking: environment.blocking)
+        case .sse(let sse):
+            return SSESource(
+                configuration: sse, fetcher: environment.fetcher, blocking: environment.blocking,
+                clock: environment.clock)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
         case .etcd(let etcd):
@@ -266,16 +271,23 @@ extension NamespaceConfiguration {
     var source: (kind: String, location: String)? {
         switch remote {
         case nil: nil
-        case .http(let http): ("http", http.location)
+        case .http(let http): ("http", Self.location(of: http.url))
+        case .sse(let sse): ("sse", Self.location(of: sse.url))
         case .file(let file): ("file", file.path)
         case .etcd(let etcd): ("etcd", etcd.location)
         }
     }
 
-    /// When the source is polled: a file and etcd slowly, behind the watch on them.
+    /// How long what is held counts as stale when the source fails; nil for ever.
+    var staleIfError: Duration? {
+        if case .http(let http) = remote { http.staleIfError } else { nil }
+    }
+
+    /// When the source is polled: a file, event stream and etcd slowly, behind what they say by themselves.
     func schedule(hostIdentity: String) -> PollSchedule {
         switch remote {
         case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
+        case .sse(let sse): PollSchedule(interval: sse.interval, seed: hostIdentity + "\u{0}" + sse.url)
         case .etcd(let etcd): PollSchedule(interval: etcd.interval, seed: hostIdentity + "\u{0}" + etcd.location)
         case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
         }

@@ -27,7 +27,7 @@ extension ConfigStore {
     }
 
     func refreshFailed(_ error: ConfigError) {
-        status.failed(error, hasRemoteDocument: layers.remote != nil, now: wallClock.now)
+        status.failed(error, heldSince: layers.remote?.updatedAt, now: wallClock.now)
         report()
     }
 

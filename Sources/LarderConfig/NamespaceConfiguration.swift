@@ -2,35 +2,6 @@ public import JSON
 
 /// What the settings say of one namespace.
 public struct NamespaceConfiguration: Sendable, Equatable {
-    /// A source that is asked over HTTP.
-    public struct HTTP: Sendable, Equatable {
-        /// The document's address, `http` or `https`.
-        public var url: String
-        /// The time between two requests; each host has its own phase in it.
-        public var interval: Duration
-        /// The longest time for one request, from connecting to the last byte.
-        public var timeout: Duration
-        /// Where the document says its own version; nil where it does not.
-        public var versionPath: JSONPath?
-        /// Header fields that every request carries.
-        public var headers: [String: String]
-        /// The largest document taken.
-        public var maximumBytes: Int
-
-        /// Makes it.
-        public init(
-            url: String, interval: Duration = .seconds(60), timeout: Duration = .seconds(10),
-            versionPath: JSONPath? = nil, headers: [String: String] = [:], maximumBytes: Int = 16 << 20
-        ) {
-            self.url = url
-            self.interval = interval
-            self.timeout = timeout
-            self.versionPath = versionPath
-            self.headers = headers
-            self.maximumBytes = maximumBytes
-        }
-    }
-
     /// A source that is a file on this machine, or a directory whose `*.json` files are merged.
     public struct File: Sendable, Equatable {
         /// Its path.
@@ -52,6 +23,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public enum Remote: Sendable, Equatable {
         /// Asked over HTTP.
         case http(HTTP)
+        /// Followed as server-sent events.
+        case sse(SSE)
         /// A file or a directory of files.
         case file(File)
         /// Keys of an etcd cluster.

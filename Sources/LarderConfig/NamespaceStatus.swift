@@ -7,6 +7,8 @@ struct NamespaceStatus: Sendable {
     var source: (kind: String, location: String)?
     /// Where the layers of files come from; without those that the namespace does not have.
     var files: [FileLayer: String]
+    /// How long what is held counts as stale when the source fails; nil for ever.
+    private var staleIfError: Duration?
     /// Why a layer of files could not be read last time.
     private var fileProblems: [FileLayer: String] = [:]
     /// Why the disk did not take a change last time.
@@ -25,16 +27,19 @@ struct NamespaceStatus: Sendable {
     private var consecutiveFailures = 0
     private var counters = ConfigStatusReport.Counters()
 
-    init(source: (kind: String, location: String)?, files: [FileLayer: String] = [:]) {
+    init(
+        source: (kind: String, location: String)?, files: [FileLayer: String] = [:], staleIfError: Duration? = nil
+    ) {
         self.source = source
         self.files = files
+        self.staleIfError = staleIfError
         settled = source == nil ? .fresh : .initializing
     }
 
     init(_ configuration: NamespaceConfiguration) {
         var files: [FileLayer: String] = [:]
         for layer in FileLayer.allCases { files[layer] = configuration.location(of: layer) }
-        self.init(source: configuration.source, files: files)
+        self.init(source: configuration.source, files: files, staleIfError: configuration.staleIfError)
     }
 
     var hasRemote: Bool { source != nil }
@@ -57,6 +62,7 @@ struct NamespaceStatus: Sendable {
         var status = old
         status.source = source
         status.files = files
+        status.staleIfError = staleIfError
         status.fileProblems = [:]
         status.nextAttemptAt = nil
         if source?.kind != old.source?.kind || source?.location != old.source?.location {
@@ -103,15 +109,23 @@ struct NamespaceStatus: Sendable {
         refused = ConfigStatusReport.Refusal(version: version?.text, reason: error.message, at: now)
     }
 
-    /// - Parameter hasRemoteDocument: whether an older answer of the source is held and goes on being served.
-    mutating func failed(_ error: ConfigError, hasRemoteDocument: Bool, now: Int) {
+    /// - Parameter heldSince: when the document came that is held and goes on being served, in milliseconds since 1970;
+    ///   nil where there is none.
+    mutating func failed(_ error: ConfigError, heldSince: Int?, now: Int) {
         lastError = ConfigStatusReport.Problem(error: error, at: now)
         consecutiveFailures += 1
         counters.failed += 1
         change(now) {
             $0.isRefreshing = false
-            $0.settled = hasRemoteDocument ? .stale : .failed
+            $0.settled = $0.isServiceable(heldSince, now) ? .stale : .failed
         }
+    }
+
+    /// Whether what is held has not been without confirmation for too long.
+    private func isServiceable(_ heldSince: Int?, _ now: Int) -> Bool {
+        guard let heldSince else { return false }
+        guard let staleIfError else { return true }
+        return now - max(heldSince, lastSuccessAt ?? heldSince) <= staleIfError.milliseconds
     }
 
     mutating func storageFailed(_ error: ConfigError, now: Int) {

@@ -40,8 +40,11 @@ final class Deadline: Sendable {
     /// our own.
     func paused() { state.withLock { $0.silentSince = nil } }
 
-    /// Lets the request go on without an end, as long as it is not silent.
-    func becameEndless() { state.withLock { $0.end = nil } }
+    /// Lets the request go on for so long from now, or without an end, as long as it is not silent.
+    func allow(_ duration: Duration?) {
+        let end = duration.map { elapsed() + $0 }
+        state.withLock { $0.end = end }
+    }
 
     /// Returns when a limit has passed, or nothing when cancelled before.
     func expiry() async -> Expiry? {

@@ -87,7 +87,7 @@ public final class HTTPFetcher: Sendable {
     ) async throws(UpstreamError) -> Output {
         let deadline = Deadline(request.timeouts, clock: clock)
         return try await exchange(request, deadline).run { response, target throws(UpstreamError) in
-            deadline.becameEndless()
+            deadline.allow(nil)
             var body = StreamBody(response, from: target, deadline: deadline)
             return try await consume(StreamHead(response, from: target), &body)
         }

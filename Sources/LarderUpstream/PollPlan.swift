@@ -16,6 +16,10 @@ public struct PollPlan: Sendable, Hashable {
         case reconfigured
         /// The origin gave a usable answer.
         case answered
+        /// A long poll ended after the time that it may take, or gave way to another question: the next one follows.
+        case waited
+        /// A long poll brought another document at once. The source may always have another one.
+        case changedAtOnce
         /// It did not. `holding`: an older document goes on being served. `retryAfter`: what the origin asked for.
         case failed(holding: Bool, retryAfter: Duration?)
         /// It did not, and its source keeps a connection, which it restores by itself: the poll keeps to its turns.
@@ -40,6 +44,9 @@ public struct PollPlan: Sendable, Hashable {
     private static let longestRetryAfter = Duration.seconds(3_600)
     /// Somebody waits to see what changed settings bring.
     private static let longestSplay = Duration.seconds(5)
+
+    /// A source that always has something new is not asked without end.
+    private static let longestBreath = Duration.seconds(1)
 
     /// Makes the plan of a host that asks at the moments of a schedule.
     public init(_ schedule: PollSchedule) {
@@ -66,6 +73,12 @@ public struct PollPlan: Sendable, Hashable {
             return turns.delay(after: now, notBefore: .zero, using: &generator)
         case .reconfigured:
             return schedule.splay(within: min(schedule.interval / 10, Self.longestSplay))
+        case .waited:
+            backoff.reset()
+            return .zero
+        case .changedAtOnce:
+            backoff.reset()
+            return .random(from: .zero, to: Self.longestBreath, using: &generator)
         case .answered, .unanswered:
             backoff.reset()
             return schedule.delay(after: now, using: &generator)

@@ -33,6 +33,9 @@ public struct StreamBody {
         self.deadline = deadline
     }
 
+    /// Lets the answer go on for so long from now; nil, as at the beginning, for ever. The limit on silence stays.
+    public func allow(_ duration: Duration?) { deadline.allow(duration) }
+
     /// The next bytes, at least one; nil at the end of the answer. Nothing more is taken from the connection until they are
     /// asked for, and the limit on silence counts only while somebody waits here.
     ///

@@ -37,11 +37,13 @@ final class ScriptedSource: ConfigSource {
 
     let kind = "scripted"
     let location = "scripted:source"
+    let longPollWait: Duration?
     private let requests: AsyncStream<Request>
     private let incoming: AsyncStream<Request>.Continuation
     private let counts = Mutex((asked: 0, cancelled: 0))
 
-    init() {
+    init(longPollWait: Duration? = nil) {
+        self.longPollWait = longPollWait
         (requests, incoming) = AsyncStream.makeStream(of: Request.self)
     }
 

@@ -24,6 +24,7 @@ struct SettingsTests {
         #expect(defaults.stateDirectory == nil)
         #expect(defaults.cacheDirectory == nil)
         #expect(defaults.logLevel == .info)
+        #expect(defaults.current.isEnabled && defaults.current.mode == 0o640)
         #expect(defaults.limits.connections == 16384)
         #expect(defaults.limits.subscriptionsPerConnection == 64)
         #expect(defaults.limits.requestsInFlightPerConnection == 64)
@@ -46,6 +47,7 @@ struct SettingsTests {
               state: { directory: "/srv/larder/state" },
               cache: { directory: "/srv/larder/cache" },
               log: { level: "debug" },
+              current: { enabled: false, mode: "644" },
               limits: {
                 connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
                 lineBytes: 0x10000, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
@@ -74,6 +76,7 @@ struct SettingsTests {
         #expect(all.stateDirectory == "/srv/larder/state")
         #expect(all.cacheDirectory == "/srv/larder/cache")
         #expect(all.logLevel == .debug)
+        #expect(!all.current.isEnabled && all.current.mode == 0o644)
         #expect(all.limits.connections == 10)
         #expect(all.limits.subscriptionsPerConnection == 20)
         #expect(all.limits.requestsInFlightPerConnection == 30)
@@ -88,7 +91,7 @@ struct SettingsTests {
         http.interval = .seconds(5)
         http.timeout = .milliseconds(500)
         http.versionPath = "meta.version"
-        http.headers = ["Authorization": "Bearer secret"]
+        http.access.headers = ["Authorization": "Bearer secret"]
         #expect(web.remote == .http(http))
         #expect(all.namespaces["mirror"]?.remote == .file(FileRemoteSettings(path: "/etc/config/..data")))
         #expect(all.namespaces["bare"] == NamespaceSettings())

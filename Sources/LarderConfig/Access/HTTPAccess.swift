@@ -45,3 +45,14 @@ public struct HTTPAccess: Sendable, Equatable {
         }
     }
 }
+
+extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
+    /// What is there, without the values of the headers.
+    public var description: String {
+        let names = headers.keys.sorted().joined(separator: ", ")
+        return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
+    }
+
+    /// The same as ``description``: what prints a value that contains this one asks for it.
+    public var debugDescription: String { description }
+}

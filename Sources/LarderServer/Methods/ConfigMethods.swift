@@ -71,10 +71,17 @@ extension RequestScope {
     }
 
     fileprivate func status(_ parameters: ConfigStatus.Parameters) throws(WireError) -> ConfigStatus.Result {
-        guard let name = parameters.namespace else {
-            return ConfigStatus.Result(namespaces: context.namespaces.all.map(\.wireStatus))
+        let namespaces = try parameters.namespace.map { (name) throws(WireError) in [try context.namespace(name)] }
+        return ConfigStatus.Result(namespaces: (namespaces ?? context.namespaces.all).map(status))
+    }
+
+    private func status(of namespace: ConfigNamespace) -> ConfigStatus.Namespace {
+        var status = namespace.wireStatus
+        status.copy = context.copies.map { copies in
+            let (path, problem) = copies.copy(of: namespace.name)
+            return ConfigStatus.Copy(path: path, problem: problem)
         }
-        return ConfigStatus.Result(namespaces: [try context.namespace(name).wireStatus])
+        return status
     }
 }
 

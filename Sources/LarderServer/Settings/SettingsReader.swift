@@ -37,7 +37,8 @@ struct SettingsReader {
     /// Whether a member is there and is `null`.
     func isNull(_ name: String) -> Bool { members[name] != nil && value(name) == nil }
 
-    private func value(_ name: String) -> SettingsValue? {
+    /// A member's value, to be read by its own type.
+    func value(_ name: String) -> SettingsValue? {
         guard let value = members[name]?.value else { return nil }
         if case .null = value.content { return nil }
         return value
@@ -61,6 +62,27 @@ struct SettingsReader {
         guard case .string(let text) = value.content else { throw wrongType(name, expected, value) }
         guard isValid(text) else { throw invalid(name, expected, value) }
         return text
+    }
+
+    /// An array of strings that each pass a check.
+    ///
+    /// - Parameter expected: What the array must hold, to follow "must be an array of".
+    func strings(
+        _ name: String, expected: String, where isValid: (String) -> Bool
+    ) throws(SettingsError) -> [String]? {
+        guard let value = value(name) else { return nil }
+        guard case .array(let elements) = value.content else {
+            throw wrongType(name, "an array of \(expected)", value)
+        }
+        var texts: [String] = []
+        for element in elements {
+            guard case .string(let text) = element.content else {
+                throw wrongType(name, "an array of \(expected)", element)
+            }
+            guard isValid(text) else { throw invalid(name, "an array of \(expected)", element) }
+            texts.append(text)
+        }
+        return texts
     }
 
     /// A string that may be a secret; `nil` when the value is something else. The caller writes the error.
@@ -101,6 +123,22 @@ struct SettingsReader {
     func choice(_ name: String, _ words: [String]) throws(SettingsError) -> String? {
         let expected = "one of \(words.map { "\"\($0)\"" }.joined(separator: ", "))"
         return try string(name, expected: expected) { words.contains($0) }
+    }
+
+    /// The permission bits of a file: three octal digits, with or without the customary 0 before them.
+    func permissions(_ name: String, example: String) throws(SettingsError) -> UInt32? {
+        let digits = try string(name, expected: "octal permissions in quotes, such as \"\(example)\"") { text in
+            text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
+                && (text.utf8.count == 3 || (text.utf8.count == 4 && text.hasPrefix("0")))
+        }
+        return digits.flatMap { UInt32($0, radix: 8) }
+    }
+
+    /// `true` or `false`.
+    func truth(_ name: String) throws(SettingsError) -> Bool? {
+        guard let value = value(name) else { return nil }
+        guard case .bool(let truth) = value.content else { throw wrongType(name, "true or false", value) }
+        return truth
     }
 
     /// A whole number in a range.
