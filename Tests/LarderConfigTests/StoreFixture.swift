@@ -22,6 +22,7 @@ struct StoreFixture {
     var durability = ConfigStore.Durability.full
     var hasRemote = true
     var staleIfError: Duration?
+    var rules = LayerRules()
 
     init() {
         directory = NSTemporaryDirectory() + "/larder-store-" + UUID().uuidString
@@ -33,7 +34,7 @@ struct StoreFixture {
             logger: Self.silent)
         return try await ConfigStore.open(
             archive.restore(), archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
-            clock: clock, durability: durability, maximumBytes: 1 << 20,
+            clock: clock, durability: durability, maximumBytes: 1 << 20, rules: rules,
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
             logger: Self.silent)

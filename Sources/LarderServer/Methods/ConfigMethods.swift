@@ -17,8 +17,8 @@ extension MethodTable {
         }
         deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.context.namespace(parameters.namespace)
-            return try await namespace.change { (store) async throws(ConfigError) in
-                try await store.set(
+            return try await namespace.change { (_) async throws(ConfigError) in
+                try await namespace.set(
                     parameters.path, to: parameters.value.detached(),
                     timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance)
             }
@@ -71,10 +71,17 @@ extension RequestScope {
     }
 
     fileprivate func status(_ parameters: ConfigStatus.Parameters) throws(WireError) -> ConfigStatus.Result {
-        guard let name = parameters.namespace else {
-            return ConfigStatus.Result(namespaces: context.namespaces.all.map(\.wireStatus))
+        let namespaces = try parameters.namespace.map { (name) throws(WireError) in [try context.namespace(name)] }
+        return ConfigStatus.Result(namespaces: (namespaces ?? context.namespaces.all).map(status))
+    }
+
+    private func status(of namespace: ConfigNamespace) -> ConfigStatus.Namespace {
+        var status = namespace.wireStatus
+        status.copy = context.copies.map { copies in
+            let (path, problem) = copies.copy(of: namespace.name)
+            return ConfigStatus.Copy(path: path, problem: problem)
         }
-        return ConfigStatus.Result(namespaces: [try context.namespace(name).wireStatus])
+        return status
     }
 }
 

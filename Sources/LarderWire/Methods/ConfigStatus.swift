@@ -116,6 +116,19 @@ public enum ConfigStatus: WireMethod {
         }
     }
 
+    /// The plain copy of the snapshot.
+    public struct Copy: Sendable, Equatable {
+        /// The file.
+        public var path: String
+        /// Why it is missing or old; nil where it is neither.
+        public var problem: String?
+        /// Makes it.
+        public init(path: String, problem: String?) {
+            self.path = path
+            self.problem = problem
+        }
+    }
+
     /// One namespace.
     public struct Namespace: Sendable, Equatable {
         /// Its name.
@@ -146,12 +159,14 @@ public enum ConfigStatus: WireMethod {
         public var upstream: Upstream?
         /// The layers, lowest first.
         public var layers: [Layer]
+        /// The plain copy of the snapshot; nil where the settings want none.
+        public var copy: Copy?
 
         /// Makes it.
         public init(
             namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
             bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,
-            refused: Refusal?, upstream: Upstream?, layers: [Layer]
+            refused: Refusal?, upstream: Upstream?, layers: [Layer], copy: Copy? = nil
         ) {
             self.namespace = namespace
             self.state = state
@@ -167,6 +182,7 @@ public enum ConfigStatus: WireMethod {
             self.refused = refused
             self.upstream = upstream
             self.layers = layers
+            self.copy = copy
         }
     }
 
