@@ -65,9 +65,10 @@ enum ConfigChange: Sendable {
     /// - Parameters:
     ///   - resolved: what the layers resolve to now
     ///   - maximumBytes: what each layer may have
+    ///   - maximumDeletion: the percentage of the remote layer's members that another document may remove; nil for all
     /// - Throws: `rejected` or `invalidChange`; the layers are then as before.
     func apply(
-        to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, now: Int
+        to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, maximumDeletion: Int?, now: Int
     ) throws(ConfigError) -> Effect {
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
@@ -94,7 +95,8 @@ enum ConfigChange: Sendable {
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.value.textSize, maximumBytes, "the document has")
-            return try Self.replaceRemote(document, origin, force: force, now: now, in: &layers)
+            return try Self.replaceRemote(
+                document, origin, force: force, maximumDeletion: force ? nil : maximumDeletion, now: now, in: &layers)
         case .rollback(let target, _):
             layers.rollBack(to: target.layers, revision: target.revision, now: now)
             return .changed(.rollback(overrides: layers.override, layers.hold))
@@ -130,13 +132,13 @@ enum ConfigChange: Sendable {
     }
 
     private static func replaceRemote(
-        _ document: SourceDocument, _ origin: String, force: Bool, now: Int, in layers: inout Layers
+        _ document: SourceDocument, _ origin: String, force: Bool, maximumDeletion: Int?, now: Int,
+        in layers: inout Layers
     ) throws(ConfigError) -> Effect {
         guard document.value.kind == .object else {
             throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
         }
-        // Two sources count each for itself; a push is a version of whatever source there is.
-        let isComparable = [layers.remote?.origin, pushOrigin].contains(origin) || layers.remote?.origin == pushOrigin
+        let isComparable = isComparable(origin, layers.remote?.origin)
         if !force, isComparable, let held = layers.remote?.version, let new = document.version, new.isOlder(than: held)
         {
             throw ConfigError(
@@ -145,26 +147,47 @@ enum ConfigChange: Sendable {
         }
         let held = layers.remote
         let isSame = held?.document == document.value
+        if isComparable, !isSame, let maximumDeletion, let held {
+            try checkDeletion(from: held.document, to: document.value, maximumDeletion)
+        }
         let remote = Layers.Remote(
             document: document.value, version: document.version, validator: document.validator, origin: origin,
             updatedAt: isSame ? held?.updatedAt ?? now : now, pushedBy: document.pushedBy)
         let endsHold =
-            layers.hold.map { force || isNews(document, than: held, refused: $0.refusedVersion, isComparable) } ?? false
+            layers.hold.map { force || isNews(document, origin, than: $0.refused, held) } ?? false
         layers.remote = remote
         if endsHold { layers.hold = nil }
         let isNothingNew = isSame && held?.version == document.version && held?.origin == origin && !endsHold
         return isNothingNew ? .none : .changed(.remote(remote, endsHold: endsHold))
     }
 
-    /// Whether a document is another one than that which a rollback refused, and not an older one. What has come since and
-    /// did not end the hold is, where there are no versions, the same document as that which was refused.
+    private static func checkDeletion(
+        from held: JSONValue, to new: JSONValue, _ maximum: Int
+    ) throws(ConfigError) {
+        let deletion = MassDeletion(from: held, to: new)
+        guard deletion.exceeds(percent: maximum) else { return }
+        throw ConfigError(
+            .rejected,
+            "the document would remove \(deletion.removed) of \(deletion.members) members, and maximumDeletionPercent "
+                + "in the settings is \(maximum); force it if that is intended",
+            deletion: deletion)
+    }
+
+    /// Whether the versions of two origins can be compared. Two sources count each for itself; a push is a version of
+    /// whatever source there is.
+    private static func isComparable(_ origin: String, _ other: String?) -> Bool {
+        origin == other || origin == pushOrigin && other != nil || other == pushOrigin
+    }
+
+    /// Whether a document is another one than that which a rollback refused, and not an older one.
+    /// - Parameter held: the live document: what has come since and did not end the hold is no news either.
     private static func isNews(
-        _ document: SourceDocument, than held: Layers.Remote?, refused: UpstreamVersion?, _ isComparable: Bool
+        _ document: SourceDocument, _ origin: String, than refused: Hold.Refused?, _ held: Layers.Remote?
     ) -> Bool {
-        if isComparable, let refused, let version = document.version {
-            return version != refused && !version.isOlder(than: refused)
+        if isComparable(origin, refused?.origin), let old = refused?.version, let new = document.version {
+            return new != old && !new.isOlder(than: old)
         }
-        return document.value != held?.document
+        return document.value != held?.document && ConfigSnapshot.digest(of: document.value) != refused?.digest
     }
 }
 

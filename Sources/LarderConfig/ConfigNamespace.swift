@@ -76,7 +76,8 @@ public final class ConfigNamespace: Sendable {
         store = try await ConfigStore.open(
             restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
-            maximumBytes: configuration.maximumBytes, status: status, logger: environment.logger)
+            maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion, status: status,
+            logger: environment.logger)
         let source = Self.source(configuration, environment)
         refresher = ConfigRefresher(store: store, source: source, logger: environment.logger)
         running = Mutex(
@@ -119,6 +120,7 @@ public final class ConfigNamespace: Sendable {
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
+            maximumDeletion: configuration.maximumDeletion,
             status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }

@@ -12,15 +12,31 @@ struct Hold: Sendable {
     var revision: Int
     /// When, in milliseconds since 1970.
     var since: Int
-    /// The upstream version that was current then, and thereby refused; nil where it had none.
-    var refusedVersion: UpstreamVersion?
+    /// The document that was current then and is thereby refused; nil where there was none.
+    var refused: Refused?
     /// What is shown instead of the host layer; nil where that is shown itself.
     var host: Layer<Layers.Host>?
     /// What is shown instead of the remote layer; nil where that is shown itself.
     var remote: Layer<Layers.Remote>?
 
+    /// What tells a remote document from others. It is kept by itself, because after a crash the live document may be
+    /// another one.
+    struct Refused: Equatable {
+        var version: UpstreamVersion?
+        /// Of its text, as ``ConfigSnapshot/digest``.
+        var digest: String
+        var origin: String
+    }
+
     /// Whether nothing is held.
     var isEmpty: Bool { host == nil && remote == nil }
+}
+
+extension Hold.Refused {
+    init(_ remote: Layers.Remote) {
+        self.init(
+            version: remote.version, digest: ConfigSnapshot.digest(of: remote.document), origin: remote.origin)
+    }
 }
 
 extension Layers {
@@ -38,7 +54,7 @@ extension Layers {
     /// Overrides that have ended since stay away.
     mutating func rollBack(to old: Layers, revision: Int, now: Int) {
         let old = old.shown
-        var hold = Hold(revision: revision, since: now, refusedVersion: remote?.version)
+        var hold = Hold(revision: revision, since: now, refused: remote.map(Hold.Refused.init))
         if (old.host?.document ?? .emptyObject) != (host?.document ?? .emptyObject) {
             hold.host = Hold.Layer(content: old.host)
         }

@@ -62,6 +62,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public var durability: ConfigStore.Durability
     /// The most bytes that a pushed document, and all overrides together, may have.
     public var maximumBytes: Int
+    /// The percentage of the remote layer's members that another document may remove unless it is forced; nil for all.
+    public var maximumDeletion: Int?
     /// The directory of the administrator's files; nil for no host layer.
     public var hostDirectory: String?
     /// Whether the settings name that directory; if not, it is where the files would be if there were any.
@@ -74,10 +76,12 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     /// Makes it.
     public init(
         name: String, durability: ConfigStore.Durability = .full, maximumBytes: Int = 16 << 20,
-        hostDirectory: String? = nil, isHostDirectoryNamed: Bool = true, remote: Remote? = nil,
+        maximumDeletion: Int? = nil, hostDirectory: String? = nil, isHostDirectoryNamed: Bool = true,
+        remote: Remote? = nil,
         secrets: SecretPatterns = .none
     ) {
         self.maximumBytes = maximumBytes
+        self.maximumDeletion = maximumDeletion
         self.name = name
         self.durability = durability
         self.hostDirectory = hostDirectory

@@ -21,6 +21,7 @@ struct StoreFixture {
     var wallClock = WallClock.system
     var durability = ConfigStore.Durability.full
     var hasRemote = true
+    var maximumDeletion: Int?
 
     init() {
         directory = NSTemporaryDirectory() + "/larder-store-" + UUID().uuidString
@@ -32,7 +33,7 @@ struct StoreFixture {
             logger: Self.silent)
         return try await ConfigStore.open(
             archive.restore(), archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
-            clock: clock, durability: durability, maximumBytes: 1 << 20,
+            clock: clock, durability: durability, maximumBytes: 1 << 20, maximumDeletion: maximumDeletion,
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, hostDirectory: nil),
             logger: Self.silent)

@@ -6,8 +6,12 @@ import LarderUpstream
 extension Hold {
     init?(_ value: JSONValue) {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
-        self.init(
-            revision: revision, since: since, refusedVersion: value["refusedVersion"]?.string.map(UpstreamVersion.init))
+        self.init(revision: revision, since: since)
+        if let refused = value["refused"] {
+            guard let digest = refused["digest"]?.string, let origin = refused["origin"]?.string else { return nil }
+            self.refused = Refused(
+                version: refused["version"]?.string.map(UpstreamVersion.init), digest: digest, origin: origin)
+        }
         if let held = value["host"] {
             host = Layer(content: Layers.Host(held))
             if !held.isNull, host?.content == nil { return nil }
@@ -22,7 +26,14 @@ extension Hold {
         writer.beginObject()
         writer.member("revision", revision)
         writer.member("since", since)
-        writer.member("refusedVersion", refusedVersion?.text)
+        if let refused {
+            writer.name("refused")
+            writer.beginObject()
+            writer.member("version", refused.version?.text)
+            writer.member("digest", refused.digest)
+            writer.member("origin", refused.origin)
+            writer.endObject()
+        }
         // A layer that was not there is held as null.
         if let host {
             writer.name("host")

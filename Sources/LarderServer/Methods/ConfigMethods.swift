@@ -5,7 +5,15 @@ import LarderWire
 extension MethodTable {
     /// Adds `config.…`.
     mutating func addConfigMethods() {
-        reading(ConfigGet.self) { (scope, parameters) throws(WireError) in try scope.read(parameters) }
+        reading(ConfigGet.self) { (scope, parameters) throws(WireError) in
+            try scope.isYoungEnough(parameters) ? scope.read(parameters) : nil
+        } orLater: { (scope, parameters) async throws(WireError) in
+            try await scope.refresh(for: parameters)
+            return try scope.read(parameters).result
+        }
+        waiting(ConfigWait.self) { (scope, parameters) throws(WireError) in
+            SnapshotWait(parameters, try scope.context.namespace(parameters.namespace).publication)
+        }
         immediate(ConfigStatus.self) { (scope, parameters) throws(WireError) in
             try scope.status(parameters)
         }
@@ -14,6 +22,9 @@ extension MethodTable {
         }
         session(ConfigUnsubscribe.self) { (session, parameters) throws(WireError) in
             SessionReply(result: try session.unsubscribe(parameters.subscription))
+        }
+        session(ConfigAcknowledge.self) { (session, parameters) throws(WireError) in
+            SessionReply(result: try session.acknowledge(parameters))
         }
         deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.context.namespace(parameters.namespace)
@@ -56,7 +67,8 @@ extension RequestScope {
             publication: publication, current: current,
             result: ConfigGet.Result(
                 value: value, revision: current.snapshot.revision, epoch: publication.epoch,
-                state: ConfigState(current.freshness)))
+                state: ConfigState(current.freshness)),
+            isRepeatable: parameters.maximumAgeSeconds == nil)
     }
 
     private static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
@@ -71,10 +83,10 @@ extension RequestScope {
     }
 
     fileprivate func status(_ parameters: ConfigStatus.Parameters) throws(WireError) -> ConfigStatus.Result {
-        guard let name = parameters.namespace else {
-            return ConfigStatus.Result(namespaces: context.namespaces.all.map(\.wireStatus))
-        }
-        return ConfigStatus.Result(namespaces: [try context.namespace(name).wireStatus])
+        let acknowledgements = connections.acknowledgements
+        let namespaces = try parameters.namespace.map { (name) throws(WireError) in [try context.namespace(name)] }
+        return ConfigStatus.Result(
+            namespaces: (namespaces ?? context.namespaces.all).map { $0.wireStatus(acknowledgements) })
     }
 }
 
@@ -124,6 +136,7 @@ extension WireError {
         case .cancelled: self.init(.cancelled, error.message)
         case .stopped: self.init(.shuttingDown, error.message)
         case .invalidChange: self.init(.invalidParams, error.message)
+        case .notFound: self.init(.notFound, error.message)
         default: self.init(.internalError, error.message)
         }
     }

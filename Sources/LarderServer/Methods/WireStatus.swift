@@ -3,11 +3,12 @@ import LarderWire
 
 extension ConfigNamespace {
     /// The namespace's status in the protocol's shape.
-    var wireStatus: ConfigStatus.Namespace {
+    /// - Parameter acknowledgements: what clients say of its snapshots
+    func wireStatus(_ acknowledgements: AcknowledgementBook) -> ConfigStatus.Namespace {
         let (current, status) = (publication.current, publication.status)
         let now = WallClock.system.now
         let isPublished = current.snapshot.revision > 0
-        return ConfigStatus.Namespace(
+        var result = ConfigStatus.Namespace(
             namespace: name, state: ConfigState(status.freshness), since: Timestamp(milliseconds: status.since),
             revision: current.snapshot.revision, epoch: publication.epoch,
             digest: isPublished ? "sha256:" + current.snapshot.digest : nil,
@@ -35,5 +36,16 @@ extension ConfigNamespace {
                     name: layer.name, present: layer.isPresent, bytes: layer.bytes, origin: layer.origin,
                     updatedAt: layer.updatedAt.map(Timestamp.init(milliseconds:)), problem: layer.problem)
             })
+        result.quarantine = status.quarantine.map {
+            ConfigStatus.Quarantine(
+                version: $0.version, at: Timestamp(milliseconds: $0.at), members: $0.deletion.members,
+                removed: $0.deletion.removed)
+        }
+        result.hold = status.hold.map {
+            ConfigStatus.Hold(
+                revision: $0.revision, refusedVersion: $0.refusedVersion, since: Timestamp(milliseconds: $0.since))
+        }
+        result.acknowledgements = acknowledgements.summary(of: name)
+        return result
     }
 }

@@ -17,6 +17,9 @@ public struct NamespaceSettings: Sendable, Equatable {
     public var host = HostLayerSettings()
     /// `remote`: the upstream; `nil` when there is none.
     public var remote: RemoteSettings?
+    /// `maximumDeletionPercent`: a document of the remote source that removes a larger share of the members held is refused
+    /// unless it is forced; `nil` for no limit. Default 90.
+    public var maximumDeletionPercent: Int? = 90
     /// `secrets`: which values are masked for peers that may not see secrets. Default: none.
     public var secrets = SecretPatterns.none
 
@@ -35,11 +38,18 @@ public struct HostLayerSettings: Sendable, Equatable {
 
 extension NamespaceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
-        let reader = try SettingsReader(value, at: path, knowing: ["durability", "host", "remote", "secrets"])
+        let reader = try SettingsReader(
+            value, at: path, knowing: ["durability", "host", "remote", "maximumDeletionPercent", "secrets"])
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
         durability = word.flatMap(Durability.init(rawValue:)) ?? durability
         host = try reader.section("host", HostLayerSettings.init) ?? host
         remote = try reader.section("remote", RemoteSettings.init)
+        if reader.isNull("maximumDeletionPercent") {
+            maximumDeletionPercent = nil
+        } else {
+            maximumDeletionPercent =
+                try reader.integer("maximumDeletionPercent", in: 0...100) ?? maximumDeletionPercent
+        }
         let patterns = try reader.strings("secrets", each: "a path such as \"db.password\" or \"*.token\"") {
             !$0.isEmpty && (try? JSONPath(parsing: $0)) != nil
         }
