@@ -5,7 +5,9 @@ enum ConfigChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
     case expireOverrides
-    case host(JSONValue)
+    case files(FileLayer, JSONValue)
+    /// The settings say other rules.
+    case rules(LayerRules)
     /// The settings no longer name the source that the remote layer came from.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
@@ -27,7 +29,7 @@ enum ConfigChange: Sendable {
         switch self {
         case .set, .unset, .rollback, .release: true
         case .remote(_, _, _, let isPush): isPush
-        case .expireOverrides, .host, .dropRemote: false
+        case .expireOverrides, .files, .rules, .dropRemote: false
         }
     }
 
@@ -37,7 +39,7 @@ enum ConfigChange: Sendable {
         switch self {
         // What is removed beside the way may uncover an array on it.
         case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
-        case .expireOverrides, .host, .dropRemote, .remote, .rollback, .release: return true
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         }
     }
 
@@ -52,8 +54,9 @@ enum ConfigChange: Sendable {
         case .set(let path, _, _, let peer): ChangeCause(.set, path: path, peer: peer)
         case .unset(let path, let peer): ChangeCause(.unset, path: path, peer: peer)
         case .expireOverrides: ChangeCause(.expiry)
-        case .host: ChangeCause(.host)
-        case .dropRemote: ChangeCause(.settings)
+        case .files(.defaults, _): ChangeCause(.defaults)
+        case .files(.host, _): ChangeCause(.host)
+        case .rules, .dropRemote: ChangeCause(.settings)
         case .remote(let document, let origin, _, let isPush):
             isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
         case .rollback(let target, let peer): ChangeCause(.rollback, revision: target.revision, peer: peer)
@@ -72,6 +75,9 @@ enum ConfigChange: Sendable {
     ) throws(ConfigError) -> Effect {
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
+            if let locked = layers.rules.locks.touched(by: value, at: path) {
+                throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
+            }
             try Self.check(path, value, resolved)
             let entry = OverrideLayer.Entry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
@@ -84,14 +90,19 @@ enum ConfigChange: Sendable {
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
         case .expireOverrides:
             return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
-        case .host(let document):
-            if (layers.host?.document ?? .emptyObject) == document { return .none }
-            try Self.check(document.textSize, maximumBytes, "the host files have")
-            layers.host = Layers.Host(document: document, updatedAt: now)
+        case .files(let layer, let document):
+            if (layers[layer]?.document ?? .emptyObject) == document { return .none }
+            try Self.check(document.textSize, maximumBytes, "the \(layer) files have")
+            layers[layer] = Layers.Files(document: document, updatedAt: now)
+            return .changed(nil)
+        case .rules(let rules):
+            if layers.rules == rules { return .none }
+            layers.followWhatGoes(rules, now: now)
             return .changed(nil)
         case .dropRemote:
             if layers.remote == nil, layers.hold?.remote == nil { return .none }
             layers.dropRemote()
+            layers.followWhatGoes(layers.rules, now: now)
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.value.textSize, maximumBytes, "the document has")
@@ -99,10 +110,12 @@ enum ConfigChange: Sendable {
                 document, origin, force: force, maximumDeletion: force ? nil : maximumDeletion, now: now, in: &layers)
         case .rollback(let target, _):
             layers.rollBack(to: target.layers, revision: target.revision, now: now)
+            layers.followWhatGoes(layers.rules, now: now)
             return .changed(.rollback(overrides: layers.override, layers.hold))
         case .release:
             if layers.hold == nil { return .none }
             layers.hold = nil
+            layers.followWhatGoes(layers.rules, now: now)
             return .changed(.release)
         }
     }
@@ -146,19 +159,26 @@ enum ConfigChange: Sendable {
                 "version \(new) is older than version \(held), which is held; force it if that is intended")
         }
         let held = layers.remote
-        let isSame = held?.document == document.value
-        if isComparable, !isSame, let maximumDeletion, let held {
-            try checkDeletion(from: held.document, to: document.value, maximumDeletion)
-        }
-        let remote = Layers.Remote(
+        var next = layers
+        next.remote = Layers.Remote(
             document: document.value, version: document.version, validator: document.validator, origin: origin,
-            updatedAt: isSame ? held?.updatedAt ?? now : now, pushedBy: document.pushedBy)
+            updatedAt: now, pushedBy: document.pushedBy)
+        try next.follow(layers.rules, now: now)
+        let isSame = next.remote?.saysTheSame(as: held) ?? false
+        if isComparable, !isSame, let maximumDeletion, let held, let new = next.remote {
+            try checkDeletion(from: held.document, to: new.document, maximumDeletion)
+        }
+        if isSame { next.remote?.updatedAt = held?.updatedAt ?? now }
         let endsHold =
-            layers.hold.map { force || isNews(document, origin, than: $0.refused, held) } ?? false
-        layers.remote = remote
-        if endsHold { layers.hold = nil }
+            layers.hold.map { force || isNews(next.remote, than: $0.refused, isSame: isSame) } ?? false
+        if endsHold {
+            next.hold = nil
+            try next.follow(layers.rules, now: now)
+        }
+        layers = next
         let isNothingNew = isSame && held?.version == document.version && held?.origin == origin && !endsHold
-        return isNothingNew ? .none : .changed(.remote(remote, endsHold: endsHold))
+        guard !isNothingNew, let remote = next.remote else { return .none }
+        return .changed(.remote(remote, endsHold: endsHold))
     }
 
     private static func checkDeletion(
@@ -180,14 +200,16 @@ enum ConfigChange: Sendable {
     }
 
     /// Whether a document is another one than that which a rollback refused, and not an older one.
-    /// - Parameter held: the live document: what has come since and did not end the hold is no news either.
+    /// - Parameter isSame: whether it is the live one: what has come since and did not end the hold is no news either.
     private static func isNews(
-        _ document: SourceDocument, _ origin: String, than refused: Hold.Refused?, _ held: Layers.Remote?
+        _ remote: Layers.Remote?, than refused: Hold.Refused?, isSame: Bool
     ) -> Bool {
-        if isComparable(origin, refused?.origin), let old = refused?.version, let new = document.version {
+        if let remote, isComparable(remote.origin, refused?.origin), let old = refused?.version,
+            let new = remote.version
+        {
             return new != old && !new.isOlder(than: old)
         }
-        return document.value != held?.document && ConfigSnapshot.digest(of: document.value) != refused?.digest
+        return !isSame && remote.map { Hold.Refused($0).digest } != refused?.digest
     }
 }
 

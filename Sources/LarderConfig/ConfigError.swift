@@ -3,8 +3,9 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Which kind of error; new kinds may be added.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, notFound
+            case upstreamFailed, rejected, storageFailed, cancelled, stopped, invalidChange, locked, notFound
         }
+
         private let kind: Kind
 
         /// The source gave no usable answer.
@@ -19,6 +20,8 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let stopped = Self(kind: .stopped)
         /// The change makes no sense for the configuration held.
         public static let invalidChange = Self(kind: .invalidChange)
+        /// The change is of something that the settings lock.
+        public static let locked = Self(kind: .locked)
         /// No snapshot of that revision is known, or no longer.
         public static let notFound = Self(kind: .notFound)
 

@@ -17,6 +17,8 @@ public final class ConfigNamespace: Sendable {
         var hostIdentity: String
         var clock: any Clock<Duration>
         var wallClock: WallClock
+        /// The source of chance for everything that waits before it goes to the network.
+        var generator: any RandomNumberGenerator & Sendable
         var logger: Logger
     }
 
@@ -24,7 +26,7 @@ public final class ConfigNamespace: Sendable {
         var configuration: NamespaceConfiguration
         /// The remote source, for as long as its settings stay: one that keeps a connection knows what came over it.
         var source: (any ConfigSource)?
-        var host: HostFlow
+        var files: OfEachFileLayer<FileLayerFlow>
         /// What asks the sources.
         var task: Task<Void, Never>?
         /// Whether settings are being taken over, which starts it when it is done.
@@ -58,15 +60,22 @@ public final class ConfigNamespace: Sendable {
             directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
             logger: environment.logger)
         var restored = try await environment.blocking.run { () throws(FileError) in try archive.restore() }
-        var status = NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory)
-        let host = configuration.host(holding: restored.layers.host?.document)
-        switch await Self.read(host, environment) {
-        case .none: restored.layers.host = nil
-        case .success(let document):
-            if restored.layers.host?.document != document {
-                restored.layers.host = Layers.Host(document: document, updatedAt: environment.wallClock.now)
+        var status = NamespaceStatus(configuration)
+        let sources = OfEachFileLayer { configuration.files($0, holding: restored.layers[$0]?.document) }
+        for layer in FileLayer.allCases {
+            let files = sources[layer]
+            if files.path == nil {
+                restored.layers[layer] = nil
+                continue
             }
-        case .failure(let error): status.hostRead(problem: error.description, now: environment.wallClock.now)
+            switch await Self.read(files, environment) {
+            case .success(let document):
+                if restored.layers[layer]?.document != document {
+                    restored.layers[layer] = Layers.Files(document: document, updatedAt: environment.wallClock.now)
+                }
+            case .failure(let error):
+                status.filesRead(layer, problem: error.description, now: environment.wallClock.now)
+            }
         }
         if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != pushOrigin {
             restored.layers.dropRemote()
@@ -76,23 +85,29 @@ public final class ConfigNamespace: Sendable {
         store = try await ConfigStore.open(
             restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
-            maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion, status: status,
-            logger: environment.logger)
+            maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,
+            rules: configuration.rules(hostIdentity: environment.hostIdentity),
+            status: status, logger: environment.logger)
         let source = Self.source(configuration, environment)
         refresher = ConfigRefresher(store: store, source: source, logger: environment.logger)
+        let store = store
         running = Mutex(
-            Running(configuration: configuration, source: source, host: Self.hostFlow(host, environment, store)))
+            Running(
+                configuration: configuration, source: source,
+                files: OfEachFileLayer { Self.flow(sources[$0], environment, store) }))
     }
 
     // MARK: Life
 
     /// Starts to keep the namespace fresh, unless that is so already.
-    func start() {
+    func start() { start(isReconfigured: false) }
+
+    private func start(isReconfigured: Bool) {
         running.withLock { running in
             if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
-            let (configuration, source, host) = (running.configuration, running.source, running.host)
-            running.task = Task { await self.keepFresh(configuration, source, host) }
+            let (configuration, source, files) = (running.configuration, running.source, running.files)
+            running.task = Task { await self.keepFresh(configuration, source, files, isReconfigured: isReconfigured) }
         }
     }
 
@@ -103,14 +118,11 @@ public final class ConfigNamespace: Sendable {
         await stopAsking()
         let former = self.configuration
         let hasNewSource = former.remote != configuration.remote
-        let hasNewHost =
-            former.hostDirectory != configuration.hostDirectory
-            || former.isHostDirectoryNamed != configuration.isHostDirectoryNamed
         running.withLock { running in
             running.configuration = configuration
-            if hasNewHost {
-                running.host = Self.hostFlow(
-                    configuration.host(holding: nil), environment, store, after: running.host)
+            for layer in FileLayer.allCases where !former.hasSameFiles(layer, as: configuration) {
+                running.files[layer] = Self.flow(
+                    configuration.files(layer, holding: nil), environment, store, after: running.files[layer])
             }
         }
         if hasNewSource {
@@ -120,18 +132,18 @@ public final class ConfigNamespace: Sendable {
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
-            maximumDeletion: configuration.maximumDeletion,
-            status: NamespaceStatus(source: configuration.source, hostDirectory: configuration.hostDirectory))
+            maximumDeletion: configuration.maximumDeletion, status: NamespaceStatus(configuration))
+        await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
-        start()
+        start(isReconfigured: hasNewSource)
     }
 
     /// Stops, with everything on disk.
     func stop() async {
         await stopAsking()
-        let (flow, host) = running.withLock { ($0.flow, $0.host) }
-        await host.finish()
+        let (flow, files) = running.withLock { ($0.flow, $0.files) }
+        for layer in FileLayer.allCases { await files[layer].finish() }
         flow?.cancel()
         await flow?.value
         await store.stop()
@@ -147,68 +159,80 @@ public final class ConfigNamespace: Sendable {
     }
 
     private func keepFresh(
-        _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?, _ host: HostFlow
+        _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?,
+        _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool
     ) async {
         await store.armExpiry()
         await withTaskGroup { group in
-            group.addTask { await self.followHostDirectory(configuration, host) }
+            for layer in FileLayer.allCases {
+                group.addTask { await self.follow(layer, configuration, files[layer]) }
+            }
             if let source {
                 let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
-                    wallClock: environment.wallClock)
-                group.addTask { await poller.run() }
-                if let changes = source.changes() { group.addTask { await poller.follow(changes) } }
+                    wallClock: environment.wallClock, generator: environment.generator)
+                group.addTask { await poller.run(isReconfigured: isReconfigured) }
+                group.addTask { await poller.follow() }
             }
         }
     }
 
-    // MARK: The host layer
+    // MARK: The layers of files
 
-    /// Reads the administrator's files again now.
-    /// - Throws: `rejected` naming the file that cannot be used; the layer stays as it was.
-    public func refreshHost() async throws(ConfigError) -> ConfigStore.Commit? {
-        let host = running.withLock { $0.host }
+    /// Reads the administrator's files and the defaults again now.
+    /// - Returns: whether a snapshot was published for it.
+    /// - Throws: `rejected` naming the file that cannot be used; its layer stays as it was.
+    public func refreshFiles() async throws(ConfigError) -> Bool {
+        let configuration = configuration
+        var isChanged = false
+        for layer in FileLayer.allCases where configuration.files(layer, holding: nil).path != nil {
+            if try await refresh(layer).changed { isChanged = true }
+        }
+        return isChanged
+    }
+
+    private func refresh(_ layer: FileLayer) async throws(ConfigError) -> ConfigStore.Commit {
+        let flow = running.withLock { $0.files[layer] }
         do throws(ConfigError) {
-            return try await host.refresh()
+            return try await flow.refresh()
         } catch {
             // Other settings may have come in between, with a flow of their own.
-            let current = running.withLock { $0.host }
-            guard error.code == .stopped, current !== host else { throw error }
+            let current = running.withLock { $0.files[layer] }
+            guard error.code == .stopped, current !== flow else { throw error }
             return try await current.refresh()
         }
     }
 
-    private func followHostDirectory(_ configuration: NamespaceConfiguration, _ host: HostFlow) async {
-        guard let directory = configuration.hostDirectory else {
-            // Through the flow, too: a reading of a directory that the settings named before may be under way.
-            _ = try? await host.refresh()
+    private func follow(_ layer: FileLayer, _ configuration: NamespaceConfiguration, _ flow: FileLayerFlow) async {
+        guard let path = configuration.files(layer, holding: nil).path else {
+            // Through the flow, too: a reading of what the settings named before may be under way.
+            _ = try? await flow.refresh()
             return
         }
-        for await _ in environment.watcher.changes(at: directory) {
+        for await _ in environment.watcher.changes(at: path) {
             do throws(ConfigError) {
-                _ = try await host.refresh()
+                _ = try await flow.refresh()
             } catch {
                 if Task.isCancelled { return }
                 environment.logger.warning(
-                    "the host layer cannot be read; its last good content stays",
-                    metadata: ["namespace": "\(name)", "error": "\(error.message)"])
+                    "files cannot be read; the last good content of their layer stays",
+                    metadata: ["namespace": "\(name)", "layer": "\(layer)", "error": "\(error.message)"])
             }
         }
     }
 
-    private static func hostFlow(
-        _ host: HostDirectory?, _ environment: Environment, _ store: ConfigStore, after former: HostFlow? = nil
-    ) -> HostFlow {
-        HostFlow(store: store, after: former) { await read(host, environment) }
+    private static func flow(
+        _ files: FileLayerSource, _ environment: Environment, _ store: ConfigStore, after former: FileLayerFlow? = nil
+    ) -> FileLayerFlow {
+        FileLayerFlow(files.layer, store: store, after: former) { await read(files, environment) }
     }
 
     private static func read(
-        _ host: HostDirectory?, _ environment: Environment
-    ) async -> Result<JSONValue, FileReadError>? {
-        guard let host else { return nil }
+        _ files: FileLayerSource, _ environment: Environment
+    ) async -> Result<JSONValue, FileReadError> {
         do throws(FileReadError) {
-            return .success(try await environment.blocking.run { () throws(FileReadError) in try host.read() })
+            return .success(try await environment.blocking.run { () throws(FileReadError) in try files.read() })
         } catch {
             return .failure(error)
         }
@@ -219,7 +243,12 @@ public final class ConfigNamespace: Sendable {
     ) -> (any ConfigSource)? {
         switch configuration.remote {
         case nil: return nil
-        case .http(let http): return HTTPSource(fetcher: environment.fetcher, configuration: http)
+        case .http(let http):
+            return HTTPSource(fetcher: environment.fetcher, configuration: http, blocking: environment.blocking)
+        case .sse(let sse):
+            return SSESource(
+                configuration: sse, fetcher: environment.fetcher, blocking: environment.blocking,
+                clock: environment.clock)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
         }
@@ -231,15 +260,22 @@ extension NamespaceConfiguration {
     var source: (kind: String, location: String)? {
         switch remote {
         case nil: nil
-        case .http(let http): ("http", http.location)
+        case .http(let http): ("http", Self.location(of: http.url))
+        case .sse(let sse): ("sse", Self.location(of: sse.url))
         case .file(let file): ("file", file.path)
         }
+    }
+
+    /// How long what is held counts as stale when the source fails; nil for ever.
+    var staleIfError: Duration? {
+        if case .http(let http) = remote { http.staleIfError } else { nil }
     }
 
     /// When the source is polled: a file slowly, behind the watch on it.
     func schedule(hostIdentity: String) -> PollSchedule {
         switch remote {
         case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
+        case .sse(let sse): PollSchedule(interval: sse.interval, seed: hostIdentity + "\u{0}" + sse.url)
         case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
         }
     }

@@ -17,18 +17,19 @@ public final class ConfigNamespaces: Sendable {
     /// - Parameters:
     ///   - threads: where system calls that may wait for the disk are made.
     ///   - hostIdentity: what tells this host from others, for the phase of its polls.
+    ///   - generator: the source of chance for everything that waits before it goes to the network.
     /// - Throws: ``FileError`` or ``StateDirectory/Locked``.
     public init(
         _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
         fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
-        wallClock: WallClock = .system, files: any FileSystem = LocalFileSystem(), logger: Logger
+        wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+        files: any FileSystem = LocalFileSystem(), logger: Logger
     ) async throws {
         stateDirectory = try StateDirectory(path: path, files: files)
         environment = ConfigNamespace.Environment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
-            clock: clock,
-            wallClock: wallClock, logger: logger)
+            clock: clock, wallClock: wallClock, generator: generator, logger: logger)
         var opened: [String: ConfigNamespace] = [:]
         for configuration in configurations {
             opened[configuration.name] = try await ConfigNamespace(configuration, environment: environment)

@@ -63,7 +63,7 @@ public actor ConfigRefresher {
         var waiters: [Int: Waiter]
         /// When it began, in milliseconds since 1970; nil as long as it waits.
         var beganAt: Int?
-        /// Whether the last waiter left while it ran; nobody joins it any more.
+        /// Whether the last waiter cancelled while it ran; nobody joins it any more.
         var isAbandoned = false
     }
 
@@ -163,14 +163,16 @@ public actor ConfigRefresher {
         wake.yield()
     }
 
-    /// One waiter cancels. The others are not touched; a command without waiters is given up.
+    /// One waiter cancels. The others are not touched; a command without waiters is given up. The last one learns how it
+    /// ended: it may be too late to stop it.
     private func leave(_ waiterID: Int) {
-        if let waiter = running?.waiters.removeValue(forKey: waiterID) {
-            waiter.resume(returning: .failure(Self.cancelled))
-            if running?.waiters.isEmpty ?? false {
-                running?.isAbandoned = true
-                runningTask?.cancel()
+        if let running, let waiter = running.waiters[waiterID] {
+            if running.waiters.count > 1 {
+                self.running?.waiters[waiterID] = nil
+                return waiter.resume(returning: .failure(Self.cancelled))
             }
+            self.running?.isAbandoned = true
+            runningTask?.cancel()
             return
         }
         for index in queue.indices {
@@ -219,14 +221,14 @@ public actor ConfigRefresher {
                 task.cancel()
             }
         } while isOvertaken && !Task.isCancelled && running?.isAbandoned == false
-        let waiters = running?.waiters.values
+        let waiters = running?.waiters.sorted { $0.key < $1.key }.map(\.value)
         running = nil
         runningTask = nil
         let answer: Result<Outcome, ConfigError> = result.mapError { error in
             if Task.isCancelled { return Self.stopped }
             return (error as? ConfigError) ?? ConfigError(.upstreamFailed, "\(error)")
         }
-        for waiter in waiters ?? [:].values { waiter.resume(returning: answer) }
+        for waiter in waiters ?? [] { waiter.resume(returning: answer) }
     }
 
     private nonisolated func execute(

@@ -12,6 +12,10 @@ public protocol ConfigSource: Sendable {
     /// The others are asked again with growing distance, these by their schedule alone.
     var reconnects: Bool { get }
 
+    /// How long the source may wait for something new when it is asked on the occasion `awaiting`; nil for one that answers
+    /// at once, and is never asked so.
+    var longPollWait: Duration? { get }
+
     /// Asks once.
     /// - Parameters:
     ///   - validator: what is held; nil asks for the whole document whatever is held.
@@ -31,6 +35,8 @@ public protocol ConfigSource: Sendable {
 extension ConfigSource {
     /// A source that only speaks when it is asked.
     public var reconnects: Bool { false }
+    /// A source that answers at once.
+    public var longPollWait: Duration? { nil }
 }
 
 /// Why a source is asked.

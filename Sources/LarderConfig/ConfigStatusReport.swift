@@ -71,18 +71,29 @@ public struct ConfigStatusReport: Sendable {
 
     /// One layer.
     public struct Layer: Sendable {
-        /// `host`, `remote` or `override`.
-        public var name: String
+        /// Which one.
+        public var layer: ConfigLayer
         /// Whether it holds anything.
         public var isPresent: Bool
         /// The size of its document.
         public var bytes: Int
-        /// Where it comes from.
+        /// Where it comes from; for experiments, the names of those that this host takes part in.
         public var origin: String
         /// When it last changed.
         public var updatedAt: Int?
         /// Why it could not be read last time.
         public var problem: String?
+
+        init(
+            _ layer: ConfigLayer, isPresent: Bool, bytes: Int, origin: String, updatedAt: Int?, problem: String? = nil
+        ) {
+            self.layer = layer
+            self.isPresent = isPresent
+            self.bytes = bytes
+            self.origin = origin
+            self.updatedAt = updatedAt
+            self.problem = problem
+        }
     }
 
     /// Refreshes since the start.

@@ -55,6 +55,9 @@ extension ConfigStore {
             return refuse(accepted.map(\.pending), because: error)
         }
         if accepted.contains(where: \.layerChanged) { status.storageWorked() }
+        // Before the snapshot is published: it tells the state, and who sees an answer's content is not told that the
+        // answer is waited for.
+        for (pending, layerChanged, _) in accepted { note(pending.change, changed: layerChanged) }
         layers = candidate
         if changed {
             snapshot = next

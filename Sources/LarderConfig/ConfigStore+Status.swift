@@ -27,7 +27,7 @@ extension ConfigStore {
     }
 
     func refreshFailed(_ error: ConfigError) {
-        status.failed(error, hasRemoteDocument: layers.remote != nil, now: wallClock.now)
+        status.failed(error, heldSince: layers.remote?.updatedAt, now: wallClock.now)
         report()
     }
 
@@ -42,13 +42,23 @@ extension ConfigStore {
         report()
     }
 
+    /// Takes note of a change that was accepted, for whoever made it.
+    func note(_ change: ConfigChange, changed: Bool) {
+        switch change {
+        case .remote(_, _, _, isPush: true): status.remotePushed(now: wallClock.now)
+        case .remote: status.remoteAnswered(changed: changed, now: wallClock.now)
+        case .files(let layer, _): status.filesRead(layer, problem: nil, now: wallClock.now)
+        case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release: break
+        }
+    }
+
     func nextAttempt(at time: Int?) {
         status.nextAttemptAt = time
         report()
     }
 
-    func hostFailed(_ message: String) {
-        status.hostRead(problem: message, now: wallClock.now)
+    func filesFailed(_ layer: FileLayer, _ message: String) {
+        status.filesRead(layer, problem: message, now: wallClock.now)
         report()
     }
 

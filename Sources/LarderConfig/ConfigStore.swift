@@ -108,11 +108,13 @@ public actor ConfigStore {
     static func open(
         _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork, wallClock: WallClock,
         clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, maximumDeletion: Int? = nil,
+        rules: LayerRules = LayerRules(),
         status: NamespaceStatus, logger: Logger
     ) async throws(FileError) -> ConfigStore {
         var restored = restored
         // What ended while nobody ran is not served again.
         _ = restored.layers.override.expire(at: wallClock.now)
+        restored.layers.followWhatGoes(rules, now: wallClock.now)
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
         let isNew = first.revision != restored.revision
         restored.reservedBound = max(restored.reservedBound, restored.released)
@@ -202,12 +204,21 @@ public actor ConfigStore {
         }
     }
 
-    /// Replaces the host layer.
-    func replaceHost(_ document: JSONValue) async throws(ConfigError) -> Commit {
-        let commit = try await commit(.host(document))
-        status.hostRead(problem: nil, now: wallClock.now)
-        report()
-        return commit
+    /// Replaces a layer that is read from files.
+    func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> Commit {
+        try await commit(.files(layer, document))
+    }
+
+    /// Takes over what the settings now say of locks and experiments.
+    func follow(_ rules: LayerRules) async {
+        if layers.rules == rules { return }
+        do {
+            _ = try await commit(.rules(rules))
+        } catch {
+            logger.error(
+                "locks and experiments of the new settings could not be taken over",
+                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+        }
     }
 
     /// Replaces the remote layer, if the document is not older than the one held or `force` says so.
@@ -215,14 +226,7 @@ public actor ConfigStore {
         _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
     ) async throws(ConfigError) -> Commit {
         do {
-            let commit = try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
-            if !isPush {
-                status.remoteAnswered(changed: commit.layerChanged, now: wallClock.now)
-            } else {
-                status.remotePushed(now: wallClock.now)
-            }
-            report()
-            return commit
+            return try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
         } catch {
             if error.code == .rejected {
                 status.refused(document.version, error, now: wallClock.now)

@@ -31,8 +31,9 @@ extension Generation {
     fileprivate func sharing(with former: Generation?) -> Generation {
         guard let former else { return self }
         var shared = self
-        if let document = former.layers.host?.document, document == layers.host?.document {
-            shared.layers.host?.document = document
+        for layer in FileLayer.allCases {
+            guard let document = former.layers[layer]?.document, document == layers[layer]?.document else { continue }
+            shared.layers[layer]?.document = document
         }
         if let document = former.layers.remote?.document, document == layers.remote?.document {
             shared.layers.remote?.document = document

@@ -14,8 +14,8 @@ struct Hold: Sendable {
     var since: Int
     /// The document that was current then and is thereby refused; nil where there was none.
     var refused: Refused?
-    /// What is shown instead of the host layer; nil where that is shown itself.
-    var host: Layer<Layers.Host>?
+    /// What is shown instead of layers of files; without those that are shown themselves.
+    var files: [FileLayer: Layer<Layers.Files>] = [:]
     /// What is shown instead of the remote layer; nil where that is shown itself.
     var remote: Layer<Layers.Remote>?
 
@@ -23,19 +23,19 @@ struct Hold: Sendable {
     /// another one.
     struct Refused: Equatable {
         var version: UpstreamVersion?
-        /// Of its text, as ``ConfigSnapshot/digest``.
+        /// Of its text, the experiments that it declares included; as ``ConfigSnapshot/digest``.
         var digest: String
         var origin: String
     }
 
     /// Whether nothing is held.
-    var isEmpty: Bool { host == nil && remote == nil }
+    var isEmpty: Bool { files.isEmpty && remote == nil }
 }
 
 extension Hold.Refused {
     init(_ remote: Layers.Remote) {
-        self.init(
-            version: remote.version, digest: ConfigSnapshot.digest(of: remote.document), origin: remote.origin)
+        let all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
+        self.init(version: remote.version, digest: ConfigSnapshot.digest(of: all), origin: remote.origin)
     }
 }
 
@@ -45,7 +45,7 @@ extension Layers {
         guard let hold else { return self }
         var shown = self
         shown.hold = nil
-        if let host = hold.host { shown.host = host.content }
+        for (layer, held) in hold.files { shown[layer] = held.content }
         if let remote = hold.remote { shown.remote = remote.content }
         return shown
     }
@@ -55,10 +55,11 @@ extension Layers {
     mutating func rollBack(to old: Layers, revision: Int, now: Int) {
         let old = old.shown
         var hold = Hold(revision: revision, since: now, refused: remote.map(Hold.Refused.init))
-        if (old.host?.document ?? .emptyObject) != (host?.document ?? .emptyObject) {
-            hold.host = Hold.Layer(content: old.host)
+        for layer in FileLayer.allCases
+        where (old[layer]?.document ?? .emptyObject) != (self[layer]?.document ?? .emptyObject) {
+            hold.files[layer] = Hold.Layer(content: old[layer])
         }
-        if (old.remote?.document ?? .emptyObject) != (remote?.document ?? .emptyObject) {
+        if !(old.remote?.saysTheSame(as: remote) ?? (remote == nil)) {
             hold.remote = Hold.Layer(content: old.remote)
         }
         self.hold = hold.isEmpty ? nil : hold

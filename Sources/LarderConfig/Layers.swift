@@ -1,10 +1,11 @@
 import JSON
 import LarderUpstream
 
-/// Every source of a namespace's values, each kept whole, lowest first: `host`, `remote`, `override`.
+/// Every source of a namespace's values, each kept whole, lowest first: `defaults`, `host`, `remote`, `experiment`,
+/// `override`; and what is locked.
 struct Layers: Sendable {
-    /// The document of the administrator's files.
-    struct Host: Sendable {
+    /// The document of a layer that is read from files.
+    struct Files: Sendable {
         var document: JSONValue
         /// When it last changed, in milliseconds since 1970.
         var updatedAt: Int
@@ -12,7 +13,10 @@ struct Layers: Sendable {
 
     /// The document of the remote source or of a push.
     struct Remote: Sendable {
+        /// The document, without the member that declares experiments.
         var document: JSONValue
+        /// That member and its value, if the document has one and the settings name it.
+        var experiments: (member: String, list: JSONValue)?
         var version: UpstreamVersion?
         var validator: Validator?
         /// A URL, a path, or `push`.
@@ -21,27 +25,58 @@ struct Layers: Sendable {
         var updatedAt: Int
         /// Who pushed it, if it was pushed and that was written down.
         var pushedBy: Peer?
+
+        /// Whether another one says the same.
+        func saysTheSame(as other: Remote?) -> Bool {
+            other?.document == document && other?.experiments?.member == experiments?.member
+                && other?.experiments?.list == experiments?.list
+        }
     }
 
-    var host: Host?
+    var defaults: Files?
+    var host: Files?
     var remote: Remote?
+    /// The experiments of the settings and of the remote layer that is shown.
+    var experiment = ExperimentLayer()
     var override = OverrideLayer()
     /// What a rollback shows instead of live layers; nil for nothing.
     var hold: Hold?
+    /// The rules that are followed. Of those on disk the locks alone, which with the layers say what a snapshot was.
+    var rules = LayerRules()
 
-    /// RFC 7396 merging, lowest to highest. It depends on nothing but the layers: those of an earlier snapshot resolve to
-    /// its value again.
+    subscript(layer: FileLayer) -> Files? {
+        get {
+            switch layer {
+            case .defaults: defaults
+            case .host: host
+            }
+        }
+        set {
+            switch layer {
+            case .defaults: defaults = newValue
+            case .host: host = newValue
+            }
+        }
+    }
+
+    /// RFC 7396 merging, lowest to highest; what is locked stays as the files have it. It depends on nothing but the layers:
+    /// those of an earlier snapshot resolve to its value again.
     func resolved() -> JSONValue {
         let shown = shown
         var documents: [JSONValue] = []
+        if let defaults = shown.defaults { documents.append(defaults.document) }
         if let host = shown.host { documents.append(host.document) }
+        let base = rules.locks.isEmpty ? nil : MergePatch.merge(documents)
         if let remote = shown.remote { documents.append(remote.document) }
+        for overlay in shown.experiment.overlays { documents.append(overlay.values) }
         documents += shown.override.patches()
-        return MergePatch.merge(documents)
+        let merged = MergePatch.merge(documents)
+        return base.map { rules.locks.pin(merged, to: $0) } ?? merged
     }
 
     /// Whether any layer says anything.
     var isEmpty: Bool {
-        (host?.document.count ?? 0) == 0 && remote == nil && override.entries.isEmpty && hold == nil
+        FileLayer.allCases.allSatisfy { (self[$0]?.document.count ?? 0) == 0 } && remote == nil
+            && experiment.overlays.isEmpty && override.entries.isEmpty && hold == nil
     }
 }

@@ -5,10 +5,12 @@ import LarderUpstream
 struct NamespaceStatus: Sendable {
     /// The remote source's kind and location; nil where the namespace has none.
     var source: (kind: String, location: String)?
-    /// Where the host layer comes from; nil where the namespace has none.
-    var hostDirectory: String?
-    /// Why the host layer could not be read last time.
-    private(set) var hostProblem: String?
+    /// Where the layers of files come from; without those that the namespace does not have.
+    var files: [FileLayer: String]
+    /// How long what is held counts as stale when the source fails; nil for ever.
+    private var staleIfError: Duration?
+    /// Why a layer of files could not be read last time.
+    private var fileProblems: [FileLayer: String] = [:]
     /// Why the disk did not take a change last time.
     private var storageProblem: ConfigStatusReport.Problem?
     /// When the source will be asked next.
@@ -28,17 +30,27 @@ struct NamespaceStatus: Sendable {
     private var consecutiveFailures = 0
     private var counters = ConfigStatusReport.Counters()
 
-    init(source: (kind: String, location: String)?, hostDirectory: String?) {
+    init(
+        source: (kind: String, location: String)?, files: [FileLayer: String] = [:], staleIfError: Duration? = nil
+    ) {
         self.source = source
-        self.hostDirectory = hostDirectory
+        self.files = files
+        self.staleIfError = staleIfError
         settled = source == nil ? .fresh : .initializing
+    }
+
+    init(_ configuration: NamespaceConfiguration) {
+        var files: [FileLayer: String] = [:]
+        files[.defaults] = configuration.defaultsPath
+        files[.host] = configuration.hostDirectory
+        self.init(source: configuration.source, files: files, staleIfError: configuration.staleIfError)
     }
 
     var hasRemote: Bool { source != nil }
 
     private var freshness: Freshness {
         if isRefreshing { return .refreshing }
-        return settled == .fresh && hostProblem != nil ? .stale : settled
+        return settled == .fresh && !fileProblems.isEmpty ? .stale : settled
     }
 
     /// The status at a start: what is on disk counts as stale until the source confirms it.
@@ -53,8 +65,9 @@ struct NamespaceStatus: Sendable {
     func continuing(_ old: NamespaceStatus, layers: Layers, now: Int) -> NamespaceStatus {
         var status = old
         status.source = source
-        status.hostDirectory = hostDirectory
-        status.hostProblem = nil
+        status.files = files
+        status.staleIfError = staleIfError
+        status.fileProblems = [:]
         status.nextAttemptAt = nil
         if source?.kind != old.source?.kind || source?.location != old.source?.location {
             status.isRefreshing = false
@@ -109,15 +122,23 @@ struct NamespaceStatus: Sendable {
         }
     }
 
-    /// - Parameter hasRemoteDocument: whether an older answer of the source is held and goes on being served.
-    mutating func failed(_ error: ConfigError, hasRemoteDocument: Bool, now: Int) {
+    /// - Parameter heldSince: when the document came that is held and goes on being served, in milliseconds since 1970;
+    ///   nil where there is none.
+    mutating func failed(_ error: ConfigError, heldSince: Int?, now: Int) {
         lastError = ConfigStatusReport.Problem(error: error, at: now)
         consecutiveFailures += 1
         counters.failed += 1
         change(now) {
             $0.isRefreshing = false
-            $0.settled = hasRemoteDocument ? .stale : .failed
+            $0.settled = $0.isServiceable(heldSince, now) ? .stale : .failed
         }
+    }
+
+    /// Whether what is held has not been without confirmation for too long.
+    private func isServiceable(_ heldSince: Int?, _ now: Int) -> Bool {
+        guard let heldSince else { return false }
+        guard let staleIfError else { return true }
+        return now - max(heldSince, lastSuccessAt ?? heldSince) <= staleIfError.milliseconds
     }
 
     mutating func storageFailed(_ error: ConfigError, now: Int) {
@@ -126,8 +147,8 @@ struct NamespaceStatus: Sendable {
 
     mutating func storageWorked() { storageProblem = nil }
 
-    mutating func hostRead(problem: String?, now: Int) {
-        change(now) { $0.hostProblem = problem }
+    mutating func filesRead(_ layer: FileLayer, problem: String?, now: Int) {
+        change(now) { $0.fileProblems[layer] = problem }
     }
 
     /// Changes the state and notes when it last became another.
@@ -158,21 +179,36 @@ struct NamespaceStatus: Sendable {
                 kind: source.kind, location: source.location, lastAttemptAt: lastAttemptAt,
                 lastSuccessAt: lastSuccessAt, nextAttemptAt: nextAttemptAt, consecutiveFailures: consecutiveFailures)
         }
-        let host = layers.host.flatMap { $0.document.count > 0 ? $0 : nil }
-        report.layers = [
-            ConfigStatusReport.Layer(
-                name: "host", isPresent: host != nil, bytes: host?.document.textSize ?? 0, origin: hostDirectory ?? "",
-                updatedAt: host?.updatedAt, problem: hostProblem),
-            ConfigStatusReport.Layer(
-                name: "remote", isPresent: layers.remote != nil, bytes: layers.remote?.document.textSize ?? 0,
-                origin: layers.remote?.origin ?? source?.location ?? "", updatedAt: layers.remote?.updatedAt,
-                problem: lastError?.error.message),
-            ConfigStatusReport.Layer(
-                name: "override", isPresent: !layers.override.entries.isEmpty,
-                bytes: layers.override.bytes, origin: "config.set",
-                updatedAt: layers.override.entries.last?.setAt, problem: nil),
-        ]
+        report.layers = ConfigLayer.allCases.map { self.report($0, of: layers) }
         return report
+    }
+
+    private func report(_ layer: ConfigLayer, of layers: Layers) -> ConfigStatusReport.Layer {
+        switch layer {
+        case .defaults: return report(files: .defaults, of: layers)
+        case .host: return report(files: .host, of: layers)
+        case .remote:
+            return ConfigStatusReport.Layer(
+                layer, isPresent: layers.remote != nil, bytes: layers.remote?.document.textSize ?? 0,
+                origin: layers.remote?.origin ?? source?.location ?? "", updatedAt: layers.remote?.updatedAt,
+                problem: lastError?.error.message)
+        case .experiment:
+            return ConfigStatusReport.Layer(
+                layer, isPresent: !layers.experiment.overlays.isEmpty, bytes: layers.experiment.bytes,
+                origin: layers.experiment.overlays.map(\.name).joined(separator: ", "),
+                updatedAt: layers.experiment.updatedAt)
+        case .override:
+            return ConfigStatusReport.Layer(
+                layer, isPresent: !layers.override.entries.isEmpty, bytes: layers.override.bytes, origin: "config.set",
+                updatedAt: layers.override.entries.last?.setAt)
+        }
+    }
+
+    private func report(files layer: FileLayer, of layers: Layers) -> ConfigStatusReport.Layer {
+        let held = layers[layer].flatMap { $0.document.count > 0 ? $0 : nil }
+        return ConfigStatusReport.Layer(
+            layer.layer, isPresent: held != nil, bytes: held?.document.textSize ?? 0, origin: files[layer] ?? "",
+            updatedAt: held?.updatedAt, problem: fileProblems[layer])
     }
 }
 

@@ -1,7 +1,8 @@
 import LarderUpstream
 
-/// Asks a namespace's source again and again: at the start, at each turn of its schedule, when it signals a change, and
-/// after a failure with growing distance.
+/// Asks a namespace's source again and again, when its ``PollPlan`` says: at the start, at each turn of its schedule, and
+/// after a failure; and when the source signals a change. A source that takes long polls is asked anew as soon as it has
+/// answered.
 struct SourcePoller: Sendable {
     let source: any ConfigSource
     let refresher: ConfigRefresher
@@ -9,43 +10,73 @@ struct SourcePoller: Sendable {
     let schedule: PollSchedule
     let clock: any Clock<Duration>
     let wallClock: WallClock
-
-    /// A start with something to serve waits this long at most, so that hosts that boot together do not ask together.
-    private static let longestSplay = Duration.seconds(5)
+    let generator: any RandomNumberGenerator & Sendable
 
     /// Polls until it is cancelled.
-    func run() async {
-        var generator = SystemRandomNumberGenerator()
-        var backoff = Backoff()
-        if await store.hasRemoteDocument {
-            let splay = schedule.splay(within: min(schedule.interval / 10, Self.longestSplay))
-            if await !pause(splay) { return }
-        }
-        while !Task.isCancelled {
-            let delay: Duration
+    ///
+    /// - Parameter isReconfigured: whether other settings, and not a start, are why it begins
+    func run(isReconfigured: Bool = false) async {
+        var generator = generator
+        var plan = PollPlan(schedule)
+        var event = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: await store.hasRemoteDocument)
+        var isAwaiting = false
+        while await pause(plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)) {
             do {
-                _ = try await refresher.refreshIfNeeded()
-                backoff.reset()
-                delay = schedule.delay(after: .milliseconds(wallClock.now), using: &generator)
+                if isAwaiting {
+                    event = try await awaitChange()
+                } else {
+                    _ = try await refresher.refreshIfNeeded()
+                    isAwaiting = source.longPollWait != nil
+                    event = isAwaiting ? .waited : .answered
+                }
             } catch {
+                // A long poll that gave way to another command.
+                if isAwaiting, error.code == .cancelled {
+                    event = .waited
+                    continue
+                }
+                isAwaiting = false
                 // Somebody else's refresh may have gone well since the last turn.
-                if store.publication.status.upstream?.consecutiveFailures == 1 { backoff.reset() }
-                delay =
+                if store.publication.status.upstream?.consecutiveFailures == 1 { plan.forgetFailures() }
+                event =
                     source.reconnects
-                    ? schedule.delay(after: .milliseconds(wallClock.now), using: &generator)
-                    : backoff.next(retryAfter: error.retryAfter, using: &generator)
+                    ? .unanswered
+                    : .failed(holding: await store.hasRemoteDocument, retryAfter: error.retryAfter)
             }
-            if await !pause(delay) { return }
         }
     }
 
-    /// Asks after each signal, until it is cancelled.
-    func follow(_ changes: AsyncStream<Void>) async {
+    /// Asks after each signal, until it is cancelled, where the source gives any.
+    func follow() async {
+        // A source that connects for its signals does so when it is asked for the first time, too.
+        if source.reconnects, await store.hasRemoteDocument {
+            do { try await clock.sleep(for: schedule.splay(within: .seconds(5))) } catch { return }
+        }
+        guard let changes = source.changes() else { return }
         // A failure is in the status and the log already.
         for await _ in changes { _ = try? await refresher.refreshAfterChange() }
     }
 
+    /// One long poll.
+    private func awaitChange() async throws(ConfigError) -> PollPlan.Event {
+        let wait = source.longPollWait ?? .zero
+        await store.nextAttempt(at: nil)
+        let (outcome, duration) = try await measured(on: clock)
+        if duration >= wait / 2 { return .waited }
+        return outcome.commit.layerChanged ? .changedAtOnce : .answered
+    }
+
+    private func measured(
+        on clock: some Clock<Duration>
+    ) async throws(ConfigError) -> (ConfigRefresher.Outcome, Duration) {
+        let start = clock.now
+        let outcome = try await refresher.awaitChange()
+        return (outcome, start.duration(to: clock.now))
+    }
+
+    /// - Returns: whether to go on
     private func pause(_ delay: Duration) async -> Bool {
+        if delay == .zero { return !Task.isCancelled }
         await store.nextAttempt(at: wallClock.now + delay.milliseconds)
         do {
             try await clock.sleep(for: delay)

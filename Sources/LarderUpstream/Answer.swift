@@ -31,8 +31,7 @@ struct Answer {
         case 204, 205:
             throw empty
         default:
-            throw failure(
-                .status, "answered \(response.status.code)\(Self.advice(response.status.code)), not with a document")
+            throw UpstreamError(status: metadata, from: url)
         }
     }
 
@@ -88,14 +87,21 @@ struct Answer {
         UpstreamError(
             code, "\(url.display) \(text)", status: Int(response.status.code), retryAfter: metadata.retryAfter)
     }
+}
 
-    private static func advice(_ status: UInt) -> String {
-        switch status {
-        case 401, 403, 407: " (check the credentials)"
-        case 404, 410: " (check the address)"
-        case 408, 425, 429, 503: " (it asks to come later)"
-        case 500...: " (it has a problem of its own)"
-        default: ""
-        }
+extension UpstreamError {
+    /// A status that brings no document.
+    init(status metadata: FetchMetadata, from url: FetchURL) {
+        let advice =
+            switch metadata.status {
+            case 401, 403, 407: " (check the credentials)"
+            case 404, 410: " (check the address)"
+            case 408, 425, 429, 503: " (it asks to come later)"
+            case 500...: " (it has a problem of its own)"
+            default: ""
+            }
+        self.init(
+            .status, "\(url.display) answered \(metadata.status)\(advice), not with a document",
+            status: metadata.status, retryAfter: metadata.retryAfter)
     }
 }

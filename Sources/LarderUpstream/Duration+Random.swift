@@ -9,7 +9,7 @@ extension Duration {
     }
 
     /// An evenly distributed duration between two bounds, both included, to the nanosecond.
-    static func random(
+    public static func random(
         from lower: Duration, to upper: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         let (lower, upper) = (lower.wholeNanoseconds, upper.wholeNanoseconds)

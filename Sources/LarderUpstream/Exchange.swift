@@ -2,26 +2,31 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 
-/// One fetch from its first request to its last byte: redirects, limits, and the verdict on the answer.
+/// One request from its first byte to the last of its answer: redirects, limits in time, cancellation.
 struct Exchange: Sendable {
     let client: HTTPClient
     let configuration: HTTPFetcher.Configuration
     let request: FetchRequest
     let url: FetchURL
+    let deadline: Deadline
 
-    private enum Outcome: Sendable {
-        case ended(Result<FetchResponse, UpstreamError>)
+    private enum Outcome<Output: Sendable>: Sendable {
+        case ended(Result<Output, UpstreamError>)
         case expired(Deadline.Expiry)
         case unwatched
     }
 
     /// Runs the request against its deadline; whichever ends first cancels the other.
-    func run() async throws(UpstreamError) -> FetchResponse {
-        let deadline = Deadline(request.timeouts)
-        let result: Result<FetchResponse, UpstreamError> = await withTaskGroup(of: Outcome.self) { group in
+    ///
+    /// - Parameter read: gets the first answer that is no redirect, and the address that gave it
+    func run<Output: Sendable>(
+        _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
+    ) async throws(UpstreamError) -> Output {
+        let result: Result<Output, UpstreamError> = await withTaskGroup(of: Outcome<Output>.self) { group in
             group.addTask {
                 do throws(UpstreamError) {
-                    return .ended(.success(try await follow(deadline)))
+                    let (response, target) = try await follow()
+                    return .ended(.success(try await read(response, target)))
                 } catch {
                     return .ended(.failure(error))
                 }
@@ -46,22 +51,28 @@ struct Exchange: Sendable {
     }
 
     /// Sends the request and follows redirects.
-    private func follow(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse {
+    private func follow() async throws(UpstreamError) -> (HTTPClientResponse, FetchURL) {
         var target = url
         for hop in 0...max(0, configuration.maximumRedirects) {
             let response = try await send(to: target)
             deadline.progressed()
-            guard [301, 302, 303, 307, 308].contains(response.status.code) else {
-                return try await Answer(response, to: request, from: target).read(deadline)
-            }
+            let status = Int(response.status.code)
+            guard [301, 302, 303, 307, 308].contains(status) else { return (response, target) }
             guard let location = response.headers.first(name: "Location"), !location.isEmpty else {
                 throw UpstreamError(
-                    .invalidRedirect,
-                    "\(target.display) answers \(response.status.code) without a target; tell its operator",
-                    status: Int(response.status.code))
+                    .invalidRedirect, "\(target.display) answers \(status) without a target; tell its operator",
+                    status: status)
             }
             guard hop < configuration.maximumRedirects else { break }
-            target = try target.redirected(to: location)
+            let next = try target.redirected(to: location)
+            // Most redirects turn a POST into a GET, and what was meant for one origin is not said to another.
+            if request.body != nil, status < 307 || !next.isSameOrigin(as: url) {
+                throw UpstreamError(
+                    .invalidRedirect,
+                    "\(target.display) redirects a POST with \(status) to \(next.display); use the final address",
+                    status: status)
+            }
+            target = next
         }
         throw UpstreamError(
             .tooManyRedirects,
@@ -72,14 +83,23 @@ struct Exchange: Sendable {
         var message = HTTPClientRequest(url: target.text)
         message.headers.add(name: "User-Agent", value: configuration.userAgent)
         message.headers.add(name: "Accept", value: "*/*")
+        let isSameOrigin = target.isSameOrigin(as: url)
+        if let body = request.body {
+            message.method = .POST
+            message.headers.add(name: "Content-Type", value: "application/json")
+            message.body = .bytes(body)
+        }
         // A header that was meant for one origin, a token most of all, is not shown to another.
-        if target.isSameOrigin(as: url) {
+        if isSameOrigin {
             for header in request.headers { message.headers.replaceOrAdd(name: header.name, value: header.value) }
         }
-        if let etag = request.validator?.etag { message.headers.replaceOrAdd(name: "If-None-Match", value: etag) }
-        if let date = request.validator?.lastModified {
-            message.headers.replaceOrAdd(name: "If-Modified-Since", value: date)
+        if request.body == nil {
+            if let etag = request.validator?.etag { message.headers.replaceOrAdd(name: "If-None-Match", value: etag) }
+            if let date = request.validator?.lastModified {
+                message.headers.replaceOrAdd(name: "If-Modified-Since", value: date)
+            }
         }
+        message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         do {
             // Deadline decides; this one is only there because the client wants one.
             return try await client.execute(message, deadline: .distantFuture)

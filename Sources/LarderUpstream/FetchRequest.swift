@@ -1,4 +1,4 @@
-/// One conditional GET.
+/// One request: a conditional GET, or a POST.
 public struct FetchRequest: Sendable {
     /// An absolute `http` or `https` URL without user information.
     public var url: String
@@ -6,6 +6,12 @@ public struct FetchRequest: Sendable {
     public var headers: [(name: String, value: String)]
     /// What the caller holds; sent as `If-None-Match` and `If-Modified-Since`.
     public var validator: Validator?
+    /// What to POST, as `application/json` unless ``headers`` say otherwise; nil for a GET. It goes to no other origin, and
+    /// its answer is not conditional.
+    public var body: [UInt8]?
+    /// What to trust and to show over TLS; nil for the system's authorities and no certificate. After a redirect to another
+    /// origin the client's certificate is not shown.
+    public var tls: TLSOptions?
     /// How long to wait, and for what.
     public var timeouts: FetchTimeouts
     /// The largest body, in bytes after content decoding, that the caller accepts.
@@ -17,18 +23,24 @@ public struct FetchRequest: Sendable {
     ///   - url: an absolute `http` or `https` URL
     ///   - headers: fields to send besides our own
     ///   - validator: what the caller holds of an earlier answer
+    ///   - body: what to POST; nil for a GET
+    ///   - tls: what to trust and to show; nil for the system's authorities
     ///   - timeouts: the limits in time
     ///   - maximumBytes: the limit in bytes
     public init(
         url: String,
         headers: [(name: String, value: String)] = [],
         validator: Validator? = nil,
+        body: [UInt8]? = nil,
+        tls: TLSOptions? = nil,
         timeouts: FetchTimeouts = FetchTimeouts(),
         maximumBytes: Int = 16 << 20
     ) {
         self.url = url
         self.headers = headers
         self.validator = validator
+        self.body = body
+        self.tls = tls
         self.timeouts = timeouts
         self.maximumBytes = maximumBytes
     }

@@ -3,7 +3,7 @@ public import NIOCore
 internal import NIOHTTPCompression
 internal import Synchronization
 
-/// Conditional GETs over HTTP/1.1 and HTTP/2, for everything in this process that fetches.
+/// Requests over HTTP/1.1 and HTTP/2 whose answers are documents or streams, for everything in this process that fetches.
 ///
 /// The HTTP client behind it is made by the first request: an agent without an HTTP source pays for none of it. Whoever
 /// makes a fetcher shuts it down; after that every request fails with ``UpstreamError/Code/shutDown``.
@@ -64,9 +64,39 @@ public final class HTTPFetcher: Sendable {
     /// - Parameter request: what to ask, and the limits
     /// - Throws: ``UpstreamError``
     public func fetch(_ request: FetchRequest) async throws(UpstreamError) -> FetchResponse {
-        let url = try FetchURL(request.url)
-        let exchange = Exchange(client: try client(), configuration: configuration, request: request, url: url)
-        return try await exchange.run()
+        let deadline = Deadline(request.timeouts)
+        return try await exchange(request, deadline).run { response, target throws(UpstreamError) in
+            try await Answer(response, to: request, from: target).read(deadline)
+        }
+    }
+
+    /// Asks for an answer that comes piece by piece and may never end.
+    ///
+    /// The answer belongs to `consume`: once that returns or throws, or when the task is cancelled, its connection is
+    /// closed unless the answer was read to its end. How much it takes is for the caller to limit.
+    ///
+    /// - Parameters:
+    ///   - request: what to ask. `timeouts.whole` ends with the head of the answer, `timeouts.idle` is the longest silence
+    ///     afterwards too; `maximumBytes` is without effect
+    ///   - clock: what measures the limits in time
+    ///   - consume: reads the answer, which may have any status but that of a redirect
+    /// - Throws: ``UpstreamError``: what `consume` throws; `timeout` when a limit has passed, in the body too
+    public func stream<Output: Sendable>(
+        _ request: FetchRequest, clock: any Clock<Duration> = ContinuousClock(),
+        _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
+    ) async throws(UpstreamError) -> Output {
+        let deadline = Deadline(request.timeouts, clock: clock)
+        return try await exchange(request, deadline).run { response, target throws(UpstreamError) in
+            deadline.allow(nil)
+            var body = StreamBody(response, from: target, deadline: deadline)
+            return try await consume(StreamHead(response, from: target), &body)
+        }
+    }
+
+    private func exchange(_ request: FetchRequest, _ deadline: Deadline) throws(UpstreamError) -> Exchange {
+        Exchange(
+            client: try client(), configuration: configuration, request: request, url: try FetchURL(request.url),
+            deadline: deadline)
     }
 
     /// Ends all requests and closes all connections. Safe to call more than once, and without a request ever made.
@@ -111,5 +141,8 @@ extension HTTPClient.Configuration {
             decompression: .enabled(limit: .size(own.maximumDecodedBytes)))
         // A refused connection is known at once; whether and when to try again is the refresher's decision.
         connectionPool.retryConnectionEstablishment = false
+        // A stream keeps its connection for as long as it lasts; with the usual eight for a host, a ninth namespace that
+        // follows the same server would wait for ever.
+        connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 1024
     }
 }

@@ -36,12 +36,36 @@ public struct PollSchedule: Sendable, Hashable {
     ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
     ///   - generator: the source of chance
     public func delay(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
-        let (now, step) = (now.wholeNanoseconds, interval.wholeNanoseconds)
-        let earliest = now + step / 2
-        let past = (earliest - phase.wholeNanoseconds) % step
-        let moment = earliest - (past < 0 ? past + step : past) + step
+        let now = now.wholeNanoseconds
+        let moment = next(after: now + interval.wholeNanoseconds / 2)
         let deviation = Duration.random(from: .zero - jitter, to: jitter, using: &generator)
         return .nanoseconds(moment - now) + deviation
+    }
+
+    /// The time to wait until the first moment of this host that lies behind a wait; its jitter only adds to it.
+    ///
+    /// - Parameters:
+    ///   - now: the time of day, counted from 1970-01-01T00:00:00Z
+    ///   - earliest: the shortest wait
+    ///   - generator: the source of chance
+    public func delay(
+        after now: Duration, notBefore earliest: Duration, using generator: inout some RandomNumberGenerator
+    ) -> Duration {
+        let moment = next(after: now.wholeNanoseconds + earliest.wholeNanoseconds)
+        return .nanoseconds(moment - now.wholeNanoseconds) + .random(from: .zero, to: jitter, using: &generator)
+    }
+
+    /// The first moment after another one, in nanoseconds since 1970.
+    private func next(after time: Int64) -> Int64 {
+        let step = interval.wholeNanoseconds
+        let past = (time - phase.wholeNanoseconds) % step
+        return time - (past < 0 ? past + step : past) + step
+    }
+
+    /// The same host's schedule with another interval. Its phase has nothing to do with this one's: hosts whose moments
+    /// here are close, as those are that an outage met, are far apart there.
+    func with(interval: Duration) -> PollSchedule {
+        PollSchedule(interval: interval, seed: "turn\u{0}" + seed, jitter: jitter / self.interval)
     }
 
     /// This host's share of a window: a wait before a first, unscheduled request that is the same at every start.

@@ -90,8 +90,16 @@ struct AgentPlan: Sendable {
         case .http(let http):
             return .http(
                 NamespaceConfiguration.HTTP(
-                    url: http.url, interval: http.interval, timeout: http.timeout,
-                    versionPath: try http.versionPath.map(JSONPath.init(parsing:)), headers: http.headers,
+                    url: http.url, body: http.body, answerPath: try http.answerPath.map(JSONPath.init(parsing:)),
+                    interval: http.interval, timeout: http.timeout, longPoll: http.longPoll,
+                    staleIfError: http.staleIfError, versionPath: try http.versionPath.map(JSONPath.init(parsing:)),
+                    access: http.access, maximumBytes: limits.documentBytes))
+        case .sse(let sse):
+            return .sse(
+                NamespaceConfiguration.SSE(
+                    url: sse.url, pollURL: sse.pollURL, interval: sse.interval, heartbeat: sse.heartbeat,
+                    timeout: sse.timeout, patchEvents: sse.patchEvents,
+                    versionPath: try sse.versionPath.map(JSONPath.init(parsing:)), access: sse.access,
                     maximumBytes: limits.documentBytes))
         }
     }

@@ -200,6 +200,7 @@ extension Integration {
                 let event = try client.event()
                 #expect(event["value"] == 5)
                 #expect(event["reason"] == "initial")
+                #expect(event["state"] == "fresh", "who sees the answer is not told that it is waited for")
                 #expect(try agent.status()["state"] == "fresh")
             }
         }

@@ -74,7 +74,7 @@ struct ConfigChangeTests {
             // What is removed beside the way uncovers an array on it.
             _ = try await store.unset(JSONPath([]))
             _ = try await store.set(JSONPath(["a", "x"]), to: 1, timeToLive: nil)
-            _ = try await store.replaceHost(["a": [1, 2]])
+            _ = try await store.replaceFiles(.host, with: ["a": [1, 2]])
             let gate = Task.immediate { try await store.set(JSONPath(["z"]), to: 0, timeToLive: nil) }
             let beside = Task.immediate { try await store.unset(JSONPath(["a", "x"])) }
             let through = Task.immediate { try await store.set(JSONPath(["a", "b", "c"]), to: 1, timeToLive: nil) }
@@ -88,14 +88,13 @@ struct ConfigChangeTests {
     func size() async throws {
         try await withStore { store async throws in
             await store.configure(
-                durability: .relaxed, maximumBytes: 1000, maximumDeletion: nil,
-                status: NamespaceStatus(source: nil, hostDirectory: nil))
+                durability: .relaxed, maximumBytes: 1000, maximumDeletion: nil, status: NamespaceStatus(source: nil))
             _ = try await store.set(JSONPath([String(repeating: "n", count: 900)]), to: 1, timeToLive: nil)
             await #expect(throws: ConfigError.self) {
                 try await store.set(JSONPath([String(repeating: "m", count: 900)]), to: 1, timeToLive: nil)
             }
             await #expect(throws: ConfigError.self) {
-                try await store.replaceHost(["text": .string(String(repeating: "x", count: 1000))])
+                try await store.replaceFiles(.host, with: ["text": .string(String(repeating: "x", count: 1000))])
             }
             #expect(store.value.count == 1)
         }

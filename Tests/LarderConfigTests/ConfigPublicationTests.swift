@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The publication of snapshots")
 struct ConfigPublicationTests {
-    private static let status = NamespaceStatus(source: nil, hostDirectory: nil).report(layers: Layers())
+    private static let status = NamespaceStatus(source: nil).report(layers: Layers())
 
     private static func snapshot(_ revision: Int) -> ConfigSnapshot {
         ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)

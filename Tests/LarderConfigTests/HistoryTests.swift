@@ -160,7 +160,7 @@ struct HistoryTests {
         layers.remote = remote
         let refused = Hold.Refused(version: UpstreamVersion("8"), digest: "d8", origin: "o")
         layers.hold = Hold(revision: 3, since: 9, refused: refused)
-        layers.hold?.host = Hold.Layer(content: nil)
+        layers.hold?.files[.host] = Hold.Layer(content: nil)
         layers.hold?.remote = Hold.Layer(content: remote)
         let causes = [
             ChangeCause(.rollback, revision: 3, peer: Self.peer), ChangeCause(.refresh, origin: "o"),
@@ -174,7 +174,7 @@ struct HistoryTests {
         #expect(read.bytes == 7)
         #expect(read.layers.hold?.revision == 3)
         #expect(read.layers.hold?.refused == refused)
-        #expect(read.layers.hold?.host != nil && read.layers.hold?.host?.content == nil)
+        #expect(read.layers.hold?.files[.host] != nil && read.layers.hold?.files[.host]?.content == nil)
         #expect(read.layers.hold?.remote?.content?.document == ["r": 1])
     }
 }

@@ -54,10 +54,13 @@ final class ManualClock: Clock {
             state.now = state.now.advanced(by: duration)
             let due = state.sleepers.filter { $0.value.deadline <= state.now }
             for id in due.keys { state.sleepers[id] = nil }
-            return due.values.sorted { $0.deadline < $1.deadline }
+            return due.sorted { ($0.value.deadline, $0.key) < ($1.value.deadline, $1.key) }
         }
-        for sleeper in due { sleeper.continuation.resume() }
+        for sleeper in due { sleeper.value.continuation.resume() }
     }
+
+    /// When the next sleeper is due.
+    var nextDeadline: Instant? { state.withLock { $0.sleepers.values.map(\.deadline).min() } }
 
     /// Returns once at least this many tasks sleep.
     func waitForSleepers(_ count: Int) async {

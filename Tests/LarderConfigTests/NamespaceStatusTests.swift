@@ -1,4 +1,5 @@
 import JSON
+import Synchronization
 import Testing
 
 @testable import LarderConfig
@@ -18,6 +19,31 @@ struct NamespaceStatusTests {
             request.answer(["v": 1])
             #expect(try await refresh.freshness == .fresh)
             #expect(!store.publication.current.awaitsSource)
+        }
+    }
+
+    @Test("what is held counts as stale for a while after the source fails, then as failed, and is served all along")
+    func staleIfError() async throws {
+        let now = Mutex(1_000_000)
+        var fixture = StoreFixture()
+        fixture.staleIfError = .seconds(10)
+        fixture.wallClock = WallClock { now.withLock { $0 } }
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            func ask(after seconds: Int, _ answer: (ScriptedSource.Request) -> Void) async -> Freshness {
+                now.withLock { $0 += seconds * 1000 }
+                let refresh = Task { try await refresher.refreshIfNeeded() }
+                await answer(source.nextRequest())
+                _ = try? await refresh.value
+                return store.publication.current.freshness
+            }
+            #expect(await ask(after: 0) { $0.answer(["v": 1]) } == .fresh)
+            #expect(await ask(after: 60) { $0.answerNotModified() } == .fresh, "it counts from the last confirmation")
+            #expect(await ask(after: 10) { $0.fail() } == .stale)
+            #expect(await ask(after: 1) { $0.fail() } == .failed)
+            #expect(store.value == ["v": 1])
+            #expect(!store.publication.current.awaitsSource)
+            #expect(await ask(after: 1) { $0.answerNotModified() } == .fresh)
+            #expect(await ask(after: 1) { $0.fail() } == .stale)
         }
     }
 

@@ -219,6 +219,23 @@ struct CancellationTests {
         }
     }
 
+    @Test("a push that is cancelled when it is too late is answered with what it did")
+    func tooLate() async throws {
+        let (files, gate) = (FaultyFileSystem(), DispatchGate())
+        var fixture = StoreFixture()
+        fixture.files = files
+        try await fixture.withFlow { (store, refresher, _) async throws in
+            files.holdJournal(at: gate)
+            let push = Task { try await refresher.applyPush(SourceDocument(value: ["v": 1]), force: false) }
+            await gate.waitForArrival()
+            push.cancel()
+            await refresher.takeTurn()
+            gate.open()
+            #expect(try await push.value.commit.revision == 1)
+            #expect(store.value == ["v": 1])
+        }
+    }
+
     @Test("when the flow stops, everybody who waits is told")
     func stop() async throws {
         let fixture = StoreFixture()

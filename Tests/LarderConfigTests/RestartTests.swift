@@ -116,7 +116,7 @@ struct RestartTests {
     @Test("a generation that is cut off anywhere, or has any bit flipped, is never used")
     func everyDamage() throws {
         let layers = Layers(
-            host: Layers.Host(document: ["h": 1], updatedAt: 5),
+            host: Layers.Files(document: ["h": 1], updatedAt: 5),
             remote: Layers.Remote(document: ["r": [1, 2]], version: nil, validator: nil, origin: "o", updatedAt: 6),
             override: OverrideLayer(entries: [.init(path: ["a"], value: 1, setAt: 7, expiresAt: nil)]))
         let generation = Generation(

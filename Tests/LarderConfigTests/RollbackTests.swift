@@ -116,12 +116,12 @@ struct RollbackTests {
     func hostStaysLive() async throws {
         try await withTwoVersions { (store, _, _) async throws in
             _ = try await store.rollBack(toRevision: 1, by: nil)
-            _ = try await store.replaceHost(["h": 1])
+            _ = try await store.replaceFiles(.host, with: ["h": 1])
             #expect(store.value == ["h": 1, "v": 1])
             // Held as well from here on.
             _ = try await store.rollBack(toRevision: 2, by: nil)
             #expect(store.value == ["v": 2])
-            _ = try await store.replaceHost(["h": 2])
+            _ = try await store.replaceFiles(.host, with: ["h": 2])
             #expect(store.value == ["v": 2])
             _ = try await store.release(by: nil)
             #expect(store.value == ["h": 2, "v": 2])

@@ -30,18 +30,20 @@ final class ScriptedSource: ConfigSource {
 
         func answerNotModified() { answer.yield(.success(.notModified)) }
 
-        func fail(_ message: String = "the origin is down") {
-            answer.yield(.failure(ConfigError(.upstreamFailed, message)))
+        func fail(_ message: String = "the origin is down", retryAfter: Duration? = nil) {
+            answer.yield(.failure(ConfigError(.upstreamFailed, message, retryAfter: retryAfter)))
         }
     }
 
     let kind = "scripted"
     let location = "scripted:source"
+    let longPollWait: Duration?
     private let requests: AsyncStream<Request>
     private let incoming: AsyncStream<Request>.Continuation
     private let counts = Mutex((asked: 0, cancelled: 0))
 
-    init() {
+    init(longPollWait: Duration? = nil) {
+        self.longPollWait = longPollWait
         (requests, incoming) = AsyncStream.makeStream(of: Request.self)
     }
 

@@ -22,6 +22,7 @@ struct StoreFixture {
     var durability = ConfigStore.Durability.full
     var hasRemote = true
     var maximumDeletion: Int?
+    var staleIfError: Duration?
 
     init() {
         directory = NSTemporaryDirectory() + "/larder-store-" + UUID().uuidString
@@ -35,7 +36,7 @@ struct StoreFixture {
             archive.restore(), archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: 1 << 20, maximumDeletion: maximumDeletion,
             status: NamespaceStatus(
-                source: hasRemote ? ("scripted", "scripted:source") : nil, hostDirectory: nil),
+                source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
             logger: Self.silent)
     }
 
@@ -43,11 +44,11 @@ struct StoreFixture {
 
     /// Runs a body with a store and its refresher at work, and stops them.
     func withFlow(
+        _ source: ScriptedSource = ScriptedSource(),
         _ body: (ConfigStore, ConfigRefresher, ScriptedSource) async throws -> Void
     ) async throws {
         defer { remove() }
         let store = try await open()
-        let source = ScriptedSource()
         let refresher = ConfigRefresher(
             store: store, source: source, logger: Self.silent)
         let flow = Task { await refresher.run() }

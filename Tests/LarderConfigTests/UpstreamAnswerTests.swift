@@ -78,7 +78,7 @@ struct UpstreamAnswerTests {
     @Test("an empty host layer publishes nothing while the source has not answered, and a first value does")
     func nothingYet() async throws {
         try await StoreFixture().withFlow { (store, _, _) async throws in
-            _ = try await store.replaceHost(.emptyObject)
+            _ = try await store.replaceFiles(.host, with: .emptyObject)
             #expect(store.revision == 0)
             #expect(try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil).revision == 1)
             #expect(store.value == ["a": 1])

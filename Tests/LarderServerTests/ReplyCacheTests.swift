@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The cache of replies")
 struct ReplyCacheTests {
-    private static let status = NamespaceStatus(source: nil, hostDirectory: nil).report(layers: Layers())
+    private static let status = NamespaceStatus(source: nil).report(layers: Layers())
     private static let line = Array(#"{"id":1,"method":"config.get"}"#.utf8)
 
     private static func snapshot(_ revision: Int) -> ConfigSnapshot {

@@ -85,7 +85,7 @@ struct RequestWordsTests {
                 #expect(result?["revision"]?.int == commit.revision)
                 #expect(result?["state"] == "fresh")
             }
-            await namespace.store.hostFailed("it cannot be read")
+            await namespace.store.filesFailed(.host, "it cannot be read")
             #expect(try await read()[1]?["state"] == "stale")
             await context.namespaces.apply([])
             #expect(try await read()[1] == "unknownNamespace")

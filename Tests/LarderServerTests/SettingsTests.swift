@@ -87,7 +87,7 @@ struct SettingsTests {
         http.interval = .seconds(5)
         http.timeout = .milliseconds(500)
         http.versionPath = "meta.version"
-        http.headers = ["Authorization": "Bearer secret"]
+        http.access.headers = ["Authorization": "Bearer secret"]
         #expect(web.remote == .http(http))
         #expect(all.namespaces["mirror"]?.remote == .file(FileRemoteSettings(path: "/etc/config/..data")))
         #expect(all.namespaces["bare"] == NamespaceSettings())

@@ -35,6 +35,26 @@ struct SettingsErrorTests {
                 "{namespaces: {a: {remote: {file: {paht: '/x'}}}}}",
                 "1:35: namespaces.a.remote.file.paht is not a setting; did you mean \"path\"?"
             ),
+            (
+                "{namespaces: {a: {remote: {ssee: {}}}}}",
+                "1:28: namespaces.a.remote.ssee is not a setting; did you mean \"sse\"?"
+            ),
+            (
+                "{namespaces: {a: {remote: {http: {url: 'http://h', answerpath: '/a'}}}}}",
+                "1:52: namespaces.a.remote.http.answerpath is not a setting; did you mean \"answerPath\"?"
+            ),
+            (
+                "{namespaces: {a: {remote: {http: {url: 'http://h', longPoll: {waitSecond: 5}}}}}}",
+                "1:63: namespaces.a.remote.http.longPoll.waitSecond is not a setting; did you mean \"waitSeconds\"?"
+            ),
+            (
+                "{namespaces: {a: {remote: {http: {url: 'http://h', token: 'x'}}}}}",
+                "1:52: namespaces.a.remote.http.token is not a setting; did you mean \"tokenFile\"?"
+            ),
+            (
+                "{namespaces: {a: {remote: {sse: {url: 'http://h', pollURLs: 'x'}}}}}",
+                "1:51: namespaces.a.remote.sse.pollURLs is not a setting; did you mean \"pollUrl\"?"
+            ),
             ("{\"a\\nb\": 1}", "1:2: [\"a\\u{a}b\"] is not a setting; known here: "),
         ])
     func unknown(text: String, message: String) {
@@ -123,6 +143,98 @@ struct SettingsErrorTests {
                 "namespaces: {a: {remote: {http: {url: 'http://h', headers: {a: 5}}}}}",
                 "namespaces.a.remote.http.headers.a"
             ),
+            ("namespaces: {a: {remote: {http: {url: 'https://h', method: 'PUT'}}}}", "namespaces.a.remote.http.method"),
+            ("namespaces: {a: {remote: {http: {url: 'https://h', body: 'x'}}}}", "namespaces.a.remote.http.body"),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', method: 'GET', body: {}}}}}",
+                "namespaces.a.remote.http.body"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', method: 'POST', body: [NaN]}}}}",
+                "namespaces.a.remote.http.body"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', answerPath: ''}}}}",
+                "namespaces.a.remote.http.answerPath"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', answerPath: '/~2'}}}}",
+                "namespaces.a.remote.http.answerPath"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', longPoll: {}}}}}",
+                "namespaces.a.remote.http.longPoll"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', longPoll: {waitSeconds: 0}}}}}",
+                "namespaces.a.remote.http.longPoll.waitSeconds"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', longPoll: {waitSeconds: 1.5}}}}}",
+                "namespaces.a.remote.http.longPoll.waitSeconds"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', longPoll: {waitSeconds: 5, queryMember: 'a&b'}}}}}",
+                "namespaces.a.remote.http.longPoll.queryMember"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', staleIfErrorSeconds: -1}}}}",
+                "namespaces.a.remote.http.staleIfErrorSeconds"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', tokenFile: 'token'}}}}",
+                "namespaces.a.remote.http.tokenFile"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', tokenCredential: '../x'}}}}",
+                "namespaces.a.remote.http.tokenCredential"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', tokenCredential: '..'}}}}",
+                "namespaces.a.remote.http.tokenCredential"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', tokenFile: '/t', tokenCredential: 't'}}}}",
+                "namespaces.a.remote.http.tokenCredential"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', tokenFile: '/t', headers: {authorization: 'x'}}}}}",
+                "namespaces.a.remote.http.headers"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', certificateAuthority: 'ca.pem'}}}}",
+                "namespaces.a.remote.http.certificateAuthority"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', certificate: '/c'}}}}",
+                "namespaces.a.remote.http.certificate"
+            ),
+            (
+                "namespaces: {a: {remote: {http: {url: 'https://h', privateKey: '/k'}}}}",
+                "namespaces.a.remote.http.privateKey"
+            ),
+            (
+                "namespaces: {a: {remote: {sse: {url: 'https://h', pollUrl: 'ftp://h'}}}}",
+                "namespaces.a.remote.sse.pollUrl"
+            ),
+            (
+                "namespaces: {a: {remote: {sse: {url: 'https://h', heartbeatSeconds: 0}}}}",
+                "namespaces.a.remote.sse.heartbeatSeconds"
+            ),
+            (
+                "namespaces: {a: {remote: {sse: {url: 'https://h', patchEvents: ['message']}}}}",
+                "namespaces.a.remote.sse.patchEvents"
+            ),
+            (
+                "namespaces: {a: {remote: {sse: {url: 'http://h', certificateAuthority: '/ca'}}}}",
+                "namespaces.a.remote.sse.certificateAuthority"
+            ),
+            (
+                "namespaces: {a: {remote: {sse: {url: 'https://h', tokenFile: '/t', tokenCredential: 't'}}}}",
+                "namespaces.a.remote.sse.tokenCredential"
+            ),
+            ("namespaces: {a: {remote: {sse: {}}}}", "namespaces.a.remote.sse"),
+            ("namespaces: {a: {remote: {http: {url: 'http://h'}, sse: {url: 'http://h'}}}}", "namespaces.a.remote"),
         ])
     func outOfRange(text: String, member: String) {
         let error = #expect(throws: SettingsError.self) { try settings("{\(text)}") }

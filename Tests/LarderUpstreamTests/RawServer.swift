@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -16,6 +17,8 @@ final class RawServer: Sendable {
         case close
         /// Resets the connection.
         case reset
+        /// Keeps the connection, for ``RawServer/send(_:)``.
+        case keep
         /// Sends one byte again and again, every few milliseconds, until the connection ends.
         case trickle
     }
@@ -31,6 +34,7 @@ final class RawServer: Sendable {
     let events: AsyncStream<Event>
     private let channel: any Channel
     private let requests = Mutex<[String]>([])
+    private let kept = Mutex<[any Channel]>([])
     private let script: @Sendable (Int, String) -> [Step]
     private let continuation: AsyncStream<Event>.Continuation
 
@@ -66,7 +70,19 @@ final class RawServer: Sendable {
     /// The address of the server's root.
     var url: String { "http://127.0.0.1:\(port)/" }
 
-    /// The requests that came, head only.
+    /// Sends bytes over all the connections that were kept.
+    func send(_ text: String) {
+        for channel in kept.withLock({ $0 }) { channel.writeAndFlush(ByteBuffer(string: text), promise: nil) }
+    }
+
+    /// Closes all the connections that were kept.
+    func closeKept() {
+        for channel in kept.withLock({ $0 }) { channel.close(promise: nil) }
+    }
+
+    fileprivate func keep(_ channel: any Channel) { kept.withLock { $0.append(channel) } }
+
+    /// The requests that came, with their bodies.
     var received: [String] { requests.withLock { $0 } }
 
     func stop() async { try? await channel.close().get() }
@@ -100,10 +116,17 @@ private final class ScriptHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         head += String(buffer: unwrapInboundIn(data))
-        guard head.hasSuffix("\r\n\r\n"), let server = shared.value.withLock({ $0 }) else { return }
+        guard Self.isComplete(head), let server = shared.value.withLock({ $0 }) else { return }
         let request = head
         head = ""
         for step in server.steps(for: request) { play(step, context) }
+    }
+
+    private static func isComplete(_ request: String) -> Bool {
+        guard let end = request.range(of: "\r\n\r\n") else { return false }
+        let length = request.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
+        let expected = length.flatMap { Int($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) } ?? 0
+        return request[end.upperBound...].utf8.count >= expected
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -119,6 +142,8 @@ private final class ScriptHandler: ChannelInboundHandler {
             context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: nil)
         case .sendBytes(let bytes):
             context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: nil)
+        case .keep:
+            shared.value.withLock { $0 }?.keep(context.channel)
         case .close:
             context.close(promise: nil)
         case .reset:

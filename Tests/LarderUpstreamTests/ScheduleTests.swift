@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import LarderUpstream
@@ -5,6 +6,11 @@ import Testing
 /// SplitMix64: small, seeded, and good enough to test distributions.
 struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
+
+    /// A seed that is new each time, unless `LARDER_TEST_SEED` gives one.
+    static var seed: UInt64 {
+        ProcessInfo.processInfo.environment["LARDER_TEST_SEED"].flatMap { UInt64($0) } ?? .random(in: .min ... .max)
+    }
 
     mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15

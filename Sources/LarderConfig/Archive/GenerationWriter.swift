@@ -68,7 +68,7 @@ final class GenerationWriter: Sendable {
                 return state.pending
             }
             if batch.isEmpty { return }
-            let began = ContinuousClock.now
+            let elapsed = clock.stopwatch()
             if let failed = await firstFailure(batch) {
                 pause = Self.pauseAfterFailure
                 state.withLock { state in
@@ -78,7 +78,7 @@ final class GenerationWriter: Sendable {
                 }
             } else {
                 // A slow disk or a large document gets a tenth of the time at most.
-                pause = max(Self.shortestPause, (ContinuousClock.now - began) * 10)
+                pause = max(Self.shortestPause, elapsed() * 10)
             }
         }
     }
@@ -105,6 +105,14 @@ final class GenerationWriter: Sendable {
                 metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
             return false
         }
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// Starts to measure; the answer tells the time since then.
+    fileprivate func stopwatch() -> () -> Duration {
+        let start = now
+        return { start.duration(to: now) }
     }
 }
 

@@ -12,9 +12,11 @@ extension Hold {
             self.refused = Refused(
                 version: refused["version"]?.string.map(UpstreamVersion.init), digest: digest, origin: origin)
         }
-        if let held = value["host"] {
-            host = Layer(content: Layers.Host(held))
-            if !held.isNull, host?.content == nil { return nil }
+        for layer in FileLayer.allCases {
+            guard let held = value[layer.rawValue] else { continue }
+            let content = Layers.Files(held)
+            if !held.isNull, content == nil { return nil }
+            files[layer] = Layer(content: content)
         }
         if let held = value["remote"] {
             remote = Layer(content: Layers.Remote(held))
@@ -35,9 +37,10 @@ extension Hold {
             writer.endObject()
         }
         // A layer that was not there is held as null.
-        if let host {
-            writer.name("host")
-            if let content = host.content { content.write(to: &writer) } else { writer.null() }
+        for layer in FileLayer.allCases {
+            guard let held = files[layer] else { continue }
+            writer.name(layer.rawValue)
+            if let content = held.content { content.write(to: &writer) } else { writer.null() }
         }
         if let remote {
             writer.name("remote")
@@ -65,9 +68,7 @@ extension ChangeCause {
         writer.member("kind", kind.rawValue)
         if let path {
             writer.name("path")
-            writer.beginArray()
-            for name in path { writer.string(name) }
-            writer.endArray()
+            writer.path(path)
         }
         writer.member("revision", revision)
         writer.member("peer", peer)

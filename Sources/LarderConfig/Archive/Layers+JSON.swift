@@ -6,9 +6,10 @@ import LarderUpstream
 extension Layers {
     init?(_ value: JSONValue) {
         guard value.kind == .object else { return nil }
-        if let host = value["host"] {
-            guard let host = Host(host) else { return nil }
-            self.host = host
+        for layer in FileLayer.allCases {
+            guard let files = value[layer.rawValue] else { continue }
+            guard let files = Files(files) else { return nil }
+            self[layer] = files
         }
         if let remote = value["remote"] {
             guard let remote = Remote(remote) else { return nil }
@@ -20,13 +21,24 @@ extension Layers {
             guard let hold = Hold(hold) else { return nil }
             self.hold = hold
         }
+        if let layer = value["experiment"] {
+            guard let experiment = ExperimentLayer(layer) else { return nil }
+            self.experiment = experiment
+        }
+        var locks: [JSONPath] = []
+        for lock in (value["locks"] ?? .array([])).elements {
+            guard let path = try? JSONPath(lock) else { return nil }
+            locks.append(path)
+        }
+        rules.locks = LockedPaths(locks)
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        if let host {
-            writer.name("host")
-            host.write(to: &writer)
+        for layer in FileLayer.allCases {
+            guard let files = self[layer] else { continue }
+            writer.name(layer.rawValue)
+            files.write(to: &writer)
         }
         if let remote {
             writer.name("remote")
@@ -38,11 +50,50 @@ extension Layers {
             writer.name("hold")
             hold.write(to: &writer)
         }
+        if !experiment.overlays.isEmpty {
+            writer.name("experiment")
+            experiment.write(to: &writer)
+        }
+        if !rules.locks.isEmpty {
+            writer.name("locks")
+            writer.beginArray()
+            for path in rules.locks.paths { writer.path(path.segments) }
+            writer.endArray()
+        }
         writer.endObject()
     }
 }
 
-extension Layers.Host {
+extension ExperimentLayer {
+    init?(_ value: JSONValue) {
+        guard let list = value["overlays"], list.kind == .array else { return nil }
+        updatedAt = value["updatedAt"]?.int
+        for overlay in list.elements {
+            guard let name = overlay["name"]?.string, let values = overlay["values"], values.kind == .object,
+                let isRemote = overlay["remote"]?.bool
+            else { return nil }
+            overlays.append(Overlay(name: name, values: values.detached(), isRemote: isRemote))
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.name("overlays")
+        writer.beginArray()
+        for overlay in overlays {
+            writer.beginObject()
+            writer.member("name", overlay.name)
+            writer.member("remote", overlay.isRemote)
+            writer.member("values", overlay.values)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+}
+
+extension Layers.Files {
     init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
         else { return nil }
@@ -79,8 +130,13 @@ extension Layers.Remote {
         guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
             let updatedAt = value["updatedAt"]?.int
         else { return nil }
+        var experiments: (member: String, list: JSONValue)?
+        if let declared = value["experiments"] {
+            guard let member = declared["member"]?.string, let list = declared["list"] else { return nil }
+            experiments = (member, list.detached())
+        }
         self.init(
-            document: document, version: value["version"]?.string.map(UpstreamVersion.init),
+            document: document, experiments: experiments, version: value["version"]?.string.map(UpstreamVersion.init),
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
             origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init))
     }
@@ -93,6 +149,13 @@ extension Layers.Remote {
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
         writer.member("pushedBy", pushedBy)
+        if let experiments {
+            writer.name("experiments")
+            writer.beginObject()
+            writer.member("member", experiments.member)
+            writer.member("list", experiments.list)
+            writer.endObject()
+        }
         writer.member("document", document)
         writer.endObject()
     }
@@ -116,9 +179,7 @@ extension OverrideLayer.Entry {
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.name("path")
-        writer.beginArray()
-        for name in path { writer.string(name) }
-        writer.endArray()
+        writer.path(path)
         writer.member("setAt", setAt)
         writer.member("expiresAt", expiresAt)
         writer.member("setBy", setBy)
@@ -136,6 +197,13 @@ extension Peer {
 }
 
 extension JSONWriter {
+    /// A path as an array of names.
+    mutating func path(_ names: [String]) {
+        beginArray()
+        for name in names { string(name) }
+        endArray()
+    }
+
     /// A member that is a peer, or none.
     mutating func member(_ name: StaticString, _ peer: Peer?) {
         guard let peer else { return }

@@ -9,6 +9,8 @@ struct CarefulFile {
     /// The path for people.
     let path: String
     let maximumBytes: Int
+    /// Whether it must be ours or root's, and others unable to read it.
+    let mustBePrivate: Bool
 
     /// How often something that changes under its reader is read again.
     static let attempts = 5
@@ -18,11 +20,14 @@ struct CarefulFile {
         let identity: FileIdentity
     }
 
-    init(name: [CChar], in directory: CInt = AT_FDCWD, path: String, maximumBytes: Int) {
+    init(
+        name: [CChar], in directory: CInt = AT_FDCWD, path: String, maximumBytes: Int, mustBePrivate: Bool = false
+    ) {
         self.name = name
         self.directory = directory
         self.path = path
         self.maximumBytes = maximumBytes
+        self.mustBePrivate = mustBePrivate
     }
 
     /// Reads the file; again if it changed meanwhile, a few times.
@@ -60,6 +65,23 @@ struct CarefulFile {
             throw FileReadError(.notAFile, path, "it is not a regular file; remove it or correct the path")
         }
         if Int(status.st_size) > maximumBytes { throw tooLarge }
+        if mustBePrivate { try checkPrivacy(status) }
+    }
+
+    private func checkPrivacy(_ status: stat) throws(FileReadError) {
+        let isRoots = status.st_uid == 0
+        guard isRoots || status.st_uid == geteuid() else {
+            throw FileReadError(
+                .exposed, path,
+                "it holds a secret but belongs to user \(status.st_uid); chown it to root or to the agent's user")
+        }
+        // Root may let a group read it, or an agent that is not root could not.
+        guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
+            throw FileReadError(
+                .exposed, path,
+                "it holds a secret that others may read or change; chmod 600 it"
+                    + (isRoots ? ", or 640 with a group of the agent's" : ""))
+        }
     }
 
     /// Reads to the end, whatever the size was said to be: files of /proc say 0.

@@ -6,7 +6,7 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notFound, parentMissing, permissionDenied, notAFile, tooLarge, tooMany, empty, invalidJSON, notAnObject
-            case unstable, ioFailed
+            case unstable, exposed, ioFailed
         }
 
         private let kind: Kind
@@ -33,6 +33,8 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let notAnObject = Code(.notAnObject)
         /// It changed each time while it was read.
         public static let unstable = Code(.unstable)
+        /// It holds a secret and is not guarded as one.
+        public static let exposed = Code(.exposed)
         /// A system call failed in another way; see ``FileReadError/errno``.
         public static let ioFailed = Code(.ioFailed)
 

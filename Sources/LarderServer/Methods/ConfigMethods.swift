@@ -103,22 +103,22 @@ extension ConfigNamespace {
         }
     }
 
-    private func hostRefreshed() async -> Result<ConfigStore.Commit?, ConfigError> {
-        do throws(ConfigError) { return .success(try await refreshHost()) } catch { return .failure(error) }
+    private func filesRefreshed() async -> Result<Bool, ConfigError> {
+        do throws(ConfigError) { return .success(try await refreshFiles()) } catch { return .failure(error) }
     }
 
     fileprivate func refresh(force: Bool) async throws(WireError) -> ConfigRefresh.Result {
         do throws(ConfigError) {
             // The source is asked meanwhile: who asks together shares its answer.
-            async let files = hostRefreshed()
+            async let files = filesRefreshed()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
-            let host = try await files.get()
+            let filesChanged = try await files.get()
             // The next refresh may have begun meanwhile; this one's reply tells of this one.
             let freshness = publication.current.freshness
             let state = freshness == .refreshing ? outcome.freshness : freshness
             return ConfigRefresh.Result(
                 revision: outcome.commit.revision, epoch: publication.epoch,
-                changed: outcome.commit.changed || host?.changed ?? false, notModified: outcome.notModified,
+                changed: outcome.commit.changed || filesChanged, notModified: outcome.notModified,
                 state: ConfigState(state), upstreamVersion: outcome.upstreamVersion)
         } catch {
             throw WireError(error)
@@ -137,6 +137,7 @@ extension WireError {
         case .stopped: self.init(.shuttingDown, error.message)
         case .invalidChange: self.init(.invalidParams, error.message)
         case .notFound: self.init(.notFound, error.message)
+        case .locked: self.init(.denied, error.message)
         default: self.init(.internalError, error.message)
         }
     }

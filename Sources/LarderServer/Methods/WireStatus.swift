@@ -33,7 +33,7 @@ extension ConfigNamespace {
             },
             layers: status.layers.map { layer in
                 ConfigStatus.Layer(
-                    name: layer.name, present: layer.isPresent, bytes: layer.bytes, origin: layer.origin,
+                    name: layer.layer.rawValue, present: layer.isPresent, bytes: layer.bytes, origin: layer.origin,
                     updatedAt: layer.updatedAt.map(Timestamp.init(milliseconds:)), problem: layer.problem)
             })
         result.quarantine = status.quarantine.map {

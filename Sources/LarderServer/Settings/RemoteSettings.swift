@@ -2,6 +2,8 @@
 public enum RemoteSettings: Sendable, Equatable {
     /// `http`: a document that is fetched again and again.
     case http(HTTPRemoteSettings)
+    /// `sse`: a document that comes, with its changes, as server-sent events.
+    case sse(SSERemoteSettings)
     /// `file`: a document in the file system, in one file or several.
     case file(FileRemoteSettings)
 }
@@ -17,51 +19,21 @@ public struct FileRemoteSettings: Sendable, Equatable {
     }
 }
 
-/// `namespaces.NAME.remote.http`.
-///
-/// The values of ``headers`` may be secrets: they appear in no description and no error.
-public struct HTTPRemoteSettings: Sendable, Equatable {
-    /// `url`: http or https, with a host and without a user name or password.
-    public var url: String
-    /// `intervalSeconds`: the time between two requests, 0.1 s to 30 days. Default: 60 s.
-    public var interval = Duration.seconds(60)
-    /// `timeoutSeconds`: the time for one request, 0.1 s to 10 minutes. Default: 10 s.
-    public var timeout = Duration.seconds(10)
-    /// `versionPath`: where the document says its version, a dotted path or a JSON Pointer. Default: "/version"; `null`
-    /// in the file, and `nil` here, when it says none.
-    public var versionPath: String? = "/version"
-    /// `headers`: sent with every request, by their names as written.
-    public var headers: [String: String] = [:]
-
-    /// A document at a URL, with every other setting at its default.
-    public init(url: String) {
-        self.url = url
-    }
-}
-
-extension HTTPRemoteSettings: CustomStringConvertible, CustomDebugStringConvertible {
-    /// The settings without the values of the headers.
-    public var description: String {
-        let names = headers.keys.sorted().joined(separator: ", ")
-        return "HTTPRemoteSettings(url: \(url), interval: \(interval), timeout: \(timeout), "
-            + "versionPath: \(versionPath ?? "none"), headers: [\(names)])"
-    }
-
-    /// The same as ``description``: what prints a value that contains this one asks for it.
-    public var debugDescription: String { description }
-}
-
 extension RemoteSettings {
+    private static let kinds = ["http", "sse", "file"]
+
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
-        let reader = try SettingsReader(value, at: path, knowing: ["http", "file"])
-        let http = try reader.section("http", HTTPRemoteSettings.init)
-        let file = try reader.section("file", FileRemoteSettings.init)
-        switch (http, file) {
-        case (let http?, nil): self = .http(http)
-        case (nil, let file?): self = .file(file)
-        case (nil, nil): throw reader.failure(nil, "names no upstream; give \"http\" or \"file\", or remove it")
-        case (_?, _?): throw reader.failure(nil, "names two upstreams; keep \"http\" or \"file\"")
+        let reader = try SettingsReader(value, at: path, knowing: Self.kinds)
+        let http = try reader.section("http", HTTPRemoteSettings.init).map(RemoteSettings.http)
+        let sse = try reader.section("sse", SSERemoteSettings.init).map(RemoteSettings.sse)
+        let file = try reader.section("file", FileRemoteSettings.init).map(RemoteSettings.file)
+        let given = [http, sse, file].compactMap { $0 }
+        let kinds = Self.kinds.map { "\"\($0)\"" }.joined(separator: ", ")
+        guard let upstream = given.first else {
+            throw reader.failure(nil, "names no upstream; give one of \(kinds), or remove it")
         }
+        guard given.count == 1 else { throw reader.failure(nil, "names more than one upstream; keep one of \(kinds)") }
+        self = upstream
     }
 }
 
@@ -73,53 +45,28 @@ extension FileRemoteSettings {
     }
 }
 
-extension HTTPRemoteSettings {
-    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
-        let reader = try SettingsReader(
-            value, at: path, knowing: ["url", "intervalSeconds", "timeoutSeconds", "versionPath", "headers"])
-        guard let text = try reader.string("url", expected: "a URL in quotes", where: { _ in true }) else {
-            throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web.json\"")
-        }
-        if let problem = HTTPURLCheck.problem(of: text) { throw reader.failure("url", problem) }
-        url = text
-        interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
-        timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
-        let given = try reader.string(
-            "versionPath", expected: "a path such as \"meta.version\" or \"/meta/version\"", where: Self.isPath)
-        versionPath = reader.isNull("versionPath") ? nil : given ?? versionPath
-        headers = try reader.section("headers", Self.headers) ?? headers
+extension SettingsReader {
+    /// The address of a document or a stream.
+    func url(_ name: String) throws(SettingsError) -> String? {
+        guard let text = try string(name, expected: "a URL in quotes", where: { _ in true }) else { return nil }
+        if let problem = HTTPURLCheck.problem(of: text) { throw failure(name, problem) }
+        return text
     }
 
-    /// A dotted path, or a pointer whose escapes are those of RFC 6901.
-    private static func isPath(_ text: String) -> Bool {
-        guard text.hasPrefix("/") else {
-            return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
-        }
-        let pieces = text.split(separator: "~", omittingEmptySubsequences: false).dropFirst()
-        return pieces.allSatisfy { $0.hasPrefix("0") || $0.hasPrefix("1") }
-    }
-
-    private static func headers(
-        _ value: SettingsValue, _ path: SettingsPath
-    ) throws(SettingsError) -> [String: String] {
-        let reader = try SettingsReader(value, at: path, knowing: nil)
-        var headers: [String: String] = [:]
-        for name in reader.names where reader.has(name) {
-            guard HTTPURLCheck.isHeaderName(name) else {
-                throw reader.failure(name, "is no name of a header; use letters, digits and \"-\"")
+    /// A place in a document: a dotted path, or a pointer whose escapes are those of RFC 6901.
+    func documentPath(_ name: String, such example: String) throws(SettingsError) -> String? {
+        try string(name, expected: "a path such as \(example)") { text in
+            guard text.hasPrefix("/") else {
+                return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
             }
-            headers[name] = try headerValue(name, reader)
+            let pieces = text.split(separator: "~", omittingEmptySubsequences: false).dropFirst()
+            return pieces.allSatisfy { $0.hasPrefix("0") || $0.hasPrefix("1") }
         }
-        return headers
     }
 
-    /// A header's value. The error must not show it, so the checks are not the reader's own.
-    private static func headerValue(_ name: String, _ reader: SettingsReader) throws(SettingsError) -> String {
-        guard let value = reader.unshownString(name) else { throw reader.failure(name, "must be a string in quotes") }
-        guard HTTPURLCheck.isHeaderValue(value) else {
-            throw reader.failure(
-                name, "must not hold line breaks or other control characters, or spaces at its beginning or end")
-        }
-        return value
+    /// Where the document says its version: "/version" unless something else, or `null`, is said.
+    func versionPath() throws(SettingsError) -> String? {
+        let given = try documentPath("versionPath", such: "\"meta.version\" or \"/meta/version\"")
+        return isNull("versionPath") ? nil : given ?? "/version"
     }
 }

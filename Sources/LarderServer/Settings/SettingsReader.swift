@@ -37,7 +37,8 @@ struct SettingsReader {
     /// Whether a member is there and is `null`.
     func isNull(_ name: String) -> Bool { members[name] != nil && value(name) == nil }
 
-    private func value(_ name: String) -> SettingsValue? {
+    /// A member's value, to be read by its own type.
+    func value(_ name: String) -> SettingsValue? {
         guard let value = members[name]?.value else { return nil }
         if case .null = value.content { return nil }
         return value
@@ -61,6 +62,27 @@ struct SettingsReader {
         guard case .string(let text) = value.content else { throw wrongType(name, expected, value) }
         guard isValid(text) else { throw invalid(name, expected, value) }
         return text
+    }
+
+    /// An array of strings that each pass a check.
+    ///
+    /// - Parameter expected: What the array must hold, to follow "must be an array of".
+    func strings(
+        _ name: String, expected: String, where isValid: (String) -> Bool
+    ) throws(SettingsError) -> [String]? {
+        guard let value = value(name) else { return nil }
+        guard case .array(let elements) = value.content else {
+            throw wrongType(name, "an array of \(expected)", value)
+        }
+        var texts: [String] = []
+        for element in elements {
+            guard case .string(let text) = element.content else {
+                throw wrongType(name, "an array of \(expected)", element)
+            }
+            guard isValid(text) else { throw invalid(name, "an array of \(expected)", element) }
+            texts.append(text)
+        }
+        return texts
     }
 
     /// A string that may be a secret; `nil` when the value is something else. The caller writes the error.

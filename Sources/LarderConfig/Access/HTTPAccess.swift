@@ -1,0 +1,58 @@
+import LarderUpstream
+
+/// What an HTTP source shows of itself and whom it trusts. The values of headers may be secrets: they appear in no message.
+public struct HTTPAccess: Sendable, Equatable {
+    /// Header fields that every request carries.
+    public var headers: [String: String]
+    /// Sent as `Authorization: Bearer` (RFC 6750).
+    public var token: Credential?
+    /// Certificates and keys.
+    public var tls: TLSFiles
+
+    /// Makes it.
+    public init(headers: [String: String] = [:], token: Credential? = nil, tls: TLSFiles = TLSFiles()) {
+        self.headers = headers
+        self.token = token
+        self.tls = tls
+    }
+
+    /// Adds to a request what it takes to be let in, read from the files as they are now. Headers that the request has
+    /// already stay.
+    ///
+    /// - Throws: `upstreamFailed`, naming the file that cannot be used and what to do
+    func open(_ request: inout FetchRequest, _ blocking: BlockingWork) async throws(ConfigError) {
+        let (token, tls) = (token, tls)
+        let (secret, options) = try await blocking.run { () throws(ConfigError) in
+            (try token?.read(), try tls.read())
+        }
+        request.headers = headers.map { ($0.key, $0.value) } + request.headers
+        if let secret {
+            guard secret.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+                throw ConfigError(
+                    .upstreamFailed,
+                    "\(token.map(Self.name) ?? "the token") holds spaces or other characters that no token has; "
+                        + "replace it")
+            }
+            request.headers.append(("Authorization", "Bearer \(secret)"))
+        }
+        request.tls = options
+    }
+
+    private static func name(_ token: Credential) -> String {
+        switch token {
+        case .file(let path): path
+        case .systemd(let name): "the credential \(name)"
+        }
+    }
+}
+
+extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
+    /// What is there, without the values of the headers.
+    public var description: String {
+        let names = headers.keys.sorted().joined(separator: ", ")
+        return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
+    }
+
+    /// The same as ``description``: what prints a value that contains this one asks for it.
+    public var debugDescription: String { description }
+}

@@ -1,0 +1,52 @@
+import JSON
+
+/// Where a file layer is read, as the settings say.
+struct FileLayerSource: Sendable {
+    let layer: FileLayer
+    /// The file or directory; nil where the settings name none, and the layer is empty.
+    let path: String?
+    /// Reads it. Blocks until the disk has answered.
+    let read: @Sendable () throws(FileReadError) -> JSONValue
+
+    /// What documents say together, lowest first.
+    ///
+    /// - Parameter keepsNulls: whether a null stays, because there is something below that it hides
+    static func merge(_ documents: [JSONValue], keepsNulls: Bool) -> JSONValue {
+        guard keepsNulls, let first = documents.first else { return MergePatch.merge(documents) }
+        return documents.dropFirst().reduce(first, MergePatch.compose)
+    }
+}
+
+extension NamespaceConfiguration {
+    /// Where a file layer is read.
+    ///
+    /// - Parameter document: what the layer said when it was last written down, at a start
+    func files(_ layer: FileLayer, holding document: JSONValue?) -> FileLayerSource {
+        switch layer {
+        case .defaults:
+            let (path, maximumBytes) = (defaultsPath, maximumBytes)
+            return FileLayerSource(layer: layer, path: path) { () throws(FileReadError) in
+                guard let path else { return .emptyObject }
+                let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
+                return FileLayerSource.merge(try files.documents(), keepsNulls: keepsNulls(layer))
+            }
+        case .host:
+            let directory = host(holding: document)
+            return FileLayerSource(layer: layer, path: hostDirectory) { () throws(FileReadError) in
+                try directory?.read() ?? .emptyObject
+            }
+        }
+    }
+
+    /// Whether nulls in a layer's files stay in it: in every one that has another below.
+    func keepsNulls(_ layer: FileLayer) -> Bool { layer == .host && defaultsPath != nil }
+
+    /// Whether a file layer comes about in the same way under other settings.
+    func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
+        guard keepsNulls(layer) == other.keepsNulls(layer) else { return false }
+        return switch layer {
+        case .defaults: defaultsPath == other.defaultsPath && maximumBytes == other.maximumBytes
+        case .host: hostDirectory == other.hostDirectory && isHostDirectoryNamed == other.isHostDirectoryNamed
+        }
+    }
+}

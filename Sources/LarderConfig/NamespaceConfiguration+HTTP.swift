@@ -1,0 +1,109 @@
+public import JSON
+
+extension NamespaceConfiguration {
+    /// A source that is asked over HTTP.
+    public struct HTTP: Sendable, Equatable {
+        /// Requests that the origin answers only when it has something new.
+        public struct LongPoll: Sendable, Equatable {
+            /// How long the origin may wait, in seconds.
+            public var waitSeconds: Int
+            /// The member of the query that tells it so; nil for `Prefer: wait=N` (RFC 7240).
+            public var queryMember: String?
+
+            /// Makes it.
+            public init(waitSeconds: Int, queryMember: String? = nil) {
+                self.waitSeconds = waitSeconds
+                self.queryMember = queryMember
+            }
+        }
+
+        /// The document's address, `http` or `https`.
+        public var url: String
+        /// What is sent by POST; nil for a GET.
+        public var body: [UInt8]?
+        /// Where in the answer the document is; nil where it is the answer.
+        public var answerPath: JSONPath?
+        /// The time between two requests; each host has its own phase in it.
+        public var interval: Duration
+        /// The longest time for one request, from connecting to the last byte; that of a long poll comes on top.
+        public var timeout: Duration
+        /// How the origin is asked to wait for something new; nil where it is not.
+        public var longPoll: LongPoll?
+        /// How long what is held counts as stale when the origin fails; after that the state is `failed`. Nil for ever.
+        public var staleIfError: Duration?
+        /// Where the document says its own version; nil where it does not.
+        public var versionPath: JSONPath?
+        /// What requests show, and whom they trust.
+        public var access: HTTPAccess
+        /// The largest answer taken.
+        public var maximumBytes: Int
+
+        /// Makes it.
+        public init(
+            url: String, body: [UInt8]? = nil, answerPath: JSONPath? = nil, interval: Duration = .seconds(60),
+            timeout: Duration = .seconds(10), longPoll: LongPoll? = nil, staleIfError: Duration? = nil,
+            versionPath: JSONPath? = nil, access: HTTPAccess = HTTPAccess(), maximumBytes: Int = 16 << 20
+        ) {
+            self.url = url
+            self.body = body
+            self.answerPath = answerPath
+            self.interval = interval
+            self.timeout = timeout
+            self.longPoll = longPoll
+            self.staleIfError = staleIfError
+            self.versionPath = versionPath
+            self.access = access
+            self.maximumBytes = maximumBytes
+        }
+    }
+
+    /// A source that sends its document, and what changes in it, as server-sent events.
+    public struct SSE: Sendable, Equatable {
+        /// The stream's address, `http` or `https`.
+        public var url: String
+        /// Where the whole document can be asked for; nil where a new stream begins with it.
+        public var pollURL: String?
+        /// The time between two questions for the whole document, which find what the stream lost.
+        public var interval: Duration
+        /// The longest silence of the stream before it is replaced.
+        public var heartbeat: Duration
+        /// The longest time for a question, for the stream to begin, and then for its first document.
+        public var timeout: Duration
+        /// The types of the events that carry a merge patch (RFC 7396). Events without a type carry a whole document, all
+        /// others nothing.
+        public var patchEvents: [String]
+        /// Where the document says its own version; nil where it does not.
+        public var versionPath: JSONPath?
+        /// What requests show, and whom they trust.
+        public var access: HTTPAccess
+        /// The largest document taken, and the largest event.
+        public var maximumBytes: Int
+
+        /// Makes it.
+        public init(
+            url: String, pollURL: String? = nil, interval: Duration = .seconds(300),
+            heartbeat: Duration = .seconds(60), timeout: Duration = .seconds(10), patchEvents: [String] = ["patch"],
+            versionPath: JSONPath? = nil, access: HTTPAccess = HTTPAccess(), maximumBytes: Int = 16 << 20
+        ) {
+            self.url = url
+            self.pollURL = pollURL
+            self.interval = interval
+            self.heartbeat = heartbeat
+            self.timeout = timeout
+            self.patchEvents = patchEvents
+            self.versionPath = versionPath
+            self.access = access
+            self.maximumBytes = maximumBytes
+        }
+    }
+
+    /// A URL as messages and the status show it: without user information and query, either of which may hold a secret.
+    static func location(of url: String) -> String {
+        var text = url[...]
+        if let query = text.firstIndex(where: { $0 == "?" || $0 == "#" }) { text = text[..<query] }
+        let parts = text.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count > 2, let at = parts[2].lastIndex(of: "@") else { return String(text) }
+        let host = parts[2][parts[2].index(after: at)...]
+        return ([parts[0], parts[1], host] + parts[3...]).joined(separator: "/")
+    }
+}

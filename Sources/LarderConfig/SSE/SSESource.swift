@@ -1,0 +1,168 @@
+import JSON
+import LarderUpstream
+import Synchronization
+
+/// A remote layer that comes as server-sent events: a whole document, then patches or further whole ones.
+///
+/// The connection is kept for as long as ``changes()`` has a consumer, and made again with growing distance when it breaks.
+/// Each event is signalled; the flow then takes what the stream has told by then.
+final class SSESource: ConfigSource {
+    let configuration: NamespaceConfiguration.SSE
+    let fetcher: HTTPFetcher
+    let blocking: BlockingWork
+    let clock: any Clock<Duration>
+    let state = Mutex(StreamState())
+
+    /// A connection that lasted so long was a good one: the distance to the next begins to grow anew.
+    private static let steadyAfter = Duration.seconds(30)
+
+    init(
+        configuration: NamespaceConfiguration.SSE, fetcher: HTTPFetcher, blocking: BlockingWork,
+        clock: any Clock<Duration>
+    ) {
+        self.configuration = configuration
+        self.fetcher = fetcher
+        self.blocking = blocking
+        self.clock = clock
+    }
+
+    var kind: String { "sse" }
+    var location: String { NamespaceConfiguration.location(of: configuration.url) }
+    var reconnects: Bool { true }
+
+    // MARK: Questions
+
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
+        switch occasion {
+        case .signalled:
+            let (answer, effects) = state.withLock { $0.answer(location: location) }
+            effects.signal?.yield()
+            return try answer.get()
+        case .asked, .forced, .awaiting:
+            guard let url = configuration.pollURL else { return .document(try await readAnew()) }
+            let (told, known) = state.withLock { ($0.told, $0.document?.validator) }
+            // "Not modified" must speak of the document that the next patch is applied to.
+            let answer = try await poll(url, ifChangedFrom: validator == known ? validator : nil)
+            let (result, parked) = state.withLock { state in
+                (state.take(answer, askedAt: told), state.unpark())
+            }
+            parked?.cancel()
+            return result
+        }
+    }
+
+    /// Asks for the whole document; nil where it is still the one that the validator stands for.
+    func poll(
+        _ url: String, ifChangedFrom validator: Validator?
+    ) async throws(ConfigError) -> SourceDocument? {
+        var request = FetchRequest(
+            url: url, validator: validator,
+            timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
+            maximumBytes: configuration.maximumBytes)
+        try await configuration.access.open(&request, blocking)
+        let response: FetchResponse
+        do {
+            response = try await fetcher.fetch(request)
+        } catch {
+            throw ConfigError(error)
+        }
+        guard case .document(let answer) = response else { return nil }
+        let reading = DocumentReading(
+            location: NamespaceConfiguration.location(of: url), versionPath: configuration.versionPath)
+        return try await reading.document(in: answer.body, validator: answer.validator)
+    }
+
+    /// Has a new connection bring the whole document, and waits for it or for what is wrong.
+    private func readAnew() async throws(ConfigError) -> SourceDocument {
+        let id = Mutex<Int?>(nil)
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: StreamState.Waiter) in
+                let (own, interrupted) = state.withLock { $0.await(waiter) }
+                id.withLock { $0 = own }
+                interrupted?.cancel()
+                if Task.isCancelled { leave(own) }
+            }
+        } onCancel: {
+            if let own = id.withLock({ $0 }) { leave(own) }
+        }
+        return try result.get()
+    }
+
+    private func leave(_ waiter: Int) {
+        state.withLock { $0.leave(waiter) }?
+            .resume(returning: .failure(ConfigError(.cancelled, "the request to \(location) was cancelled")))
+    }
+
+    // MARK: The stream
+
+    func changes() -> AsyncStream<Void>? {
+        let (changes, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let consumer = state.withLock { $0.begin(signal) }
+        let task = Task { await self.follow(consumer) }
+        signal.onTermination = { _ in task.cancel() }
+        return changes
+    }
+
+    private func follow(_ consumer: Int) async {
+        var generator = SystemRandomNumberGenerator()
+        var backoff = Backoff()
+        while !Task.isCancelled {
+            let (end, duration) = await measured(on: clock) {
+                await interruptible(consumer) { await self.connect(consumer) }
+            }
+            if Task.isCancelled { return }
+            switch end {
+            case nil:
+                continue
+            case .parked(let error):
+                fail(error, isParked: true, consumer)
+                await pause(nil, consumer)
+            case .failed(let error):
+                if duration >= Self.steadyAfter { backoff.reset() }
+                fail(error, isParked: false, consumer)
+                let retry = state.withLock { $0.retry }
+                let floor = [error.retryAfter, retry].compactMap { $0 }.max()
+                await pause(backoff.next(retryAfter: floor, using: &generator), consumer)
+            }
+        }
+    }
+
+    private func fail(_ error: ConfigError, isParked: Bool, _ consumer: Int) {
+        state.withLock { $0.fail(error, isParked: isParked, for: consumer) }.carryOut(.failure(error))
+    }
+
+    /// Waits, for ever where no duration is given, or until there is something better to do.
+    private func pause(_ duration: Duration?, _ consumer: Int) async {
+        let clock = clock
+        _ = await interruptible(consumer) {
+            repeat {
+                try? await clock.sleep(for: duration ?? .seconds(86_400))
+            } while duration == nil && !Task.isCancelled
+            return nil
+        }
+    }
+
+    /// Runs a body to its end; nil where it was interrupted.
+    private func interruptible(
+        _ consumer: Int, _ body: @escaping @Sendable () async -> StreamEnd?
+    ) async -> StreamEnd? {
+        let task = Task { await body() }
+        if state.withLock({ $0.goesOn(task, for: consumer) }) { task.cancel() }
+        let end = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        return state.withLock { $0.ended(for: consumer) } ? nil : end
+    }
+
+    private func measured(
+        on clock: some Clock<Duration>, _ body: () async -> StreamEnd?
+    ) async -> (StreamEnd?, Duration) {
+        let start = clock.now
+        let end = await body()
+        return (end, start.duration(to: clock.now))
+    }
+}

@@ -1,0 +1,77 @@
+internal import LarderConfig
+
+extension HTTPAccess {
+    /// The members of an upstream's settings that say what its requests show and whom they trust.
+    static let settings = [
+        "headers", "tokenFile", "tokenCredential", "certificateAuthority", "certificate", "privateKey",
+    ]
+
+    init(_ reader: SettingsReader, for url: String) throws(SettingsError) {
+        self.init()
+        headers = try reader.section("headers", Self.headers) ?? [:]
+        token = try reader.credential("token")
+        if token != nil, headers.keys.contains(where: { $0.lowercased() == "authorization" }) {
+            throw reader.failure("headers", "must not hold \"Authorization\" beside a token; keep one of the two")
+        }
+        tls = try TLSFiles(reader)
+        if tls != TLSFiles(), !url.lowercased().hasPrefix("https:") {
+            let name = ["certificateAuthority", "certificate", "privateKey"].first(where: reader.has)
+            throw reader.failure(name, "is of no use without TLS; begin the url with \"https://\"")
+        }
+    }
+
+    private static func headers(
+        _ value: SettingsValue, _ path: SettingsPath
+    ) throws(SettingsError) -> [String: String] {
+        let reader = try SettingsReader(value, at: path, knowing: nil)
+        var headers: [String: String] = [:]
+        for name in reader.names where reader.has(name) {
+            guard HTTPURLCheck.isHeaderName(name) else {
+                throw reader.failure(name, "is no name of a header; use letters, digits and \"-\"")
+            }
+            headers[name] = try headerValue(name, reader)
+        }
+        return headers
+    }
+
+    /// A header's value. The error must not show it, so the checks are not the reader's own.
+    private static func headerValue(_ name: String, _ reader: SettingsReader) throws(SettingsError) -> String {
+        guard let value = reader.unshownString(name) else { throw reader.failure(name, "must be a string in quotes") }
+        guard HTTPURLCheck.isHeaderValue(value) else {
+            throw reader.failure(
+                name, "must not hold line breaks or other control characters, or spaces at its beginning or end")
+        }
+        return value
+    }
+}
+
+extension SettingsReader {
+    /// A secret, kept in a file (`NAMEFile`) or among systemd's credentials (`NAMECredential`).
+    func credential(_ name: String) throws(SettingsError) -> Credential? {
+        let file = try path("\(name)File")
+        let credential = try string("\(name)Credential", expected: "the name of a credential, such as \"token\"") {
+            !$0.isEmpty && $0 != "." && $0 != ".." && $0.utf8.count <= 255 && !$0.contains("/") && !$0.utf8.contains(0)
+        }
+        switch (file, credential) {
+        case (let file?, nil): return .file(file)
+        case (nil, let credential?): return .systemd(credential)
+        case (nil, nil): return nil
+        case (_?, _?):
+            throw failure("\(name)Credential", "is one too many beside \"\(name)File\"; keep one of the two")
+        }
+    }
+}
+
+extension TLSFiles {
+    /// `certificateAuthority`, `certificate` and `privateKey`: absolute paths.
+    init(_ reader: SettingsReader) throws(SettingsError) {
+        self.init(
+            certificateAuthority: try reader.path("certificateAuthority"),
+            certificate: try reader.path("certificate"), privateKey: try reader.path("privateKey"))
+        switch (certificate, privateKey) {
+        case (_?, nil): throw reader.failure("certificate", "needs \"privateKey\" beside it")
+        case (nil, _?): throw reader.failure("privateKey", "needs \"certificate\" beside it")
+        case (nil, nil), (_?, _?): break
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import JSON
+import LarderUpstream
+import Testing
+
+@testable import LarderConfig
+
+@Suite("Long polls", .timeLimit(.minutes(1)))
+struct LongPollTests {
+    /// Runs a poller of a source that takes long polls of a minute.
+    private func withPoller(
+        _ body: (ConfigStore, ConfigRefresher, ScriptedSource, ManualClock) async throws -> Void
+    ) async throws {
+        let (source, clock) = (ScriptedSource(longPollWait: .seconds(60)), ManualClock())
+        try await StoreFixture().withFlow(source) { (store, refresher, source) async throws in
+            let poller = SourcePoller(
+                source: source, refresher: refresher, store: store,
+                schedule: PollSchedule(interval: .seconds(100), seed: "test"), clock: clock,
+                wallClock: WallClock { 0 }, generator: SeededGenerator(seed: 1))
+            let task = Task { await poller.run() }
+            try await body(store, refresher, source, clock)
+            task.cancel()
+            await task.value
+        }
+    }
+
+    @Test("a long poll follows the first answer and each one after it, without a pause where the source used its time")
+    func longPolls() async throws {
+        try await withPoller { (store, _, source, clock) async throws in
+            let first = await source.nextRequest()
+            #expect(first.occasion == .asked)
+            first.answer(["v": 0])
+            for number in 1...3 {
+                let request = await source.nextRequest()
+                #expect(request.occasion == .awaiting)
+                #expect(store.publication.current.freshness == .fresh, "nothing is doubtful while the source waits")
+                clock.advance(by: .seconds(31))
+                if number == 2 { request.answer(["v": 2]) } else { request.answerNotModified() }
+            }
+            _ = await source.nextRequest()
+            #expect(store.value == ["v": 2])
+        }
+    }
+
+    @Test("a source that does not wait is asked by the schedule")
+    func impatient() async throws {
+        try await withPoller { (_, _, source, clock) async throws in
+            await source.nextRequest().answer(["v": 0])
+            await source.nextRequest().answerNotModified()
+            await clock.waitForSleepers(1)
+            #expect(source.asked == 2)
+            clock.advance(by: .seconds(20))
+            #expect(source.asked == 2, "a turn of the schedule is at least a quarter of the interval away")
+            clock.advance(by: .seconds(180))
+            #expect(await source.nextRequest().occasion == .awaiting)
+        }
+    }
+
+    @Test("a source that always has something new is not asked without end")
+    func restless() async throws {
+        try await withPoller { (_, _, source, clock) async throws in
+            await source.nextRequest().answer(["v": 0])
+            await source.nextRequest().answer(["v": 1])
+            await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(1))
+            #expect(await source.nextRequest().occasion == .awaiting)
+        }
+    }
+
+    @Test("after a failure the source is asked plainly, with backoff, before it may take its time again")
+    func failure() async throws {
+        try await withPoller { (store, _, source, clock) async throws in
+            await source.nextRequest().answer(["v": 0])
+            await source.nextRequest().fail()
+            await clock.waitForSleepers(1)
+            #expect(store.publication.current.freshness == .stale)
+            clock.advance(by: .seconds(50))
+            let request = await source.nextRequest()
+            #expect(request.occasion == .asked)
+            request.answer(["v": 0])
+            #expect(await source.nextRequest().occasion == .awaiting)
+        }
+    }
+
+    @Test("a push and a refresh do not wait for a long poll, which is begun anew behind them")
+    func interruption() async throws {
+        try await withPoller { (store, refresher, source, _) async throws in
+            await source.nextRequest().answer(["v": 0])
+            #expect(await source.nextRequest().occasion == .awaiting)
+            _ = try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            #expect(store.value == ["v": "pushed"])
+            #expect(await source.nextRequest().occasion == .awaiting)
+            async let refresh = refresher.refreshIfNeeded()
+            let asked = await source.nextRequest()
+            #expect(asked.occasion == .asked)
+            asked.answer(["v": 1])
+            #expect(try await refresh.commit.changed)
+            #expect(await source.nextRequest().occasion == .awaiting)
+            #expect(store.publication.status.upstream?.consecutiveFailures == 0)
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import Glibc
+import Synchronization
+
+@testable import LarderConfig
+
+/// Files in memory, for simulations: nothing waits for a disk.
+final class MemoryFileSystem: FileSystem {
+    private let files = Mutex<[String: [UInt8]]>([:])
+
+    func createDirectory(_ path: String) throws(FileError) {}
+
+    func list(_ path: String) throws(FileError) -> [String] {
+        let prefix = path + "/"
+        return files.withLock { files in
+            files.keys.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }.sorted()
+        }
+    }
+
+    func read(_ path: String) throws(FileError) -> [UInt8]? { files.withLock { $0[path] } }
+    func replace(_ path: String, with bytes: [UInt8]) throws(FileError) { files.withLock { $0[path] = bytes } }
+    func remove(_ path: String) throws(FileError) { _ = files.withLock { $0.removeValue(forKey: path) } }
+
+    func rename(_ path: String, to newPath: String) throws(FileError) {
+        let isThere = files.withLock { files in
+            guard let bytes = files.removeValue(forKey: path) else { return false }
+            files[newPath] = bytes
+            return true
+        }
+        if !isThere { throw FileError("rename", path, errno: ENOENT) }
+    }
+
+    func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
+        files.withLock { files in
+            let bytes = files[path] ?? []
+            files[path] = bytes + Array(repeating: 0, count: max(0, size - bytes.count))
+        }
+        return Journal(owner: self, path: path)
+    }
+
+    private struct Journal: JournalFile {
+        let owner: MemoryFileSystem
+        let path: String
+
+        func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+            owner.files.withLock { files in
+                var content = files[path] ?? []
+                files[path] = nil  // so that the bytes are not copied
+                content += Array(repeating: 0, count: max(0, offset + bytes.count - content.count))
+                content.replaceSubrange(offset..<(offset + bytes.count), with: bytes)
+                files[path] = content
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import JSON
+import LarderUpstream
+
+@testable import LarderConfig
+
+/// One who does something to a scenario's namespace again and again, and holds each answer against what was published.
+struct ScenarioClient: Sendable {
+    let number: Int
+    let scenario: Scenario
+    let refresher: ConfigRefresher
+    let host: FileLayerFlow
+
+    private var ledger: ScenarioLedger { scenario.ledger }
+    /// Nobody else sets it.
+    private var path: JSONPath { JSONPath(["set", "\(number)"]) }
+
+    func live() async {
+        while scenario.takeStep() {
+            try? await scenario.clock.sleep(for: scenario.chance.duration(upTo: 3))
+            await step()
+        }
+    }
+
+    private func step() async {
+        switch Int.random(in: 0..<100, using: &scenario.chance) {
+        case ..<22: await refresh("refresh") { () async throws(ConfigError) in try await refresher.refreshIfNeeded() }
+        case ..<32: await refresh("force") { () async throws(ConfigError) in try await refresher.forceRefresh() }
+        case ..<36: await refresh("await") { () async throws(ConfigError) in try await refresher.awaitChange() }
+        case ..<56: await push()
+        case ..<66: await set()
+        case ..<70: await unset()
+        case ..<80: await refreshHost()
+        case ..<85: scenario.hostContent += 1
+        case ..<86: await refresher.use(ScenarioSource(scenario: scenario))
+        default: changeUpstream()
+        }
+    }
+
+    /// What is left when all is quiet.
+    func lookAround() async {
+        // The longest override is over.
+        try? await scenario.clock.sleep(for: .seconds(60))
+        await refresh("force", mayFail: false) { () async throws(ConfigError) in try await refresher.forceRefresh() }
+        ledger.expect(ledger.held?.serial == scenario.upstream.serial, "the last refresh did not bring what there is")
+        await refreshHost()
+        guard let current = scenario.store?.publication.current else { return }
+        ledger.expect(current.freshness == .fresh, "the state is \(current.freshness) in the end")
+        let host = current.snapshot.value["host"]?.int ?? 0
+        ledger.expect(host == scenario.hostContent, "the host layer says \(host), the file \(scenario.hostContent)")
+    }
+
+    private func changeUpstream() {
+        ledger.count("change")
+        scenario.upstream.serial = ledger.newNumber()
+        scenario.upstream.version += scenario.chance.oneIn(5) ? -Int.random(in: 0...3, using: &scenario.chance) : 1
+        if scenario.chance.oneIn(2) { scenario.signal.yield() }
+    }
+
+    // MARK: Commands
+
+    /// Does something, and gives it up by chance.
+    private func attempt<Value: Sendable>(
+        _ name: String, _ body: @escaping @Sendable () async throws(ConfigError) -> Value
+    ) async -> Result<Value, ConfigError> {
+        ledger.count(name)
+        let task = Task { () async -> Result<Value, ConfigError> in
+            do throws(ConfigError) { return .success(try await body()) } catch { return .failure(error) }
+        }
+        guard !scenario.isCalm, scenario.chance.oneIn(4) else {
+            let result = await task.value
+            if case .failure(let error) = result, error.code == .cancelled, name != "await" {
+                ledger.violated("\(name) was cancelled by nobody")
+            }
+            return result
+        }
+        // After a time, or in the middle of what takes none.
+        let time = scenario.chance.oneIn(2) ? scenario.chance.duration(upTo: 2) : .zero
+        let turns = Int.random(in: 0...12, using: &scenario.chance)
+        let canceller = Task {
+            try? await scenario.clock.sleep(for: time)
+            for _ in 0..<turns { await Task {}.value }
+            task.cancel()
+        }
+        let result = await task.value
+        canceller.cancel()
+        if case .failure(let error) = result, error.code == .cancelled { ledger.count("\(name) cancelled") }
+        return result
+    }
+
+    private func refresh(
+        _ name: String, mayFail: Bool = true,
+        _ body: @escaping @Sendable () async throws(ConfigError) -> ConfigRefresher.Outcome
+    ) async {
+        let began = ledger.now()
+        switch await attempt(name, body) {
+        case .success(let outcome):
+            let id = ledger.remote(in: outcome.commit.revision)
+            let document = id.flatMap { ledger.documents[$0] }
+            if outcome.notModified {
+                ledger.expect(!outcome.commit.changed, "\(name): not modified and changed")
+                ledger.expect(document?.serial != nil, "\(name): not modified, but \(id ?? "nothing") is held")
+            } else {
+                ledger.expect(document?.serial != nil, "\(name) brought \(id ?? "nothing")")
+                ledger.expect(ledger.ended(id) > began, "\(name) brought \(id ?? ""), which was there before")
+            }
+            ledger.expect(
+                document.map { "\($0.version)" } == outcome.upstreamVersion,
+                "\(name) brought \(id ?? ""), version \(document?.version ?? 0), and says \(outcome.upstreamVersion ?? "")"
+            )
+            if name == "force", let id {
+                ledger.claimed(id)
+                ledger.expect(document?.isForced == true && document?.began ?? 0 > began, "forced, and got \(id)")
+            }
+        case .failure(let error):
+            ledger.expect(mayFail, "\(name): \(error)")
+            let codes: [ConfigError.Code] = [.cancelled, .upstreamFailed, .rejected]
+            ledger.expect(codes.contains(error.code), "\(name): \(error)")
+        }
+    }
+
+    private func push() async {
+        let id = ledger.newID("push")
+        let version = scenario.upstream.version + Int.random(in: -3...2, using: &scenario.chance)
+        let force = scenario.chance.oneIn(4)
+        let began = ledger.now()
+        ledger.push(id, version: version, isForced: force)
+        let document = SourceDocument(value: ["remote": .string(id)], version: UpstreamVersion("\(version)"))
+        let result = await attempt("push") { () async throws(ConfigError) in
+            try await refresher.applyPush(document, force: force)
+        }
+        switch result {
+        case .success(let outcome):
+            let found = ledger.remote(in: outcome.commit.revision)
+            ledger.expect(found == id, "\(id) is in revision \(outcome.commit.revision), it was said: \(found ?? "")")
+            ledger.expect(outcome.upstreamVersion == "\(version)", "\(id) has version \(outcome.upstreamVersion ?? "")")
+            // Stale where the host's files cannot be read.
+            ledger.expect(
+                [.fresh, .stale].contains(outcome.freshness), "a push left the namespace \(outcome.freshness)")
+        case .failure(let error):
+            ledger.refused(id)
+            if error.code == .cancelled { return }
+            ledger.expect(error.code == .rejected && !force, "\(id): \(error)")
+            ledger.expect(
+                ledger.wasOutdated(version, since: began), "\(id), version \(version), was not older: \(error)")
+        }
+    }
+
+    private func set() async {
+        guard let store = scenario.store else { return }
+        let value = ledger.newNumber()
+        let timeToLive = scenario.chance.oneIn(3) ? scenario.chance.duration(upTo: 20) : nil
+        let result = await attempt("set") { () async throws(ConfigError) in
+            try await store.set(path, to: .int(value), timeToLive: timeToLive)
+        }
+        switch result {
+        case .success(let commit):
+            let found = ledger.value(path, in: commit.revision)
+            ledger.expect(
+                found?.int == value, "\(path) was set to \(value), and is \(found.map { "\($0)" } ?? "unset")")
+        case .failure(let error):
+            ledger.expect(error.code == .cancelled, "set: \(error)")
+            ledger.refused(value, at: path)
+        }
+    }
+
+    private func unset() async {
+        guard let store = scenario.store else { return }
+        let result = await attempt("unset") { () async throws(ConfigError) in try await store.unset(path) }
+        switch result {
+        case .success(let commit):
+            ledger.expect(ledger.value(path, in: commit.revision) == nil, "\(path) was unset and is there")
+        case .failure(let error):
+            ledger.expect(error.code == .cancelled, "unset: \(error)")
+        }
+    }
+
+    private func refreshHost() async {
+        let content = scenario.hostContent
+        ledger.count("host")
+        do throws(ConfigError) {
+            let commit = try await host.refresh()
+            let found = ledger.value(JSONPath(["host"]), in: commit.revision)?.int ?? 0
+            ledger.expect(found >= content, "the host layer was read and says \(found), the file \(content)")
+        } catch {
+            ledger.expect(error.code == .rejected && !scenario.isCalm, "host: \(error)")
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import JSON
+import LarderUpstream
+import Testing
+
+@testable import LarderConfig
+
+@Suite("Polling a source")
+struct SourcePollerTests {
+    /// What the source does when it is asked.
+    private enum Step {
+        case answer
+        case fail(retryAfter: Duration?)
+        /// Somebody else's refresh goes well between two failures of the poller's: the second counts as a first one.
+        case failAfterSuccess
+    }
+
+    @Test("the poller waits as its plan says: at the start, through an outage, and afterwards")
+    func followsThePlan() async throws {
+        let seed = SeededGenerator.seed
+        let clock = ManualClock()
+        let wallClock = WallClock { 1_700_000_000_000 + clock.now.offset.milliseconds }
+        let schedule = PollSchedule(interval: .seconds(60), seed: "a")
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let poller = SourcePoller(
+                source: source, refresher: refresher, store: store, schedule: schedule, clock: clock,
+                wallClock: wallClock, generator: SeededGenerator(seed: seed))
+            let polling = Task { await poller.run() }
+            var (plan, generator) = (PollPlan(schedule), SeededGenerator(seed: seed))
+            #expect(plan.delay(after: .started(holding: false), at: .zero, using: &generator) == .zero)
+            var isHolding = false
+            let failures = [Step](repeating: .fail(retryAfter: nil), count: 3)
+            let steps =
+                failures + [.answer, .answer] + failures + [.fail(retryAfter: .seconds(90)), .failAfterSuccess]
+                + failures
+            for step in steps {
+                let request = await source.nextRequest()
+                let event: PollPlan.Event
+                switch step {
+                case .answer:
+                    isHolding = true
+                    request.answer(["v": 1])
+                    event = .answered
+                case .fail(let retryAfter):
+                    request.fail(retryAfter: retryAfter)
+                    event = .failed(holding: isHolding, retryAfter: retryAfter)
+                case .failAfterSuccess:
+                    request.fail()
+                    event = .failed(holding: true, retryAfter: nil)
+                    let delay = plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)
+                    await clock.waitForSleepers(1)
+                    async let refresh = refresher.refreshIfNeeded()
+                    await source.nextRequest().answer(["v": 2])
+                    _ = try await refresh
+                    clock.advance(by: delay)
+                    await source.nextRequest().fail()
+                    plan.forgetFailures()
+                }
+                let expected = plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)
+                await clock.waitForSleepers(1)
+                #expect(clock.nextDeadline == clock.now.advanced(by: expected), "after \(step); seed \(seed)")
+                #expect(store.publication.status.upstream?.nextAttemptAt == wallClock.now + expected.milliseconds)
+                clock.advance(by: expected)
+            }
+            polling.cancel()
+            await polling.value
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import LarderConfig
+import LarderServer
+import Testing
+
+@Suite("settings of upstreams")
+struct RemoteSettingsTests {
+    private func remote(_ text: String) throws -> RemoteSettings? {
+        try settings("{namespaces: {a: {remote: \(text)}}}").namespaces["a"]?.remote
+    }
+
+    private func body(_ text: String) throws -> String? {
+        guard case .http(let http) = try remote("{http: {url: 'http://h', method: 'POST', \(text)}}") else {
+            return nil
+        }
+        return http.body.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test("everything that an HTTP source can be told")
+    func http() throws {
+        var expected = HTTPRemoteSettings(url: "https://h/graphql")
+        expected.body = Array(#"{"query":"{ config }"}"#.utf8)
+        expected.answerPath = "/data/config"
+        expected.longPoll = .init(waitSeconds: 30, queryMember: "wait")
+        expected.staleIfError = .seconds(3600)
+        expected.access = HTTPAccess(
+            headers: ["X-Fleet": "kiosk"], token: .systemd("token"),
+            tls: TLSFiles(certificateAuthority: "/ca.pem", certificate: "/c.pem", privateKey: "/c.key"))
+        let http = try remote(
+            """
+            {http: {
+              url: "https://h/graphql", method: "POST", body: { query: "{ config }" }, answerPath: "/data/config",
+              longPoll: { waitSeconds: 30, queryMember: "wait" }, staleIfErrorSeconds: 3600,
+              headers: { "X-Fleet": "kiosk" }, tokenCredential: "token",
+              certificateAuthority: "/ca.pem", certificate: "/c.pem", privateKey: "/c.key",
+            }}
+            """)
+        #expect(http == .http(expected))
+    }
+
+    @Test("everything that an event stream can be told, and its defaults")
+    func sse() throws {
+        #expect(try remote("{sse: {url: 'http://h/events'}}") == .sse(SSERemoteSettings(url: "http://h/events")))
+        var expected = SSERemoteSettings(url: "https://h/events")
+        expected.pollURL = "https://h/config.json"
+        expected.interval = .seconds(900)
+        expected.heartbeat = .seconds(20)
+        expected.timeout = .seconds(5)
+        expected.patchEvents = ["delta", "patch"]
+        expected.versionPath = nil
+        expected.access = HTTPAccess(
+            headers: ["X-Fleet": "kiosk"], token: .file("/token"), tls: TLSFiles(certificateAuthority: "/ca.pem"))
+        let sse = try remote(
+            """
+            {sse: {
+              url: "https://h/events", pollUrl: "https://h/config.json", intervalSeconds: 900, heartbeatSeconds: 20,
+              timeoutSeconds: 5, patchEvents: ["delta", "patch"], versionPath: null, headers: { "X-Fleet": "kiosk" },
+              tokenFile: "/token", certificateAuthority: "/ca.pem",
+            }}
+            """)
+        #expect(sse == .sse(expected))
+    }
+
+    @Test("a body is a text as it is, or a JSON value whose JSON5 becomes JSON")
+    func bodies() throws {
+        #expect(try body("") == "")
+        #expect(try body("body: null") == "")
+        #expect(try body("body: '{ a }'") == "{ a }")
+        #expect(
+            try body("body: {a: [1, 1.50, 0x10, .5, +2, -0, true, null, 'x'], 'b c': {}}")
+                == #"{"a":[1,1.50,16,0.5,2,-0,true,null,"x"],"b c":{}}"#)
+    }
+
+    @Test("no header, no body and no member of either appears in a description")
+    func secrets() throws {
+        let all = try settings(
+            """
+            {namespaces: {
+              a: {remote: {http: {url: 'http://h', method: 'POST', body: {q: 'hunter2'}, headers: {A: 'hunter2'}}}},
+              b: {remote: {sse: {url: 'http://h', headers: {A: 'hunter2'}, tokenFile: '/token'}}},
+            }}
+            """)
+        for text in ["\(all)", String(reflecting: all), "\(all.namespaces)"] {
+            #expect(!text.contains("hunter2"))
+            #expect(!text.contains("104, 117, 110"), "nor as bytes")
+            #expect(text.contains("/token"))
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import Testing
+
+@testable import LarderUpstream
+
+@Suite("When a host asks next")
+struct PollPlanTests {
+    private static let minute = Duration.seconds(60)
+    private static let start = Duration.seconds(1_700_000_000)
+
+    /// A host with something to serve that fails again and again.
+    ///
+    /// - Returns: the times of its requests
+    private func requests(
+        of host: String, interval: Duration = minute, count: Int, retryAfter: Duration? = nil,
+        _ generator: inout SeededGenerator
+    ) -> [Duration] {
+        var plan = PollPlan(PollSchedule(interval: interval, seed: host))
+        var now = Self.start
+        return (0..<count).map { number in
+            let event = PollPlan.Event.failed(holding: true, retryAfter: retryAfter)
+            now += plan.delay(after: number == 0 ? .started(holding: true) : event, at: now, using: &generator)
+            return now
+        }
+    }
+
+    @Test("a host that has nothing to serve asks at once, and soon again")
+    func nothing() {
+        var generator = SeededGenerator(state: 1)
+        var plan = PollPlan(PollSchedule(interval: .seconds(3_600), seed: "a"))
+        #expect(plan.delay(after: .started(holding: false), at: Self.start, using: &generator) == .zero)
+        for ceiling in [2, 4, 8, 16] {
+            let delay = plan.delay(after: .failed(holding: false, retryAfter: nil), at: Self.start, using: &generator)
+            #expect(delay <= .seconds(ceiling))
+        }
+    }
+
+    @Test("a host that has something to serve begins at its own moment, which is the same at every start")
+    func ownMoment() {
+        var generator = SeededGenerator(state: 2)
+        for number in 0..<100 {
+            let schedule = PollSchedule(interval: Self.minute, seed: "host-\(number)")
+            var moments: [Duration] = []
+            for second in 0..<60 {
+                var plan = PollPlan(schedule)
+                let now = Self.start + .seconds(second)
+                let delay = plan.delay(after: .started(holding: true), at: now, using: &generator)
+                #expect(delay > .zero && delay <= Self.minute * 1.05)
+                moments.append((now + delay - schedule.phase).remainder(by: Self.minute))
+            }
+            #expect(moments.allSatisfy { $0 <= Self.minute * 0.05 })
+        }
+    }
+
+    @Test("after a first failure a host asks once more within half an interval, then only at its own moments")
+    func failures() {
+        var generator = SeededGenerator(state: 3)
+        for number in 0..<100 {
+            let phase = PollSchedule(interval: Self.minute, seed: "host-\(number)").phase
+            let times = requests(of: "host-\(number)", count: 12, &generator)
+            #expect(times[1] - times[0] >= Self.minute / 10 && times[1] - times[0] <= Self.minute / 2)
+            for (before, after) in zip(times[1...], times[2...]) {
+                #expect(after - before >= Self.minute / 4, "no two requests for one turn")
+                #expect(after - before <= .seconds(300) + Self.minute, "nobody waits longer than 5 minutes and a turn")
+                let deviation = (after - phase + Self.minute / 20).remainder(by: Self.minute)
+                #expect(deviation <= Self.minute / 10, "a request at a moment that is not the host's own")
+            }
+        }
+    }
+
+    @Test("a host that asks once a day asks for an origin that is out every 10 minutes")
+    func longInterval() {
+        var generator = SeededGenerator(state: 4)
+        let times = requests(of: "a", interval: .seconds(86_400), count: 20, &generator)
+        for (before, after) in zip(times[1...], times[2...]) { #expect(after - before <= .seconds(18 * 60)) }
+    }
+
+    @Test("Retry-After is a lower bound, up to an hour, and not a moment to meet at")
+    func retryAfter() {
+        var generator = SeededGenerator(state: 5)
+        for seconds in [1, 30, 90, 3_600, 1_000_000] {
+            let times = requests(of: "a", count: 5, retryAfter: .seconds(seconds), &generator)
+            for (before, after) in zip(times, times.dropFirst()) {
+                #expect(after - before >= .seconds(min(seconds, 3_600)))
+                #expect(after - before <= .seconds(min(seconds, 3_600)) + Self.minute * 1.05)
+            }
+        }
+    }
+
+    @Test("a success, also one that somebody else had, makes the next failure a first one")
+    func success() {
+        var generator = SeededGenerator(state: 6)
+        var plan = PollPlan(PollSchedule(interval: Self.minute, seed: "a"))
+        for step in 0..<4 {
+            for _ in 0..<3 {
+                _ = plan.delay(after: .failed(holding: true, retryAfter: nil), at: Self.start, using: &generator)
+            }
+            if step % 2 == 0 {
+                plan.forgetFailures()
+            } else {
+                _ = plan.delay(after: .answered, at: Self.start, using: &generator)
+            }
+            #expect(plan.failures == 0)
+        }
+    }
+
+    @Test("no interval traps", arguments: [-1.0, 0, 1e-9, 1, 1e9, 1e18])
+    func extremes(_ seconds: Double) {
+        var generator = SeededGenerator(state: 7)
+        var plan = PollPlan(PollSchedule(interval: .seconds(seconds), seed: ""))
+        let events: [PollPlan.Event] = [
+            .started(holding: true), .failed(holding: true, retryAfter: nil), .reconfigured,
+            .failed(holding: true, retryAfter: .seconds(-1)), .failed(holding: false, retryAfter: .seconds(1e18)),
+            .failed(holding: true, retryAfter: nil), .unanswered, .answered,
+        ]
+        for event in events {
+            #expect(plan.delay(after: event, at: Self.start, using: &generator) >= .zero)
+        }
+    }
+}
+
+extension Duration {
+    /// What is left of it after whole spans, never negative.
+    fileprivate func remainder(by span: Duration) -> Duration {
+        let rest = wholeNanoseconds % span.wholeNanoseconds
+        return .nanoseconds(rest < 0 ? rest + span.wholeNanoseconds : rest)
+    }
+}

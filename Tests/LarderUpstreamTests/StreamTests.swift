@@ -1,0 +1,224 @@
+import LarderUpstream
+import Testing
+
+@Suite("Answers that come piece by piece", .timeLimit(.minutes(1)))
+struct StreamTests {
+    private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    private static func chunk(_ text: String) -> String {
+        "\(String(text.utf8.count, radix: 16))\r\n\(text)\r\n"
+    }
+
+    /// Reads to the end, or to a text.
+    private static func text(_ body: inout StreamBody, to end: String? = nil) async throws(UpstreamError) -> String {
+        var bytes: [UInt8] = []
+        while let piece = try await body.next() {
+            bytes += piece
+            if let end, String(decoding: bytes, as: UTF8.self).hasSuffix(end) { break }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test("each piece is there before the next one is sent, and the end is told")
+    func pieces() async throws {
+        let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
+        try await withFetcher { fetcher in
+            let result = try await fetcher.stream(FetchRequest(url: server.url)) { head, body throws(UpstreamError) in
+                #expect(head.status == 200)
+                #expect(head.problem == nil)
+                #expect(head.metadata.mediaType == "text/event-stream")
+                var all = ""
+                for number in 0..<3 {
+                    server.send(Self.chunk("piece \(number);"))
+                    all += try await Self.text(&body, to: ";")
+                }
+                server.send("0\r\n\r\n")
+                #expect(try await body.next() == nil)
+                return all
+            }
+            #expect(result == "piece 0;piece 1;piece 2;")
+        }
+        await server.stop()
+    }
+
+    @Test("a stream may last longer than the time for its head")
+    func endless() async throws {
+        let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
+        let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(500))
+        try await withFetcher { fetcher in
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts)) {
+                _, body throws(UpstreamError) in
+                // The limit is over when this is: it is what is tested, and nothing hangs on how long it takes.
+                do { try await Task.sleep(for: .milliseconds(600)) } catch {}
+                server.send(Self.chunk("late;"))
+                #expect(try await Self.text(&body, to: ";") == "late;")
+            }
+        }
+        await server.stop()
+    }
+
+    @Test("silence after the head is a timeout, and the connection is closed")
+    func silence() async throws {
+        let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
+        let timeouts = FetchTimeouts(idle: .milliseconds(100), whole: .seconds(60))
+        try await withFetcher { fetcher in
+            let error = await #expect(throws: UpstreamError.self) {
+                try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts)) {
+                    _, body throws(UpstreamError) in
+                    try await Self.text(&body)
+                }
+            }
+            #expect(error?.code == .timeout)
+            #expect(error?.message.contains("sent nothing") == true)
+            var events = server.events.makeAsyncIterator()
+            _ = await events.next()
+            #expect(await events.next() == .closed)
+        }
+        await server.stop()
+    }
+
+    @Test("an origin that accepts and says nothing is a timeout")
+    func noHead() async throws {
+        let server = try await RawServer.start { _, _ in [.keep] }
+        let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(100))
+        try await withFetcher { fetcher in
+            let error = await #expect(throws: UpstreamError.self) {
+                try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts)) { _, _ in }
+            }
+            #expect(error?.code == .timeout)
+        }
+        await server.stop()
+    }
+
+    @Test("a connection that ends before the answer does is an error, not an end")
+    func truncated() async throws {
+        let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("half")), .close] }
+        try await withFetcher { fetcher in
+            let error = await #expect(throws: UpstreamError.self) {
+                try await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+                    try await Self.text(&body)
+                }
+            }
+            #expect(error?.code == .truncated)
+        }
+        await server.stop()
+    }
+
+    @Test("cancelling the task closes the connection", arguments: [true, false])
+    func cancellation(_ afterHead: Bool) async throws {
+        let server = try await RawServer.start { _, _ in afterHead ? [.send(Self.head), .keep] : [.keep] }
+        try await withFetcher { fetcher in
+            let (started, start) = AsyncStream.makeStream(of: Void.self)
+            let task = Task {
+                try await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+                    start.yield()
+                    return try await Self.text(&body)
+                }
+            }
+            var events = server.events.makeAsyncIterator()
+            _ = await events.next()
+            if afterHead { for await _ in started { break } }
+            task.cancel()
+            #expect(await #expect(throws: UpstreamError.self) { try await task.value }?.code == .cancelled)
+            #expect(await events.next() == .closed)
+        }
+        await server.stop()
+    }
+
+    @Test("whoever returns before the end closes the connection")
+    func earlyReturn() async throws {
+        let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("first;")), .keep] }
+        try await withFetcher { fetcher in
+            let text = try await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+                try await Self.text(&body, to: ";")
+            }
+            #expect(text == "first;")
+            var events = server.events.makeAsyncIterator()
+            _ = await events.next()
+            #expect(await events.next() == .closed)
+        }
+        await server.stop()
+    }
+
+    @Test("an error status has its reason, and its body can be read")
+    func status() async throws {
+        let server = try await RawServer.answering(
+            "HTTP/1.1 503 X\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nreason")
+        try await withFetcher { fetcher in
+            try await fetcher.stream(FetchRequest(url: server.url)) { head, body throws(UpstreamError) in
+                #expect(head.status == 503)
+                #expect(head.problem?.code == .status)
+                #expect(head.problem?.retryAfter == .seconds(7))
+                #expect(try await Self.text(&body) == "reason")
+            }
+        }
+        await server.stop()
+    }
+
+    @Test("more streams from one server than a browser would open all get through")
+    func many() async throws {
+        let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("hello;")), .keep] }
+        try await withFetcher { fetcher in
+            await withTaskGroup(of: Void.self) { group in
+                let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+                for _ in 0..<20 {
+                    group.addTask {
+                        // A failure is seen below, in the arrival that does not come.
+                        try? await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+                            _ = try await Self.text(&body, to: ";")
+                            arrived.yield()
+                            _ = try await Self.text(&body)
+                        }
+                    }
+                }
+                var iterator = arrivals.makeAsyncIterator()
+                for _ in 0..<20 { await iterator.next() }
+                group.cancelAll()
+            }
+        }
+        await server.stop()
+    }
+}
+
+@Suite("POST", .timeLimit(.minutes(1)))
+struct PostTests {
+    @Test("a body is sent as JSON unless the headers say otherwise, and never conditionally")
+    func post() async throws {
+        let server = try await RawServer.answering(ok("{}"))
+        try await withFetcher { fetcher in
+            for headers in [[], [("Content-Type", "application/graphql")]] {
+                let request = FetchRequest(
+                    url: server.url, headers: headers, validator: Validator(etag: "\"1\""),
+                    body: Array("{\"q\":1}".utf8))
+                _ = try await fetcher.fetch(request).requireDocument()
+            }
+        }
+        await server.stop()
+        #expect(server.received.allSatisfy { $0.hasPrefix("POST / HTTP/1.1\r\n") && $0.hasSuffix("\r\n\r\n{\"q\":1}") })
+        #expect(server.received.allSatisfy { !$0.contains("If-None-Match") })
+        #expect(server.received.first?.contains("Content-Type: application/json\r\n") == true)
+        #expect(server.received.last?.contains("Content-Type: application/graphql\r\n") == true)
+    }
+
+    @Test("a redirect that would lose the body, or hand it to somebody else, is refused", arguments: [301, 302, 303])
+    func redirected(_ status: Int) async throws {
+        let error = try await failure({ $0.body = [] }) { _, _ in
+            [.send("HTTP/1.1 \(status) X\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")]
+        }
+        #expect(error.code == .invalidRedirect)
+        let elsewhere = try await failure({ $0.body = [] }) { _, _ in
+            [.send("HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")]
+        }
+        #expect(elsewhere.code == .invalidRedirect)
+    }
+
+    @Test("a redirect that keeps method and origin is followed", arguments: [307, 308])
+    func kept(_ status: Int) async throws {
+        let answer = try await document({ $0.body = Array("x".utf8) }) { number, request in
+            number == 0
+                ? [.send("HTTP/1.1 \(status) X\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")]
+                : [.send(ok(request.hasPrefix("POST /x ") && request.hasSuffix("\r\nx") ? "good" : "bad"))]
+        }
+        #expect(answer.body == Array("good".utf8))
+    }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import LarderUpstream
+import Testing
+
+@Suite("TLS", .timeLimit(.minutes(1)))
+struct TLSTests {
+    private static func pem(_ name: String, of nginx: Nginx) throws -> TLSOptions.PEM {
+        let file = nginx.directory.appending(path: name)
+        return TLSOptions.PEM(path: file.path, bytes: Array(try Data(contentsOf: file)))
+    }
+
+    /// nginx with a certificate of the authority `ours`, and files of another authority beside it.
+    private static func server(_ lines: String = "") throws -> Nginx {
+        let nginx = try Nginx(lines, tls: true) { directory in
+            for authority in ["ours", "other"] {
+                try Certificates.makeAuthority(authority, in: directory)
+                try Certificates.make("client-of-\(authority)", by: authority, in: directory)
+            }
+            try Certificates.make("cert", by: "ours", in: directory)
+            try FileManager.default.moveItem(
+                at: directory.appending(path: "cert.key"), to: directory.appending(path: "key.pem"))
+        }
+        try nginx.write("{\"a\":1}", to: "c.json")
+        return nginx
+    }
+
+    @Test("a private authority is trusted in place of the system's, and no other")
+    func authority() async throws {
+        let nginx = try Self.server()
+        try await withFetcher { fetcher in
+            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json")
+            request.tls = try TLSOptions(
+                authorities: Self.pem("ours.pem", of: nginx), certificate: nil, privateKey: nil)
+            #expect(try await fetcher.fetch(request).requireDocument().body == Array("{\"a\":1}".utf8))
+            request.tls = try TLSOptions(
+                authorities: Self.pem("other.pem", of: nginx), certificate: nil, privateKey: nil)
+            let error = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+            #expect(error?.code == .tlsFailed)
+        }
+    }
+
+    @Test("a server that asks for a client certificate gets it, and refuses another's or none")
+    func clientCertificate() async throws {
+        let nginx = try Self.server("ssl_client_certificate ours.pem; ssl_verify_client on;")
+        try await withFetcher { fetcher in
+            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json")
+            for (client, works) in [("client-of-ours", true), ("client-of-other", false), (nil, false)] {
+                request.tls = try TLSOptions(
+                    authorities: Self.pem("ours.pem", of: nginx),
+                    certificate: client.map { try Self.pem("\($0).pem", of: nginx) },
+                    privateKey: client.map { try Self.pem("\($0).key", of: nginx) })
+                if works {
+                    _ = try await fetcher.fetch(request).requireDocument()
+                } else {
+                    // nginx ends the handshake well and answers 400, so that people see a page.
+                    let error = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+                    #expect(error?.status == 400)
+                }
+            }
+        }
+    }
+
+    @Test("the client's certificate is not shown to another origin")
+    func redirected() async throws {
+        let second = try Self.server(
+            "ssl_client_certificate ours.pem; ssl_verify_client optional_no_ca;\n"
+                + "location = /who { return 200 \"seen $ssl_client_s_dn.\"; }")
+        let first = try Nginx("location = /who { return 307 https://127.0.0.1:\(second.port)/who; }", tls: true) {
+            directory in
+            for name in ["cert.pem", "key.pem"] {
+                try FileManager.default.copyItem(
+                    at: second.directory.appending(path: name), to: directory.appending(path: name))
+            }
+        }
+        try await withFetcher { fetcher in
+            let tls = try TLSOptions(
+                authorities: Self.pem("ours.pem", of: second),
+                certificate: Self.pem("client-of-ours.pem", of: second),
+                privateKey: Self.pem("client-of-ours.key", of: second))
+            for (server, expected) in [(second, "seen CN=client-of-ours."), (first, "seen .")] {
+                let request = FetchRequest(url: "https://127.0.0.1:\(server.port)/who", tls: tls)
+                let body = try await fetcher.fetch(request).requireDocument().body
+                #expect(String(decoding: body, as: UTF8.self) == expected)
+            }
+        }
+    }
+
+    @Test("files that are no PEM are refused by name, without a word of what is in them")
+    func garbage() throws {
+        let garbage = TLSOptions.PEM(path: "/etc/larder/x.pem", bytes: Array("hunter2".utf8))
+        let error = #expect(throws: UpstreamError.self) {
+            try TLSOptions(authorities: garbage, certificate: nil, privateKey: nil)
+        }
+        #expect(error?.code == .invalidRequest)
+        #expect(error?.message.hasPrefix("/etc/larder/x.pem holds no certificate") == true)
+        #expect(error?.message.contains("hunter2") == false)
+    }
+}
