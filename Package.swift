@@ -36,6 +36,7 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 
 let package = Package(
@@ -52,6 +53,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/hummingbird-project/swift-mustache", .upToNextMinor(from: "2.1.1")),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -75,7 +77,8 @@ let package = Package(
                 arguments, logging, nioCore, nioPosix, lifecycle, signals,
             ],
             executable: true),
-        larder("larder", ["JSON", "LarderWire", "LarderClient", arguments], executable: true),
+        larder(
+            "larder", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", arguments, mustache], executable: true),
         larder(
             "larder-bench",
             ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
@@ -92,7 +95,7 @@ let package = Package(
             ]),
         tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),
         tests("LarderBenchTests", ["larder-bench"]),
-        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "larderd", "larder"]),
+        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "larderd", "larder", crypto]),
         tests("ProtocolTests", ["JSON", "larderd"]),
     ],
     // C23 for #embed, which puts the protocol's description into the program.

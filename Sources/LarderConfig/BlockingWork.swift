@@ -9,7 +9,7 @@ public struct BlockingWork: Sendable {
     public init(_ pool: NIOThreadPool) { self.pool = pool }
 
     /// Runs a body there and hands back its result. Cancellation does not stop a body that has begun.
-    func run<Value: Sendable, Failure: Error>(
+    public func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let result: Result<Value, Failure>? = try? await pool.runIfActive {

@@ -10,6 +10,9 @@ public enum ConfigLayer: String, Sendable, Hashable, CaseIterable {
     case experiment
     /// What was set over the socket.
     case override
+
+    /// Whether it is read from files of this machine.
+    var isOfFiles: Bool { FileLayer(rawValue: rawValue) != nil }
 }
 
 /// The layers that are read from files of this machine.

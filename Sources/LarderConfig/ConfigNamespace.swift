@@ -51,6 +51,12 @@ public final class ConfigNamespace: Sendable {
     /// What the settings say of it.
     public var configuration: NamespaceConfiguration { running.withLock { $0.configuration } }
 
+    /// Finds out where layers have from what they say.
+    var explainer: Explainer {
+        let (configuration, source) = running.withLock { ($0.configuration, $0.source) }
+        return Explainer(configuration: configuration, source: source, blocking: environment.blocking)
+    }
+
     /// Reads the last known good state and the administrator's files, and is then ready to be read. The network is not
     /// waited for.
     /// - Throws: ``FileError`` where the state directory cannot be used.
@@ -186,7 +192,7 @@ public final class ConfigNamespace: Sendable {
     public func refreshFiles() async throws(ConfigError) -> Bool {
         let configuration = configuration
         var isChanged = false
-        for layer in FileLayer.allCases where configuration.files(layer, holding: nil).path != nil {
+        for layer in FileLayer.allCases where configuration.location(of: layer) != nil {
             if try await refresh(layer).changed { isChanged = true }
         }
         return isChanged
@@ -205,7 +211,7 @@ public final class ConfigNamespace: Sendable {
     }
 
     private func follow(_ layer: FileLayer, _ configuration: NamespaceConfiguration, _ flow: FileLayerFlow) async {
-        guard let path = configuration.files(layer, holding: nil).path else {
+        guard let path = configuration.location(of: layer) else {
             // Through the flow, too: a reading of what the settings named before may be under way.
             _ = try? await flow.refresh()
             return
@@ -251,6 +257,11 @@ public final class ConfigNamespace: Sendable {
                 clock: environment.clock)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
+        case .etcd(let etcd):
+            let client = EtcdClient(
+                etcd, fetcher: environment.fetcher, blocking: environment.blocking,
+                startingAt: etcd.firstEndpoint(hostIdentity: environment.hostIdentity), clock: environment.clock)
+            return EtcdSource(etcd, client: client, clock: environment.clock, logger: environment.logger)
         }
     }
 }
@@ -263,6 +274,7 @@ extension NamespaceConfiguration {
         case .http(let http): ("http", Self.location(of: http.url))
         case .sse(let sse): ("sse", Self.location(of: sse.url))
         case .file(let file): ("file", file.path)
+        case .etcd(let etcd): ("etcd", etcd.location)
         }
     }
 
@@ -271,11 +283,12 @@ extension NamespaceConfiguration {
         if case .http(let http) = remote { http.staleIfError } else { nil }
     }
 
-    /// When the source is polled: a file slowly, behind the watch on it.
+    /// When the source is polled: a file, event stream and etcd slowly, behind what they say by themselves.
     func schedule(hostIdentity: String) -> PollSchedule {
         switch remote {
         case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
         case .sse(let sse): PollSchedule(interval: sse.interval, seed: hostIdentity + "\u{0}" + sse.url)
+        case .etcd(let etcd): PollSchedule(interval: etcd.interval, seed: hostIdentity + "\u{0}" + etcd.location)
         case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
         }
     }

@@ -30,6 +30,9 @@ public protocol ConfigSource: Sendable {
     /// A source that keeps a connection does so for as long as the stream has a consumer. The stream may be asked for
     /// again when the one before has ended.
     func changes() -> AsyncStream<Void>?
+
+    /// The key that what is at a path comes from, for sources that are stores of keys; nil where that is not known.
+    func key(of path: [String]) -> String?
 }
 
 extension ConfigSource {
@@ -37,6 +40,8 @@ extension ConfigSource {
     public var reconnects: Bool { false }
     /// A source that answers at once.
     public var longPollWait: Duration? { nil }
+    /// A source that is no store of keys.
+    public func key(of path: [String]) -> String? { nil }
 }
 
 /// Why a source is asked.

@@ -28,13 +28,21 @@ extension NamespaceConfiguration {
             return FileLayerSource(layer: layer, path: path) { () throws(FileReadError) in
                 guard let path else { return .emptyObject }
                 let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
-                return FileLayerSource.merge(try files.documents(), keepsNulls: keepsNulls(layer))
+                return FileLayerSource.merge(try files.documents(), keepsNulls: false)
             }
         case .host:
-            let directory = host(holding: document)
+            let (directory, keepsNulls) = (host(holding: document), keepsNulls(layer))
             return FileLayerSource(layer: layer, path: hostDirectory) { () throws(FileReadError) in
-                try directory?.read() ?? .emptyObject
+                try directory?.read(keepsNulls: keepsNulls) ?? .emptyObject
             }
+        }
+    }
+
+    /// The file or directory of a file layer; nil where the settings name none.
+    func location(of layer: FileLayer) -> String? {
+        switch layer {
+        case .defaults: defaultsPath
+        case .host: hostDirectory
         }
     }
 

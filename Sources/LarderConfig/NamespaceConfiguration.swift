@@ -27,6 +27,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         case sse(SSE)
         /// A file or a directory of files.
         case file(File)
+        /// Keys of an etcd cluster.
+        case etcd(Etcd)
     }
 
     /// The namespace's name.

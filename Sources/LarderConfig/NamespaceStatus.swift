@@ -41,8 +41,7 @@ struct NamespaceStatus: Sendable {
 
     init(_ configuration: NamespaceConfiguration) {
         var files: [FileLayer: String] = [:]
-        files[.defaults] = configuration.defaultsPath
-        files[.host] = configuration.hostDirectory
+        for layer in FileLayer.allCases { files[layer] = configuration.location(of: layer) }
         self.init(source: configuration.source, files: files, staleIfError: configuration.staleIfError)
     }
 

@@ -1,6 +1,6 @@
 import JSON
 
-/// What a merge patch (RFC 7396) has to say at a path.
+/// What a merge patch (RFC 7396), or a layer of several, has to say at a path.
 enum PatchSaying: Equatable {
     /// Nothing: what was there stays.
     case nothing
@@ -8,6 +8,15 @@ enum PatchSaying: Equatable {
     case value(JSONValue)
     /// That nothing is there: a null at the path or above it, or above it something that has no members.
     case hides
+
+    /// What two say one after the other.
+    func then(_ next: PatchSaying) -> PatchSaying {
+        switch (self, next) {
+        case (_, .nothing): self
+        case (.value(let first), .value(let second)): .value(MergePatch.compose(first, second))
+        case (_, .hides), (_, .value): next
+        }
+    }
 }
 
 extension JSONValue {
@@ -19,5 +28,38 @@ extension JSONValue {
         case .array: return value(at: JSONPath(Array(path))).map(PatchSaying.value) ?? .hides
         case .null, .bool, .number, .string: return .hides
         }
+    }
+}
+
+extension OverrideLayer.Entry {
+    /// What the entry says at a path.
+    func says(at other: [String]) -> PatchSaying {
+        let common = min(path.count, other.count)
+        guard zip(path, other).allSatisfy({ $0.utf8.elementsEqual($1.utf8) }) else { return .nothing }
+        if path.count <= other.count { return value.says(at: other[common...]) }
+        return .value(path[common...].reversed().reduce(value) { .object([($1, $0)]) })
+    }
+}
+
+extension Layers {
+    /// What a layer says at a path. To be asked of layers as they are shown.
+    func says(_ layer: ConfigLayer, at path: [String]) -> PatchSaying {
+        switch layer {
+        case .defaults: defaults?.document.says(at: path) ?? .nothing
+        case .host: host?.document.says(at: path) ?? .nothing
+        case .remote: remote?.document.says(at: path) ?? .nothing
+        case .experiment: experiment.overlays.reduce(.nothing) { $0.then($1.values.says(at: path)) }
+        case .override: override.says(at: path)
+        }
+    }
+}
+
+extension OverrideLayer {
+    /// What all entries together say at a path.
+    fileprivate func says(at path: [String]) -> PatchSaying {
+        let speakers = entries.filter { $0.says(at: path) != .nothing }
+        if speakers.count < 2 { return speakers.first?.says(at: path) ?? .nothing }
+        let patches = OverrideLayer(entries: speakers).patches()
+        return patches.reduce(.nothing) { $0.then($1.says(at: path)) }
     }
 }

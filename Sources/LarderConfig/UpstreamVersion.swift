@@ -4,8 +4,21 @@ public struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
     /// The version as the source gave it.
     public let text: String
 
+    /// What counts: an etcd cluster's id, say. Two versions that are known to be counted by different ones have no order,
+    /// since each of them begins anew.
+    public let series: String?
+
     /// Takes a version as the source gave it.
-    public init(_ text: String) { self.text = text }
+    public init(_ text: String) {
+        self.text = text
+        series = nil
+    }
+
+    /// Takes a version with what counts it, if that is known.
+    public init(_ text: String, series: String?) {
+        self.text = text
+        self.series = series
+    }
 
     /// The version as the source gave it.
     public var description: String { text }
@@ -14,6 +27,7 @@ public struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
     /// (`7`, `v1.12.3`, `2026-11-21`) and the first part that differs is smaller. Versions of any other form, such as
     /// commit ids, have no order, and a document that carries one is never refused for its age.
     public func isOlder(than other: UpstreamVersion) -> Bool {
+        if let series, let theirs = other.series, series != theirs { return false }
         guard let mine = Self.parts(text), let theirs = Self.parts(other.text) else { return false }
         for index in 0..<max(mine.count, theirs.count) {
             let left = index < mine.count ? mine[index] : "0"

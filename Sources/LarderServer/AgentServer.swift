@@ -110,6 +110,7 @@ extension MethodTable {
         table.addAgentMethods()
         table.addConfigMethods()
         table.addHistoryMethods()
+        table.addExplainMethod()
         return table
     }
 }

@@ -34,14 +34,20 @@ public final class ServerContext: Sendable {
     public let namespaces: ConfigNamespaces
     /// Who the agent is.
     public let identity: Identity
+    /// The plain copies of the snapshots; nil where the settings want none.
+    public let copies: CurrentCopies?
     let logger: Logger
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
     private let limitsInForce: Mutex<LimitSettings>
 
     /// Makes the context of a server.
-    public init(namespaces: ConfigNamespaces, identity: Identity, limits: LimitSettings, logger: Logger) {
+    public init(
+        namespaces: ConfigNamespaces, identity: Identity, limits: LimitSettings, copies: CurrentCopies? = nil,
+        logger: Logger
+    ) {
         self.namespaces = namespaces
+        self.copies = copies
         self.identity = identity
         self.logger = logger
         startedAt = Timestamp(milliseconds: WallClock.system.now)

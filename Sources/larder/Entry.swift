@@ -11,6 +11,8 @@ import LarderClient
 @main
 enum Entry {
     static func main() async {
+        // Before anything changes it: what is started from here gets what this program got.
+        _ = SignalDispositions.inherited
         let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))
         do {
             var command = try Larder.parseAsRoot(arguments)
@@ -38,7 +40,6 @@ enum Entry {
                 Arguments.unknownVerb(arguments).map { "there is no verb \"\($0)\"" } ?? Larder.message(for: error)
             failure = Failure(.usage, "\(message); see \(Arguments.helpCommand(arguments))")
         }
-        Output.note(failure.message)
-        exit(failure.status.rawValue)
+        failure.endThisProcess()
     }
 }

@@ -18,6 +18,8 @@ enum ExitStatus: Int32, CaseIterable {
     case timeout = 6
     case upstream = 7
     case unavailable = 8
+    case programFailed = 126
+    case programNotFound = 127
 
     /// What it means, for `--help`.
     var meaning: String {
@@ -31,6 +33,8 @@ enum ExitStatus: Int32, CaseIterable {
         case .timeout: "no answer in time"
         case .upstream: "the remote source failed, or a document was rejected"
         case .unavailable: "not available yet: the remote source never answered"
+        case .programFailed: "exec: the program cannot be run"
+        case .programNotFound: "exec: there is no such program"
         }
     }
 

@@ -1,3 +1,8 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
 import LarderClient
 
 /// A failure that the program itself finds, with what to do next.
@@ -16,6 +21,12 @@ struct Failure: Error, Equatable {
     init(_ error: LarderClientError) {
         status = ExitStatus(error)
         message = [error.description, Self.advice(error)].compactMap(\.self).joined(separator: "; ")
+    }
+
+    /// Ends the program with one line that says why.
+    func endThisProcess() -> Never {
+        Output.note(message)
+        exit(status.rawValue)
     }
 
     private static func advice(_ error: LarderClientError) -> String? {

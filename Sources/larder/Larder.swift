@@ -28,7 +28,7 @@ struct Larder: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, SetCommand.self, UnsetCommand.self, WatchCommand.self, RefreshCommand.self,
             PushCommand.self, StatusCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self,
-            CallCommand.self,
+            CallCommand.self, ExecCommand.self, RenderCommand.self,
         ])
 
     private static var exitStatuses: String {

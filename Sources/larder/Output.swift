@@ -8,8 +8,12 @@
 enum Output {
     /// Prints text and a line end on standard output.
     /// - Throws: ``Failure`` where it cannot be written, such as on a full disk.
-    static func line(_ text: String) throws(Failure) {
-        let code = writeAll(text + "\n", to: STDOUT_FILENO)
+    static func line(_ line: String) throws(Failure) { try text(line + "\n") }
+
+    /// Prints text on standard output as it is.
+    /// - Throws: ``Failure`` where it cannot be written.
+    static func text(_ text: String) throws(Failure) {
+        let code = writeAll(text, to: STDOUT_FILENO)
         if code == 0 { return }
         if code == EPIPE { endByBrokenPipe() }
         throw Failure(.failure, "cannot write to standard output: \(String(cString: strerror(code)))")

@@ -1,8 +1,8 @@
 import ArgumentParser
 import LarderClient
 
-/// What every verb takes.
-struct AgentOptions: ParsableArguments {
+/// How the agent is reached: what every verb takes.
+struct ConnectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The agent's socket.",
@@ -14,21 +14,26 @@ struct AgentOptions: ParsableArguments {
     @Option(help: ArgumentHelp("How long to wait for an answer: 500ms, 10s, 2m.", valueName: "time"))
     var timeout = TimeSpan(.seconds(30))
 
-    @Flag(help: "Print the agent's whole result as one line of JSON.")
-    var json = false
-
     /// Connects, runs `body` and closes the connection.
     func withClient(_ body: (LarderClient) async throws -> Void) async throws {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout.duration
         try await LarderClient.withConnection(socket: socket, configuration: configuration, body)
     }
+}
+
+/// What every verb takes that prints an answer of the agent.
+struct AgentOptions: ParsableArguments {
+    @OptionGroup var connection: ConnectionOptions
+
+    @Flag(help: "Print the agent's whole result as one line of JSON.")
+    var json = false
 
     /// Calls a method and prints its result: the whole of it with `--json`, else what `text` makes of it.
     func printResult<Method: WireMethod>(
         of method: Method.Type, _ parameters: Method.Parameters, _ text: (Method.Result) throws -> String
     ) async throws {
-        try await withClient { client in
+        try await connection.withClient { client in
             // The result as it came: with --json nothing that a newer agent adds is lost.
             let params = JSONValue.building { parameters.write(to: &$0) }
             let result = try await client.call(Method.name, params: params)

@@ -32,6 +32,9 @@ struct StatusReport {
         }
         if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }
         lines += layers(namespace)
+        if let copy = namespace.copy {
+            lines += rows("copy", [copy.path.printable] + (copy.problem.map { [style.problem($0.printable)] } ?? []))
+        }
         return lines
     }
 

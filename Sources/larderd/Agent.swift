@@ -69,19 +69,23 @@ struct Agent {
             socket.remove()
             throw error
         }
+        let copies = await copies(besideSocket: socket.path, BlockingWork(threads))
+        await copies?.start(namespaces.all)
         let context = ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
-            limits: plan.limits, logger: logger)
+            limits: plan.limits, copies: copies, logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
         let server = AgentServer(context: context, socket: socket, group: group)
-        var services: [any Service] = [
+        // They are stopped in the reverse order: the copies last, for what is published until then.
+        var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
+        services += [
             ServingService(server: server, namespaces: namespaces),
             ReloadService(context: context, plan: plan, hangups: hangups, logger: logger),
         ]
@@ -99,6 +103,15 @@ struct Agent {
         try await run.run()
         await namespaces.stop()
         logger.info("stopped")
+    }
+
+    private func copies(besideSocket path: String, _ blocking: BlockingWork) async -> CurrentCopies? {
+        let settings = plan.settings.current
+        guard settings.isEnabled else {
+            await CurrentCopies.clear(besideSocket: path, blocking: blocking)
+            return nil
+        }
+        return CurrentCopies(besideSocket: path, settings: settings, blocking: blocking, logger: logger)
     }
 
     private func listeningSocket() throws -> ListeningSocket {

@@ -43,7 +43,7 @@ struct AgentPlan: Sendable {
         stateDirectory =
             try command.stateDirectory.map(Self.absolute) ?? settings.stateDirectory ?? paths.stateDirectory
         logLevel = command.logLevel ?? settings.logLevel
-        namespaces = try Self.namespaces(settings, hostDirectory: try? paths.hostLayerDirectory)
+        namespaces = try Self.namespaces(settings, settingsPath, hostDirectory: try? paths.hostLayerDirectory)
     }
 
     /// The limits in force. Clients never get the last descriptors: without any the agent could neither write a change
@@ -69,15 +69,17 @@ struct AgentPlan: Sendable {
 
     /// The namespaces that the settings declare. The administrator's usual directory is the host layer of `default`.
     private static func namespaces(
-        _ settings: Settings, hostDirectory: String?
+        _ settings: Settings, _ settingsPath: String?, hostDirectory: String?
     ) throws -> [NamespaceConfiguration] {
         try settings.namespaces.sorted { $0.key < $1.key }.map { name, namespace in
             NamespaceConfiguration(
                 name: name, durability: namespace.durability == .full ? .full : .relaxed,
                 maximumBytes: settings.limits.documentBytes, maximumDeletion: namespace.maximumDeletionPercent,
+                defaultsPath: namespace.defaults?.path,
                 hostDirectory: namespace.host.directory ?? (name == "default" ? hostDirectory : nil),
                 isHostDirectoryNamed: namespace.host.directory != nil,
-                remote: try namespace.remote.map { try remote($0, settings.limits) }, secrets: namespace.secrets)
+                remote: try namespace.remote.map { try remote($0, settings.limits) }, locks: namespace.locks,
+                experiments: namespace.experiments, settingsPath: settingsPath, secrets: namespace.secrets)
         }
     }
 
@@ -87,6 +89,10 @@ struct AgentPlan: Sendable {
         switch remote {
         case .file(let file):
             return .file(NamespaceConfiguration.File(path: file.path, maximumBytes: limits.documentBytes))
+        case .etcd(let etcd):
+            var etcd = etcd
+            etcd.maximumBytes = limits.documentBytes
+            return .etcd(etcd)
         case .http(let http):
             return .http(
                 NamespaceConfiguration.HTTP(

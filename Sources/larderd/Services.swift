@@ -25,6 +25,15 @@ struct ServingService: Service {
     }
 }
 
+/// Keeps the plain copies of the snapshots.
+struct CopyService: Service {
+    let copies: CurrentCopies
+
+    func run() async {
+        await cancelWhenGracefulShutdown { await copies.run() }
+    }
+}
+
 /// Re-reads the settings on SIGHUP. Settings that are wrong are refused, and those in force stay.
 struct ReloadService: Service {
     let context: ServerContext
@@ -42,6 +51,7 @@ struct ReloadService: Service {
                 warnOfRestart(inForce, next)
                 context.limits = next.limits
                 await context.namespaces.apply(next.namespaces)
+                context.copies?.follow(context.namespaces.all)
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 _ = try? notifier.ready(status: "Serving \(context.namespaces.all.count) namespaces")
@@ -58,6 +68,7 @@ struct ReloadService: Service {
         if old.stateDirectory != new.stateDirectory { members.append("state.directory") }
         if old.settings.cacheDirectory != new.settings.cacheDirectory { members.append("cache.directory") }
         if old.logLevel != new.logLevel { members.append("log.level") }
+        if old.settings.current != new.settings.current { members.append("current") }
         if members.isEmpty { return }
         logger.warning(
             "some changed settings take effect at the next start only",

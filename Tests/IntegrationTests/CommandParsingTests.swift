@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import JSON
 import LarderClient
 import Testing
@@ -23,7 +24,7 @@ struct CommandParsingTests {
         let command = try #require(
             try Larder.parseAsRoot(Arguments.normalized(["-n", "web", "--timeout", "2s", "get"])) as? GetCommand)
         #expect(command.namespace.namespace == "web")
-        #expect(command.agent.timeout.duration == .seconds(2))
+        #expect(command.agent.connection.timeout.duration == .seconds(2))
     }
 
     @Test("every verb takes what its help says")
@@ -42,6 +43,18 @@ struct CommandParsingTests {
         #expect(push.version == "7")
         let call = try #require(try Larder.parseAsRoot(["call", "agent.ping"]) as? CallCommand)
         #expect(call.params == nil)
+        let exec = try #require(
+            try Larder.parseAsRoot(
+                ["exec", "--watch", "--signal", "SIGHUP", "--splay", "5s", "--", "env", "-u", "--watch"])
+                as? ExecCommand)
+        #expect(exec.command == ["env", "-u", "--watch"])
+        #expect(exec.signal?.number == SIGHUP)
+        let render = try #require(
+            try Larder.parseAsRoot(["render", "t", "o", "--mode", "0640", "--owner", "u:g"]) as? RenderCommand)
+        #expect(render.output == "o")
+        #expect(render.mode?.bits == 0o640)
+        #expect(render.owner == FileOwner(argument: "u:g"))
+        #expect(try (Larder.parseAsRoot(["render", "--json"]) as? RenderCommand)?.output == "-")
         let status = try #require(try Larder.parseAsRoot(["status"]) as? StatusCommand)
         #expect(status.namespace == nil)
     }
@@ -51,6 +64,11 @@ struct CommandParsingTests {
         arguments: [
             ["get", "a", "b"], ["set", "a"], ["watch", "--count", "0"], ["watch", "--count", "x"], ["nope"],
             ["get", "--nope"], ["set", "a", "1", "--ttl", "soon"], ["ping", "--timeout", "0"], ["--socket"],
+            ["exec"], ["exec", "env"], ["exec", "--"], ["exec", "--signal", "HUP", "--", "a"],
+            ["exec", "--watch", "--signal", "NOPE", "--", "a"], ["exec", "--prefix", "9", "--", "a"],
+            ["exec", "--watch", "--restart", "--signal", "HUP", "--", "a"], ["exec", "--splay", "1s", "--", "a"],
+            ["render", "t"], ["render", "t", "o", "--mode", "640x"], ["render", "t", "o", "--owner", ":"],
+            ["render", "t", "o", "p"], ["render", "--json", "t", "o"],
         ])
     func usageErrors(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try Larder.parseAsRoot(Arguments.normalized(arguments)) }

@@ -47,7 +47,7 @@ extension Integration {
                 #expect(try client.call("config.get")["value"] == ["n": 0, "m": 0])
                 let status = try agent.status()
                 #expect(status["state"] == "stale")
-                #expect(status["layers"]?[0]?["problem"]?.string?.contains("20-more.json") == true, "\(status)")
+                #expect(status["layers"]?[1]?["problem"]?.string?.contains("20-more.json") == true, "\(status)")
 
                 unlink(more)
                 symlink("nowhere", more)
@@ -60,7 +60,7 @@ extension Integration {
                 try client.call("config.refresh")
                 let healed = try agent.status()
                 #expect(healed["state"] == "fresh")
-                #expect(healed["layers"]?[0]?["problem"]?.isNull == true)
+                #expect(healed["layers"]?[1]?["problem"]?.isNull == true)
             }
         }
 
@@ -113,7 +113,7 @@ extension Integration {
                     #expect(try agent.ask("config.get")["value"] == ["n": 0, "m": 0])
                     let status = try agent.status()
                     #expect(status["state"] == "stale")
-                    #expect(status["layers"]?[0]?["problem"]?.string?.contains(text) == true, "\(status)")
+                    #expect(status["layers"]?[1]?["problem"]?.string?.contains(text) == true, "\(status)")
                 }
                 rename(directory, directory + ".aside")
                 #expect(try client.refusal("config.refresh").name == "rejected")

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import JSON
 import LarderConfig
 import LarderServer
 import Logging
@@ -23,6 +24,7 @@ struct SettingsTests {
         #expect(defaults.stateDirectory == nil)
         #expect(defaults.cacheDirectory == nil)
         #expect(defaults.logLevel == .info)
+        #expect(defaults.current.isEnabled && defaults.current.mode == 0o640)
         #expect(defaults.limits.connections == 16384)
         #expect(defaults.limits.subscriptionsPerConnection == 64)
         #expect(defaults.limits.requestsInFlightPerConnection == 64)
@@ -45,6 +47,7 @@ struct SettingsTests {
               state: { directory: "/srv/larder/state" },
               cache: { directory: "/srv/larder/cache" },
               log: { level: "debug" },
+              current: { enabled: false, mode: "644" },
               limits: {
                 connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
                 lineBytes: 0x10000, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
@@ -73,6 +76,7 @@ struct SettingsTests {
         #expect(all.stateDirectory == "/srv/larder/state")
         #expect(all.cacheDirectory == "/srv/larder/cache")
         #expect(all.logLevel == .debug)
+        #expect(!all.current.isEnabled && all.current.mode == 0o644)
         #expect(all.limits.connections == 10)
         #expect(all.limits.subscriptionsPerConnection == 20)
         #expect(all.limits.requestsInFlightPerConnection == 30)
@@ -109,6 +113,40 @@ struct SettingsTests {
                     == "1:31: namespaces.a.secrets[1] must be a path such as \"db.password\" or \"*.token\", "
                     + "not \"\(bad)\"")
         }
+    }
+
+    @Test("defaults, locks and experiments are read, numbers in values as they are written")
+    func layers() throws {
+        let all = try settings(
+            #"""
+            {namespaces: {a: {
+              defaults: { path: "/usr/share/app/defaults.json" },
+              locks: ["search.limit", "/a.b/c"],
+              experiments: {
+                unit: "till-7", member: "experiments",
+                overlays: [
+                  { name: "blue", salt: "color", percentage: 25.5, values: { color: 'blue', n: 1.50, h: 0x10, e: .5 } },
+                  { name: "red", salt: "color", percentage: [25.5, 50], units: ["till-9"], values: { a: [null, true] } },
+                  { name: "lab", units: ["till-7"], values: {} },
+                ],
+              },
+            }}}
+            """#)
+        let namespace = try #require(all.namespaces["a"])
+        #expect(namespace.defaults?.path == "/usr/share/app/defaults.json")
+        #expect(namespace.locks == [JSONPath(["search", "limit"]), JSONPath(["a.b", "c"])])
+        #expect(namespace.experiments.unit == "till-7")
+        #expect(namespace.experiments.member == "experiments")
+        let blue = try JSONValue(parsing: #"{"color":"blue","n":1.50,"h":16,"e":0.5}"#)
+        #expect(
+            namespace.experiments.overlays == [
+                ExperimentOverlay(name: "blue", salt: "color", share: .init(to: 25.5), values: blue),
+                ExperimentOverlay(
+                    name: "red", salt: "color", share: .init(from: 25.5, to: 50), units: ["till-9"],
+                    values: ["a": [.null, true]]),
+                ExperimentOverlay(name: "lab", share: nil, units: ["till-7"], values: .emptyObject),
+            ])
+        #expect(namespace.experiments.overlays[2].salt == "lab")
     }
 
     @Test("null means the same as leaving a setting out, at every level")

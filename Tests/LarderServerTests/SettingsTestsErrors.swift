@@ -68,6 +68,7 @@ struct SettingsErrorTests {
         "a wrong type is named with what the setting takes and what the file has",
         arguments: [
             ("[]", "1:1: the settings must be an object in braces, not an array"),
+            ("{current: {enabled: 'no'}}", "1:21: current.enabled must be true or false, not \"no\""),
             ("{limits: 5}", "1:10: limits must be an object in braces, not 5"),
             (
                 "{limits: {connections: '10'}}",
@@ -298,5 +299,42 @@ struct SettingsErrorTests {
         #expect(
             error?.description
                 == "4:5: limits.connections is given twice, first in line 2; remove one of the two")
+    }
+
+    @Test(
+        "an overlay that is none is named by its place, and its values are not shown",
+        arguments: [
+            ("5", "1:48: namespaces.a.experiments.overlays must be an array of overlays"),
+            ("[5]", "1:49: namespaces.a.experiments.overlays[0] must be an object with"),
+            ("[{name:'x',percentage:5}]", "1:49: namespaces.a.experiments.overlays[0] needs \"values\", an object"),
+            ("[{name:'x',values:{}}]", "1:49: namespaces.a.experiments.overlays[0] needs \"percentage\" or \"units\""),
+            (
+                "[{name:'x',percentage:101,values:{a:'hunter2'}}]",
+                "1:49: namespaces.a.experiments.overlays[0] must have a number from 0 to 100 for \"percentage\""
+            ),
+            (
+                "[{name:'x',percentage:[50,20],values:{a:'hunter2'}}]",
+                "1:49: namespaces.a.experiments.overlays[0] must have a number from 0 to 100 for \"percentage\""
+            ),
+            (
+                "[{name:'x',units:[7],values:{}}]",
+                "1:49: namespaces.a.experiments.overlays[0] must have an array of strings for \"units\""
+            ),
+            (
+                "[{name:'x',percent:5,values:{}}]",
+                "1:49: namespaces.a.experiments.overlays[0] has the member \"percent\", which is not known"
+            ),
+            (
+                "[{name:'x',units:[],values:{}},{name:'x',units:[],values:{}}]",
+                "1:79: namespaces.a.experiments.overlays[1] has the name of another overlay, \"x\""
+            ),
+            ("[{name:'x',units:[],values:{a:Infinity}}]", "1:48: namespaces.a.experiments.overlays must not hold"),
+        ])
+    func overlays(text: String, message: String) {
+        let error = #expect(throws: SettingsError.self) {
+            try settings("{namespaces: {a: {experiments: {overlays:      \(text)}}}}")
+        }
+        #expect(error?.description.hasPrefix(message) == true, "\(error?.description ?? "")")
+        #expect(error?.description.contains("hunter2") == false)
     }
 }

@@ -8,4 +8,5 @@
 #include "larder_files.h"
 #include "larder_inotify.h"
 #include "larder_memory.h"
+#include "larder_processes.h"
 #include "larder_sockets.h"

@@ -9,8 +9,10 @@ extension Hold {
         self.init(revision: revision, since: since)
         if let refused = value["refused"] {
             guard let digest = refused["digest"]?.string, let origin = refused["origin"]?.string else { return nil }
-            self.refused = Refused(
-                version: refused["version"]?.string.map(UpstreamVersion.init), digest: digest, origin: origin)
+            let version = refused["version"]?.string.map {
+                UpstreamVersion($0, series: refused["versionSeries"]?.string)
+            }
+            self.refused = Refused(version: version, digest: digest, origin: origin)
         }
         for layer in FileLayer.allCases {
             guard let held = value[layer.rawValue] else { continue }
@@ -32,6 +34,7 @@ extension Hold {
             writer.name("refused")
             writer.beginObject()
             writer.member("version", refused.version?.text)
+            writer.member("versionSeries", refused.version?.series)
             writer.member("digest", refused.digest)
             writer.member("origin", refused.origin)
             writer.endObject()

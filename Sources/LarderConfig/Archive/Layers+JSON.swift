@@ -136,7 +136,8 @@ extension Layers.Remote {
             experiments = (member, list.detached())
         }
         self.init(
-            document: document, experiments: experiments, version: value["version"]?.string.map(UpstreamVersion.init),
+            document: document, experiments: experiments,
+            version: value["version"]?.string.map { UpstreamVersion($0, series: value["versionSeries"]?.string) },
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
             origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init))
     }
@@ -146,6 +147,7 @@ extension Layers.Remote {
         writer.member("origin", origin)
         writer.member("updatedAt", updatedAt)
         writer.member("version", version?.text)
+        writer.member("versionSeries", version?.series)
         writer.member("etag", validator?.etag)
         writer.member("lastModified", validator?.lastModified)
         writer.member("pushedBy", pushedBy)

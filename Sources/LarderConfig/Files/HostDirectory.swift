@@ -29,9 +29,10 @@ final class HostDirectory: Sendable {
 
     /// All files merged as they were at one moment. Blocks until the disk has answered.
     ///
+    /// - Parameter keepsNulls: whether a null stays, because there is a layer below that it hides something of
     /// - Returns: an object, empty if the directory was never there
     /// - Throws: ``FileReadError``
-    func read() throws(FileReadError) -> JSONValue {
+    func read(keepsNulls: Bool = false) throws(FileReadError) -> JSONValue {
         let reading: DocumentFiles
         do {
             reading = try files.read()
@@ -39,7 +40,7 @@ final class HostDirectory: Sendable {
             return try missing()
         }
         wasThere.store(true, ordering: .relaxed)
-        return MergePatch.merge(try reading.documents())
+        return FileLayerSource.merge(try reading.documents(), keepsNulls: keepsNulls)
     }
 
     /// Only a directory that is really not there is empty. No permission to look, a dangling link, or a mount that is

@@ -28,8 +28,8 @@ extension MethodTable {
         }
         deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.context.namespace(parameters.namespace)
-            return try await namespace.change { (store) async throws(ConfigError) in
-                try await store.set(
+            return try await namespace.change { (_) async throws(ConfigError) in
+                try await namespace.set(
                     parameters.path, to: parameters.value.detached(),
                     timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance)
             }
@@ -83,10 +83,18 @@ extension RequestScope {
     }
 
     fileprivate func status(_ parameters: ConfigStatus.Parameters) throws(WireError) -> ConfigStatus.Result {
-        let acknowledgements = connections.acknowledgements
         let namespaces = try parameters.namespace.map { (name) throws(WireError) in [try context.namespace(name)] }
-        return ConfigStatus.Result(
-            namespaces: (namespaces ?? context.namespaces.all).map { $0.wireStatus(acknowledgements) })
+        return ConfigStatus.Result(namespaces: (namespaces ?? context.namespaces.all).map(status))
+    }
+
+    private func status(of namespace: ConfigNamespace) -> ConfigStatus.Namespace {
+        var status = namespace.wireStatus
+        status.acknowledgements = connections.acknowledgements.summary(of: namespace.name)
+        status.copy = context.copies.map { copies in
+            let (path, problem) = copies.copy(of: namespace.name)
+            return ConfigStatus.Copy(path: path, problem: problem)
+        }
+        return status
     }
 }
 

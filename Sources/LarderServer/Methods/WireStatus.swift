@@ -3,8 +3,7 @@ import LarderWire
 
 extension ConfigNamespace {
     /// The namespace's status in the protocol's shape.
-    /// - Parameter acknowledgements: what clients say of its snapshots
-    func wireStatus(_ acknowledgements: AcknowledgementBook) -> ConfigStatus.Namespace {
+    var wireStatus: ConfigStatus.Namespace {
         let (current, status) = (publication.current, publication.status)
         let now = WallClock.system.now
         let isPublished = current.snapshot.revision > 0
@@ -45,7 +44,6 @@ extension ConfigNamespace {
             ConfigStatus.Hold(
                 revision: $0.revision, refusedVersion: $0.refusedVersion, since: Timestamp(milliseconds: $0.since))
         }
-        result.acknowledgements = acknowledgements.summary(of: name)
         return result
     }
 }

@@ -1,4 +1,4 @@
-import JSON
+public import JSON
 public import LarderConfig
 
 /// `namespaces.NAME`: one configuration document, and where it comes from.
@@ -13,6 +13,8 @@ public struct NamespaceSettings: Sendable, Equatable {
 
     /// `durability`. Default: full.
     public var durability = Durability.full
+    /// `defaults`: what programs are shipped with; `nil` for no such layer.
+    public var defaults: DefaultsLayerSettings?
     /// `host`: the administrator's files.
     public var host = HostLayerSettings()
     /// `remote`: the upstream; `nil` when there is none.
@@ -20,6 +22,10 @@ public struct NamespaceSettings: Sendable, Equatable {
     /// `maximumDeletionPercent`: a document of the remote source that removes a larger share of the members held is refused
     /// unless it is forced; `nil` for no limit. Default 90.
     public var maximumDeletionPercent: Int? = 90
+    /// `locks`: paths that stay as the files of `defaults` and `host` have them. Default: none.
+    public var locks: [JSONPath] = []
+    /// `experiments`: overlays for a part of all hosts. Default: none.
+    public var experiments = ExperimentRules()
     /// `secrets`: which values are masked for peers that may not see secrets. Default: none.
     public var secrets = SecretPatterns.none
 
@@ -39,9 +45,13 @@ public struct HostLayerSettings: Sendable, Equatable {
 extension NamespaceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
-            value, at: path, knowing: ["durability", "host", "remote", "maximumDeletionPercent", "secrets"])
+            value, at: path,
+            knowing: [
+                "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
+            ])
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
         durability = word.flatMap(Durability.init(rawValue:)) ?? durability
+        defaults = try reader.section("defaults", DefaultsLayerSettings.init)
         host = try reader.section("host", HostLayerSettings.init) ?? host
         remote = try reader.section("remote", RemoteSettings.init)
         if reader.isNull("maximumDeletionPercent") {
@@ -50,12 +60,17 @@ extension NamespaceSettings {
             maximumDeletionPercent =
                 try reader.integer("maximumDeletionPercent", in: 0...100) ?? maximumDeletionPercent
         }
-        let patterns = try reader.strings("secrets", each: "a path such as \"db.password\" or \"*.token\"") {
-            !$0.isEmpty && (try? JSONPath(parsing: $0)) != nil
-        }
-        // Each was checked one line above.
+        let locked = try reader.strings("locks", each: "a path such as \"search.limit\"", where: Self.isPath)
+        experiments = try reader.section("experiments", ExperimentRules.init) ?? experiments
+        let patterns = try reader.strings(
+            "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: Self.isPath)
+        // Each text was checked one line above.
+        locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
     }
+
+    /// A path to a part of the document.
+    private static func isPath(_ text: String) -> Bool { !text.isEmpty && (try? JSONPath(parsing: text)) != nil }
 
     /// All namespaces of the file.
     static func all(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> [String: NamespaceSettings] {

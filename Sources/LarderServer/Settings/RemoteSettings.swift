@@ -1,3 +1,5 @@
+public import LarderConfig
+
 /// `namespaces.NAME.remote`: the one upstream of a namespace.
 public enum RemoteSettings: Sendable, Equatable {
     /// `http`: a document that is fetched again and again.
@@ -6,6 +8,8 @@ public enum RemoteSettings: Sendable, Equatable {
     case sse(SSERemoteSettings)
     /// `file`: a document in the file system, in one file or several.
     case file(FileRemoteSettings)
+    /// `etcd`: keys of an etcd cluster.
+    case etcd(NamespaceConfiguration.Etcd)
 }
 
 /// `namespaces.NAME.remote.file`.
@@ -20,14 +24,15 @@ public struct FileRemoteSettings: Sendable, Equatable {
 }
 
 extension RemoteSettings {
-    private static let kinds = ["http", "sse", "file"]
+    private static let kinds = ["http", "sse", "file", "etcd"]
 
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: Self.kinds)
         let http = try reader.section("http", HTTPRemoteSettings.init).map(RemoteSettings.http)
         let sse = try reader.section("sse", SSERemoteSettings.init).map(RemoteSettings.sse)
         let file = try reader.section("file", FileRemoteSettings.init).map(RemoteSettings.file)
-        let given = [http, sse, file].compactMap { $0 }
+        let etcd = try reader.section("etcd", NamespaceConfiguration.Etcd.init).map(RemoteSettings.etcd)
+        let given = [http, sse, file, etcd].compactMap { $0 }
         let kinds = Self.kinds.map { "\"\($0)\"" }.joined(separator: ", ")
         guard let upstream = given.first else {
             throw reader.failure(nil, "names no upstream; give one of \(kinds), or remove it")

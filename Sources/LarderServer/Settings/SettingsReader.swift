@@ -125,6 +125,22 @@ struct SettingsReader {
         return try string(name, expected: expected) { words.contains($0) }
     }
 
+    /// The permission bits of a file: three octal digits, with or without the customary 0 before them.
+    func permissions(_ name: String, example: String) throws(SettingsError) -> UInt32? {
+        let digits = try string(name, expected: "octal permissions in quotes, such as \"\(example)\"") { text in
+            text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
+                && (text.utf8.count == 3 || (text.utf8.count == 4 && text.hasPrefix("0")))
+        }
+        return digits.flatMap { UInt32($0, radix: 8) }
+    }
+
+    /// `true` or `false`.
+    func truth(_ name: String) throws(SettingsError) -> Bool? {
+        guard let value = value(name) else { return nil }
+        guard case .bool(let truth) = value.content else { throw wrongType(name, "true or false", value) }
+        return truth
+    }
+
     /// A whole number in a range.
     func integer(_ name: String, in range: ClosedRange<Int>) throws(SettingsError) -> Int? {
         let expected = "a whole number from \(range.lowerBound) to \(range.upperBound)"

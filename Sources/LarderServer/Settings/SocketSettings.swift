@@ -18,19 +18,9 @@ extension SocketSettings {
     init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: settingsPath, knowing: ["path", "mode", "group"])
         path = try reader.path("path", maximumBytes: Self.maximumPathBytes)
-        let digits = try reader.string("mode", expected: "octal permissions in quotes, such as \"0660\"") {
-            Self.mode($0) != nil
-        }
-        mode = digits.flatMap(Self.mode) ?? mode
+        mode = try reader.permissions("mode", example: "0660") ?? mode
         group = try reader.string("group", expected: "the name or number of a group, in quotes") { group in
             !group.isEmpty && !group.unicodeScalars.contains { $0.value <= 0x20 || $0 == ":" || $0.value == 0x7f }
         }
-    }
-
-    /// Three octal digits, with or without the customary 0 before them.
-    private static func mode(_ text: String) -> UInt32? {
-        guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }) else { return nil }
-        guard text.utf8.count == 3 || (text.utf8.count == 4 && text.hasPrefix("0")) else { return nil }
-        return UInt32(text, radix: 8)
     }
 }

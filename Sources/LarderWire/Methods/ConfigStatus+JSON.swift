@@ -49,6 +49,9 @@ extension ConfigStatus.Namespace {
                     bytes: try reader.requiredInt("bytes"), origin: try reader.requiredString("origin"),
                     updatedAt: try reader.timestamp("updatedAt"), problem: try reader.string("problem")))
         }
+        copy = try reader.object("copy").map { (copy) throws(WireError) in
+            ConfigStatus.Copy(path: try copy.requiredString("path"), problem: try copy.string("problem"))
+        }
     }
 
     func write(to writer: inout JSONWriter) {
@@ -79,6 +82,8 @@ extension ConfigStatus.Namespace {
         writer.endArray()
         writer.name("acknowledgements")
         acknowledgements.write(to: &writer)
+        writer.name("copy")
+        if let copy { copy.write(to: &writer) } else { writer.null() }
         writer.endObject()
     }
 }
@@ -126,6 +131,15 @@ extension ConfigStatus.Layer {
         writer.member("bytes", bytes)
         writer.member("origin", origin)
         writer.nullableMember("updatedAt", updatedAt?.description)
+        writer.nullableMember("problem", problem)
+        writer.endObject()
+    }
+}
+
+extension ConfigStatus.Copy {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("path", path)
         writer.nullableMember("problem", problem)
         writer.endObject()
     }

@@ -116,6 +116,19 @@ public enum ConfigStatus: WireMethod {
         }
     }
 
+    /// The plain copy of the snapshot.
+    public struct Copy: Sendable, Equatable {
+        /// The file.
+        public var path: String
+        /// Why it is missing or old; nil where it is neither.
+        public var problem: String?
+        /// Makes it.
+        public init(path: String, problem: String?) {
+            self.path = path
+            self.problem = problem
+        }
+    }
+
     /// One namespace.
     public struct Namespace: Sendable, Equatable {
         /// Its name.
@@ -152,12 +165,14 @@ public enum ConfigStatus: WireMethod {
         public var layers: [Layer]
         /// What the clients say that are connected.
         public var acknowledgements = Acknowledgements()
+        /// The plain copy of the snapshot; nil where the settings want none.
+        public var copy: Copy?
 
         /// Makes it, with nothing in quarantine, held or acknowledged.
         public init(
             namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
             bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,
-            refused: Refusal?, upstream: Upstream?, layers: [Layer]
+            refused: Refusal?, upstream: Upstream?, layers: [Layer], copy: Copy? = nil
         ) {
             self.namespace = namespace
             self.state = state
@@ -173,6 +188,7 @@ public enum ConfigStatus: WireMethod {
             self.refused = refused
             self.upstream = upstream
             self.layers = layers
+            self.copy = copy
         }
     }
 

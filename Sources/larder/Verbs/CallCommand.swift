@@ -27,7 +27,7 @@ struct CallCommand: AsyncParsableCommand {
 
     func run() async throws {
         let params = try params.map { text throws(Failure) in try Self.params(text) }
-        try await agent.withClient { client in
+        try await agent.connection.withClient { client in
             let result = try await client.call(method, params: params)
             try Output.line(
                 agent.json ? result.compactText : format.format.text(result, isTerminal: Output.isTerminal))

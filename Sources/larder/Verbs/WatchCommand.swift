@@ -1,6 +1,5 @@
 import ArgumentParser
 import LarderClient
-import Synchronization
 
 /// `larder watch [PATH]`
 struct WatchCommand: AsyncParsableCommand {
@@ -38,7 +37,7 @@ struct WatchCommand: AsyncParsableCommand {
     func run() async throws {
         _ = try path.path
         Output.endWhenReaderCloses()
-        try await agent.withClient { client in
+        try await agent.connection.withClient { client in
             let notes = InterruptionNotes()
             let snapshots = client.config.snapshots(
                 at: path.text, namespace: namespace.namespace, mode: patch ? .patch : .snapshot
@@ -65,23 +64,5 @@ struct WatchCommand: AsyncParsableCommand {
             if let value = snapshot.value { writer.member("value", value) } else { writer.member("exists", false) }
             writer.endObject()
         }
-    }
-}
-
-/// Notes on standard error about the agent's absence: one for each new reason, not one for each attempt.
-private final class InterruptionNotes: Sendable {
-    private let noted = Mutex<String?>(nil)
-
-    func interrupted(_ interruption: ConfigInterruption) {
-        let reason = interruption.error.reason
-        let isNew = noted.withLock { noted in
-            defer { noted = reason }
-            return noted != reason
-        }
-        if isNew { Output.note("\(reason); connecting again") }
-    }
-
-    func resumed() {
-        noted.withLock { $0 = nil }
     }
 }

@@ -22,13 +22,14 @@ final class LineClient {
     }
 
     /// Connects.
-    init(path: String) throws {
+    /// - Parameter isRecorded: whether its traffic is kept for the check against the schemas
+    init(path: String, isRecorded: Bool = true) throws {
         let socket = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
         self.socket = socket
         let result = try withUnixAddress(path) { connect(socket.number, $0, $1) }
         guard result == 0 else { throw HarnessError.system("connect to \(path)") }
         reader = LineReader(socket)
-        recorder = Recorder()
+        recorder = isRecorded ? Recorder() : nil
     }
 
     deinit { close() }

@@ -14,7 +14,7 @@ final class RawOrigin: Sendable {
 
     /// What happened.
     enum Event: Sendable {
-        /// A request came, with the header fields by lower-case names.
+        /// A request came, with the header fields by lower-case names, and `:method`, `:path` and `:body`.
         case request([String: String])
         /// A connection was closed by the other side.
         case disconnected
@@ -30,6 +30,10 @@ final class RawOrigin: Sendable {
 
     private struct Shared {
         var answer: Answer
+        /// Answers for some paths.
+        var answers: [String: Answer] = [:]
+        /// What is to be sent over the connections that are kept, or nil for their end.
+        var actions: [[UInt8]?] = []
         var events: [Event] = []
         var isListening = false
         var isStopped = false
@@ -63,6 +67,24 @@ final class RawOrigin: Sendable {
     /// The answer from now on, also for requests that were left hanging.
     func answer(_ answer: Answer) {
         shared.withLock { $0.answer = answer }
+        _ = write(wake.write, "w", 1)
+    }
+
+    /// The answer from now on to requests for a path, with its query.
+    func answer(_ answer: Answer, to path: String) {
+        shared.withLock { $0.answers[path] = answer }
+        _ = write(wake.write, "w", 1)
+    }
+
+    /// Sends a text over all connections, behind what they were answered.
+    func send(_ text: String) {
+        shared.withLock { $0.actions.append(Array(text.utf8)) }
+        _ = write(wake.write, "w", 1)
+    }
+
+    /// Closes all connections.
+    func disconnect() {
+        shared.withLock { $0.actions.append(nil) }
         _ = write(wake.write, "w", 1)
     }
 
@@ -112,8 +134,8 @@ final class RawOrigin: Sendable {
 
     private struct Connection {
         var input = ""
-        /// Complete requests without an answer.
-        var waiting = 0
+        /// The paths of complete requests without an answer.
+        var waiting: [String] = []
     }
 
     private func run() {
@@ -139,6 +161,11 @@ final class RawOrigin: Sendable {
                 }
             }
             for descriptor in connections.keys { answer(descriptor, &connections) }
+            let actions = shared.withLock { shared in
+                defer { shared.actions = [] }
+                return shared.actions
+            }
+            for action in actions { perform(action, &connections) }
         }
         for descriptor in [listener, wake.read, wake.write, told.read, told.write] + connections.keys {
             close(descriptor)
@@ -151,14 +178,20 @@ final class RawOrigin: Sendable {
         guard count > 0, var connection = connections[descriptor] else { return false }
         connection.input += String(decoding: bytes[..<count], as: UTF8.self)
         while let end = connection.input.range(of: "\r\n\r\n") {
-            let head = connection.input[..<end.lowerBound]
+            let lines = connection.input[..<end.lowerBound].components(separatedBy: "\r\n")
             var fields: [String: String] = [:]
-            for line in head.components(separatedBy: "\r\n").dropFirst() {
+            for line in lines.dropFirst() {
                 let name = line.prefix { $0 != ":" }
                 fields[name.lowercased()] = line.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
             }
-            connection.input = String(connection.input[end.upperBound...])
-            connection.waiting += 1
+            let rest = connection.input[end.upperBound...]
+            let length = fields["content-length"].flatMap { Int($0) } ?? 0
+            guard rest.utf8.count >= length else { break }
+            let words = lines[0].split(separator: " ").map(String.init)
+            (fields[":method"], fields[":path"]) = (words[0], words[1])
+            fields[":body"] = String(decoding: rest.utf8.prefix(length), as: UTF8.self)
+            connection.input = String(decoding: rest.utf8.dropFirst(length), as: UTF8.self)
+            connection.waiting.append(words[1])
             tell(.request(fields))
         }
         connections[descriptor] = connection
@@ -166,15 +199,27 @@ final class RawOrigin: Sendable {
     }
 
     private func answer(_ descriptor: CInt, _ connections: inout [CInt: Connection]) {
-        guard case .bytes(let bytes, let thenClose) = shared.withLock({ $0.answer }) else { return }
-        while let waiting = connections[descriptor]?.waiting, waiting > 0 {
-            connections[descriptor]?.waiting -= 1
-            _ = send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
+        while let path = connections[descriptor]?.waiting.first,
+            case .bytes(let bytes, let thenClose) = shared.withLock({ $0.answers[path] ?? $0.answer })
+        {
+            connections[descriptor]?.waiting.removeFirst()
+            _ = Glibc.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
             if thenClose {
                 close(descriptor)
                 connections[descriptor] = nil
             }
         }
+    }
+
+    private func perform(_ action: [UInt8]?, _ connections: inout [CInt: Connection]) {
+        for descriptor in connections.keys {
+            if let action {
+                _ = Glibc.send(descriptor, action, action.count, CInt(MSG_NOSIGNAL))
+            } else {
+                close(descriptor)
+            }
+        }
+        if action == nil { connections = [:] }
     }
 
     private static func pipe() throws -> (read: CInt, write: CInt) {

@@ -1,0 +1,191 @@
+import JSON
+import LarderUpstream
+import Synchronization
+
+/// Asks etcd over its JSON gateway, at the endpoint that works.
+final class EtcdClient: Sendable {
+    /// What to ask, whom, and as whom.
+    let configuration: NamespaceConfiguration.Etcd
+    private let keys: EtcdKeys
+    private let endpoints: EtcdEndpoints
+    let fetcher: HTTPFetcher
+    let blocking: BlockingWork
+    let clock: any Clock<Duration>
+    /// How many keys a page has at most.
+    private let pageSize: Int
+    let token = Mutex(Token.unknown)
+
+    enum Token: Equatable {
+        case unknown
+        /// The cluster wants none.
+        case none
+        case text(String)
+    }
+
+    /// The longest silence of a watch. etcd says every ten minutes that a quiet one lives, with its jitter and after an
+    /// event up to twice that; a watch that misses a change is found out by the next reading.
+    static let longestSilence = Duration.seconds(25 * 60)
+
+    /// How often a reading begins anew because its revision was compacted away under it.
+    private static let restarts = 3
+
+    init(
+        _ configuration: NamespaceConfiguration.Etcd, fetcher: HTTPFetcher, blocking: BlockingWork,
+        startingAt start: Int, clock: any Clock<Duration>, pageSize: Int = 500
+    ) {
+        self.configuration = configuration
+        self.fetcher = fetcher
+        self.blocking = blocking
+        self.clock = clock
+        self.pageSize = pageSize
+        keys = EtcdKeys(configuration.keys)
+        endpoints = EtcdEndpoints(configuration.endpoints, startingAt: start)
+    }
+
+    // MARK: Reading
+
+    /// Reads all keys as of one revision, from the first endpoint that answers.
+    func read() async throws(EtcdError) -> EtcdKeyspace {
+        var failure: EtcdError?
+        for _ in endpoints.all {
+            let endpoint = endpoints.current
+            do throws(EtcdError) {
+                return try await read(from: endpoint)
+            } catch {
+                guard error.kind == .unavailable || error.kind == .compacted else { throw error }
+                endpoints.leave(endpoint)
+                failure = error
+            }
+        }
+        guard let failure else { throw EtcdError(.refused, "etcd: the settings name no endpoint") }
+        guard endpoints.all.count > 1 else { throw failure }
+        throw EtcdError(
+            .unavailable,
+            "none of the \(endpoints.all.count) endpoints of etcd answers; the last one: \(failure.message)")
+    }
+
+    private func read(from endpoint: String) async throws(EtcdError) -> EtcdKeyspace {
+        var left = Self.restarts
+        while true {
+            do throws(EtcdError) {
+                return try await readPages(from: endpoint)
+            } catch {
+                guard error.kind == .compacted, left > 0 else { throw error }
+                left -= 1
+            }
+        }
+    }
+
+    private func readPages(from endpoint: String) async throws(EtcdError) -> EtcdKeyspace {
+        var page = try await page(keys, revision: nil, from: endpoint)
+        var keyspace = EtcdKeyspace(page.header)
+        while true {
+            keyspace.add(page.pairs)
+            guard keyspace.bytes <= configuration.maximumHeldBytes else { throw tooLarge }
+            guard page.hasMore, let last = page.pairs.last else { return keyspace }
+            page = try await self.page(keys.from(after: last.key), revision: keyspace.revision, from: endpoint)
+            guard page.header.cluster == keyspace.cluster else {
+                throw EtcdError(.compacted, "etcd at \(endpoint): the cluster changed between two pages")
+            }
+        }
+    }
+
+    /// - Parameter revision: the one to read at; nil for the newest, which the cluster agrees on (a linearizable read).
+    private func page(_ keys: EtcdKeys, revision: Int?, from endpoint: String) async throws(EtcdError) -> EtcdPage {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.write(keys)
+        writer.member("limit", pageSize)
+        if let revision { writer.member("revision", String(revision)) }
+        writer.endObject()
+        let answer = try await post("/v3/kv/range", writer.bytes, to: endpoint, isAuthorized: true)
+        guard let page = EtcdPage(answer) else { throw notEtcd(endpoint) }
+        return page
+    }
+
+    // MARK: Watching
+
+    /// Watches for changes after a revision, at the endpoint that read last, until that is of no use any more.
+    /// - Parameter hear: gets each message; what it throws ends the watch.
+    /// - Returns: why it ended; nil where it fell silent.
+    func watch(
+        after revision: Int, _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
+    ) async -> EtcdError? {
+        let endpoint = endpoints.current
+        let end: EtcdError?
+        do throws(EtcdError) {
+            end = try await listen(try await watchRequest(after: revision, at: endpoint), at: endpoint, hear)
+        } catch {
+            end = error
+        }
+        if end?.kind == .unauthenticated { forgetToken() }
+        if end?.kind == .unavailable { endpoints.leave(endpoint) }
+        return end
+    }
+
+    private func watchRequest(after revision: Int, at endpoint: String) async throws(EtcdError) -> FetchRequest {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.name("create_request")
+        writer.beginObject()
+        writer.write(keys)
+        writer.member("start_revision", String(revision + 1))
+        writer.member("progress_notify", true)
+        writer.member("fragment", true)
+        writer.endObject()
+        writer.endObject()
+        let token = try await authorization(at: endpoint)
+        var request = try await request("/v3/watch", writer.bytes, to: endpoint, token: token)
+        // A member that loses its leader would otherwise keep a watch that hears nothing.
+        request.headers.append((name: "Grpc-Metadata-hasleader", value: "true"))
+        request.timeouts = FetchTimeouts(idle: Self.longestSilence, whole: configuration.timeout)
+        return request
+    }
+
+    private func listen(
+        _ request: FetchRequest, at endpoint: String,
+        _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
+    ) async throws(EtcdError) -> EtcdError? {
+        let isHeard = Atomic(false)
+        do {
+            return try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
+                guard head.status == 200 else { return try await self.complaint(head, &body, from: endpoint) }
+                var framer = EtcdFramer(maximumBytes: self.configuration.maximumAnswerBytes)
+                while let piece = try await body.next() {
+                    framer.append(piece)
+                    do throws(EtcdError) {
+                        while let message = try self.message(&framer, from: endpoint) {
+                            isHeard.store(true, ordering: .relaxed)
+                            try hear(message)
+                        }
+                    } catch {
+                        return error
+                    }
+                }
+                return EtcdError(.unavailable, "etcd at \(endpoint) ended the watch; it is taken up again")
+            }
+        } catch {
+            if error.code == .timeout, isHeard.load(ordering: .relaxed) { return nil }
+            throw EtcdError(error)
+        }
+    }
+
+    /// The next message that is complete.
+    private func message(
+        _ framer: inout EtcdFramer, from endpoint: String
+    ) throws(EtcdError) -> EtcdWatchMessage? {
+        do {
+            guard let text = try framer.next() else { return nil }
+            let value = try JSONValue(parsing: text)
+            if let message = EtcdWatchMessage(value) { return message }
+            if let complaint = EtcdComplaint(value) { throw complaint.error(from: endpoint) }
+        } catch let error as EtcdError {
+            throw error
+        } catch EtcdFramer.Failure.tooLarge {
+            throw tooLarge
+        } catch {
+            throw notEtcd(endpoint)
+        }
+        throw notEtcd(endpoint)
+    }
+}

@@ -1,0 +1,170 @@
+import LarderUpstream
+
+/// How a source follows its keys: what is known, what is wrong, and what to do next. It does nothing itself: it is told
+/// what happened and says what is to be done.
+///
+/// All keys are read first, as of one revision; a watch then tells every change after it. A watch that ends, for whatever
+/// reason, is followed by a new reading: what happened meanwhile may be compacted, and a cluster that was restored from a
+/// backup may have passed the revision that is known with other keys.
+struct EtcdFollower: Sendable {
+    /// What is to be done now, until it is done or another step takes its place.
+    struct Step: Sendable, Equatable {
+        enum Task: Sendable, Equatable {
+            /// Wait, then read. Somebody else's reading does as well.
+            case pause(Duration)
+            /// Read all keys.
+            case read
+            /// Watch for changes after a revision.
+            case watch(after: Int)
+        }
+
+        let task: Task
+        /// Tells one step from another that has the same task.
+        let number: Int
+    }
+
+    /// What must be done beside the step because of something that happened.
+    struct Effects: OptionSet, Sendable {
+        let rawValue: Int
+        /// What the source would answer is another than before.
+        static let signal = Effects(rawValue: 1)
+        /// The step was replaced.
+        static let newStep = Effects(rawValue: 2)
+        /// The watch has not told what a reading shows. If it goes on to be silent it is dead.
+        static let suspicion = Effects(rawValue: 4)
+    }
+
+    /// What was known when a reading began.
+    struct ReadingStart: Sendable {
+        fileprivate let cluster: String?
+        fileprivate let revision: Int
+    }
+
+    /// A watch that lived so long was a good one: the next wait is short again.
+    static let goodLife = Duration.seconds(30)
+
+    private(set) var step = Step(task: .read, number: 0)
+    /// The keys; nil before the first reading.
+    private(set) var known: EtcdKeyspace?
+    /// What is wrong with the watch, or with the reading that must come before it; nil while all is well.
+    private(set) var failure: EtcdError?
+    /// Whether the watch is suspected to be dead.
+    private(set) var isSuspect = false
+    private var backoff = Backoff()
+    /// Events whose rest has not come yet.
+    private var fragments: [EtcdEvent] = []
+
+    /// The most bytes that keys and values are held with.
+    private let maximumBytes: Int
+
+    init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
+
+    /// Somebody wants to be told of changes from now on. Hosts that start together do not ask together; and where nothing
+    /// is known at all the flow asks at once, so that we need not.
+    mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
+        var start = Backoff()
+        return go(to: .pause(start.next(using: &generator)))
+    }
+
+    private mutating func go(to task: Step.Task) -> Effects {
+        step = Step(task: task, number: step.number + 1)
+        fragments = []
+        isSuspect = false
+        return .newStep
+    }
+
+    private mutating func fail(_ error: EtcdError) -> Effects {
+        defer { failure = error }
+        return failure == error ? [] : .signal
+    }
+
+    // MARK: Readings
+
+    /// A reading begins, by whomever.
+    func readingBegins() -> ReadingStart { ReadingStart(cluster: known?.cluster, revision: known?.revision ?? 0) }
+
+    /// A reading has come.
+    mutating func readingCame(_ reading: EtcdKeyspace, began start: ReadingStart) -> Effects {
+        let former = known
+        // A reading is never older than what was known in its cluster when it began, unless the cluster was set back.
+        let lowest = start.cluster == reading.cluster ? start.revision : 0
+        let isOtherPast = former.map { $0.cluster != reading.cluster } ?? true || reading.revision < lowest
+        if isOtherPast || reading.revision >= former?.revision ?? 0 {
+            known = reading.replacing(former)
+        }  // else the watch has told more since the cluster answered
+        let hasChanged = known?.cluster != former?.cluster || known?.changedAt != former?.changedAt
+        var effects: Effects = hasChanged || failure != nil ? .signal : []
+        failure = nil
+        guard case .watch = step.task, !isOtherPast else { return effects.union(watchOn()) }
+        if hasChanged, !isSuspect {
+            isSuspect = true
+            effects.insert(.suspicion)
+        }
+        return effects
+    }
+
+    /// Our reading has failed. What fails for others they know themselves.
+    mutating func readingFailed(
+        _ error: EtcdError, number: Int, using generator: inout some RandomNumberGenerator
+    ) -> Effects {
+        guard number == step.number else { return [] }
+        return fail(error).union(go(to: .pause(backoff.next(using: &generator))))
+    }
+
+    private mutating func watchOn() -> Effects { go(to: .watch(after: known?.revision ?? 0)) }
+
+    // MARK: Steps
+
+    /// The wait is over.
+    mutating func pauseEnded(_ number: Int) -> Effects { number == step.number ? go(to: .read) : [] }
+
+    /// The watch said something.
+    /// - Throws: why the watch is of no use any more; ``watchEnded(_:lived:number:using:)`` is to be told.
+    mutating func watchSaid(_ message: EtcdWatchMessage, number: Int) throws(EtcdError) -> Effects {
+        guard number == step.number, case .watch(let after) = step.task, var known else { return [] }
+        if message.compactRevision > 0 {
+            throw EtcdError(.compacted, "etcd has compacted the revisions after \(known.revision)")
+        }
+        if let reason = message.cancelReason {
+            throw EtcdComplaint(cancelReason: reason.isEmpty ? "the watch was cancelled" : reason)
+                .error(from: "the watch's endpoint")
+        }
+        guard message.header.cluster == known.cluster else {
+            throw EtcdError(.compacted, "the watch is answered by another cluster than the keys were read from")
+        }
+        if message.isCreated {
+            // A member that is behind would keep the watch waiting for a future that may be another one.
+            guard message.header.revision >= after else {
+                throw EtcdError(.compacted, "the watch is answered from a revision before \(after)")
+            }
+            return []
+        }
+        isSuspect = false
+        fragments += message.events
+        if message.isFragment { return [] }
+        let events = fragments
+        fragments = []
+        let hasChanged = known.apply(events)
+        if message.isProgress { known.advance(to: message.header.revision) }
+        guard known.bytes <= maximumBytes else {
+            throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
+        }
+        self.known = known
+        return hasChanged ? .signal : []
+    }
+
+    /// The watch has ended.
+    /// - Parameters:
+    ///   - error: why; nil where it was given up as silent, which is nobody's failure before the next attempt
+    ///   - lived: how long it told what happened
+    mutating func watchEnded(
+        _ error: EtcdError?, lived: Duration, number: Int, using generator: inout some RandomNumberGenerator
+    ) -> Effects {
+        guard number == step.number else { return [] }
+        if lived >= Self.goodLife { backoff.reset() }
+        guard let error else { return go(to: .read) }
+        let pause = go(to: .pause(backoff.next(using: &generator)))
+        // What was compacted is read again; that is no failure.
+        return error.kind == .compacted ? pause : fail(error).union(pause)
+    }
+}

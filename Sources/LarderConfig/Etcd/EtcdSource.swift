@@ -1,0 +1,200 @@
+import JSON
+import LarderUpstream
+import Logging
+import Synchronization
+
+/// A remote layer in etcd: read once, then followed by a watch for as long as somebody wants to hear of changes.
+final class EtcdSource: ConfigSource {
+    private struct State {
+        var follower: EtcdFollower
+        /// Who hears of changes.
+        var changes: AsyncStream<Void>.Continuation?
+        /// What tells the step under way to look at the state.
+        var attention: AsyncStream<Void>.Continuation?
+    }
+
+    private let client: EtcdClient
+    private let document: EtcdDocument
+    private let timeout: Duration
+    private let clock: any Clock<Duration>
+    private let logger: Logger
+    private let state: Mutex<State>
+
+    let kind = "etcd"
+    let location: String
+    var reconnects: Bool { true }
+
+    init(
+        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>, logger: Logger
+    ) {
+        self.client = client
+        self.clock = clock
+        self.logger = logger
+        timeout = configuration.timeout
+        location = configuration.location
+        document = EtcdDocument(
+            keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
+        state = Mutex(State(follower: EtcdFollower(maximumBytes: configuration.maximumHeldBytes)))
+    }
+
+    // MARK: Answers
+
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
+        if occasion != .signalled {
+            do throws(EtcdError) {
+                try await read()
+            } catch {
+                throw error.configError
+            }
+        }
+        let (known, failure) = state.withLock { ($0.follower.known, $0.follower.failure) }
+        if occasion == .signalled, let failure { throw failure.configError }
+        guard let known else { throw ConfigError(.upstreamFailed, "\(location) was not read yet; ask again") }
+        return try await answer(known, validator, mayBeEmpty: occasion == .forced)
+    }
+
+    /// Large documents are made away from every actor.
+    @concurrent
+    private func answer(
+        _ known: EtcdKeyspace, _ validator: Validator?, mayBeEmpty: Bool
+    ) async throws(ConfigError) -> SourceAnswer {
+        // It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
+        let own = Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\"")
+        if validator != nil, validator == own { return .notModified }
+        return .document(
+            SourceDocument(
+                value: try document.value(of: known.values, mayBeEmpty: mayBeEmpty),
+                version: UpstreamVersion(String(known.changedAt), series: known.cluster), validator: own))
+    }
+
+    /// Reads all keys.
+    /// - Parameter number: that of the step to read; nil where the flow asks.
+    private func read(step number: Int? = nil) async throws(EtcdError) {
+        let start = state.withLock { $0.follower.readingBegins() }
+        do throws(EtcdError) {
+            let reading = try await client.read()
+            let former = state.withLock { $0.follower.known?.cluster }
+            if let former, former != reading.cluster {
+                logger.notice(
+                    "the endpoints belong to another cluster than before; its revisions are counted anew",
+                    metadata: ["source": "\(location)"])
+            }
+            tell { follower, _ in follower.readingCame(reading, began: start) }
+        } catch {
+            if let number, error.kind != .cancelled {
+                tell { follower, generator in
+                    follower.readingFailed(error, number: number, using: &generator)
+                }
+            }
+            throw error
+        }
+    }
+
+    /// The longest key on the way to the path, as far as keys are known: a key's value may itself be an object.
+    func key(of path: [String]) -> String? {
+        guard case .prefix(let prefix) = document.keys else {
+            if case .key(let key) = document.keys { return key }
+            return nil
+        }
+        guard let known = state.withLock({ $0.follower.known }) else { return nil }
+        let candidates = (0...path.count).reversed().map { prefix + path.prefix($0).joined(separator: "/") }
+        // Where several keys are below the path, it is what they begin with.
+        return candidates.first { known.values[Array($0.utf8)] != nil } ?? candidates.first
+    }
+
+    // MARK: Following
+
+    func changes() -> AsyncStream<Void>? {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        state.withLock { $0.changes = continuation }
+        let task = Task { await follow() }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
+    /// Goes from step to step, until it is cancelled.
+    private func follow() async {
+        tell { follower, generator in follower.begin(using: &generator) }
+        while !Task.isCancelled {
+            let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            let step = state.withLock { state in
+                state.attention = continuation
+                return state.follower.step
+            }
+            await withTaskGroup { group in
+                group.addTask { await self.carryOut(step) }
+                group.addTask { await self.attend(step, attention) }
+                await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+
+    private func carryOut(_ step: EtcdFollower.Step) async {
+        switch step.task {
+        case .pause(let time):
+            try? await clock.sleep(for: time)
+            if !Task.isCancelled { tell { follower, _ in follower.pauseEnded(step.number) } }
+        case .read:
+            // The follower is told of a failure, too.
+            try? await read(step: step.number)
+        case .watch(let revision):
+            let lived = Self.stopwatch(clock)
+            let end = await client.watch(after: revision) { message throws(EtcdError) in
+                try self.heard(message, step.number)
+            }
+            if Task.isCancelled { return }
+            tell { follower, generator in
+                follower.watchEnded(end, lived: lived(), number: step.number, using: &generator)
+            }
+        }
+    }
+
+    private func heard(_ message: EtcdWatchMessage, _ number: Int) throws(EtcdError) {
+        let result = state.withLock { state in
+            Result { () throws(EtcdError) in try state.follower.watchSaid(message, number: number) }
+        }
+        perform(try result.get())
+    }
+
+    /// Returns when the step was replaced. A watch under suspicion is given as long as a request may take.
+    private func attend(_ step: EtcdFollower.Step, _ attention: AsyncStream<Void>) async {
+        for await _ in attention {
+            guard let isSuspect = suspicion(step) else { return }
+            if !isSuspect { continue }
+            try? await clock.sleep(for: timeout)
+            guard !Task.isCancelled, let isStillSuspect = suspicion(step) else { return }
+            if !isStillSuspect { continue }
+            tell { follower, generator in
+                follower.watchEnded(nil, lived: .zero, number: step.number, using: &generator)
+            }
+            return
+        }
+    }
+
+    /// Whether the watch of a step is suspected to be dead; nil if the step is over.
+    private func suspicion(_ step: EtcdFollower.Step) -> Bool? {
+        state.withLock { $0.follower.step == step ? $0.follower.isSuspect : nil }
+    }
+
+    // MARK: The follower
+
+    private func tell(_ event: (inout EtcdFollower, inout SystemRandomNumberGenerator) -> EtcdFollower.Effects) {
+        var generator = SystemRandomNumberGenerator()
+        perform(state.withLock { event(&$0.follower, &generator) })
+    }
+
+    /// Nothing is yielded under the lock.
+    private func perform(_ effects: EtcdFollower.Effects) {
+        let (changes, attention) = state.withLock { ($0.changes, $0.attention) }
+        if effects.contains(.signal) { changes?.yield() }
+        if !effects.isDisjoint(with: [.newStep, .suspicion]) { attention?.yield() }
+    }
+
+    private static func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+        let start = clock.now
+        return { start.duration(to: clock.now) }
+    }
+}

@@ -1,0 +1,93 @@
+import LarderUpstream
+
+extension NamespaceConfiguration {
+    /// A source that is some keys of an etcd cluster, over its JSON gateway.
+    public struct Etcd: Sendable, Equatable {
+        /// Which keys make the document.
+        public enum Keys: Sendable, Equatable {
+            /// Every key that begins with this is one value; what follows is its path, with `/` between the segments.
+            case prefix(String)
+            /// One key holds the whole document.
+            case key(String)
+        }
+
+        /// What the values under a prefix are.
+        public enum Format: String, Sendable, CaseIterable {
+            /// JSON, each of them.
+            case json
+            /// Text: each becomes a string.
+            case text
+            /// JSON where it is JSON, else text.
+            case auto
+        }
+
+        /// Who to be, where the cluster wants to know.
+        public struct User: Sendable, Equatable {
+            /// The user's name.
+            public var name: String
+            /// Where the password is kept.
+            public var password: Credential
+
+            /// Makes it.
+            public init(name: String, password: Credential) {
+                self.name = name
+                self.password = password
+            }
+        }
+
+        /// The members' client URLs, at least one.
+        public var endpoints: [String]
+        /// Which keys make the document.
+        public var keys: Keys
+        /// What the values under a prefix are.
+        public var format: Format
+        /// Who to be, where the cluster wants to know.
+        public var user: User?
+        /// Certificates and keys.
+        public var tls: TLSFiles
+        /// The longest silence in an answer, and the longest time until a watch begins.
+        public var timeout: Duration
+        /// The time between two readings of all keys, which find what a watch should have told and did not.
+        public var interval: Duration
+        /// The largest document taken.
+        public var maximumBytes: Int
+
+        /// Makes it.
+        public init(
+            endpoints: [String], keys: Keys, format: Format = .json, user: User? = nil,
+            tls: TLSFiles = TLSFiles(), timeout: Duration = .seconds(10), interval: Duration = .seconds(300),
+            maximumBytes: Int = 16 << 20
+        ) {
+            self.endpoints = endpoints
+            self.keys = keys
+            self.format = format
+            self.user = user
+            self.tls = tls
+            self.timeout = timeout
+            self.interval = interval
+            self.maximumBytes = maximumBytes
+        }
+
+        /// What status and logs show: the endpoints and the keys.
+        var location: String {
+            let place = endpoints.joined(separator: ",")
+            switch keys {
+            case .prefix(let prefix): return "\(place) prefix \(prefix)"
+            case .key(let key): return "\(place) key \(key)"
+            }
+        }
+
+        /// The endpoint that a host begins with. Each host has its own, or all of them would ask the first one.
+        func firstEndpoint(hostIdentity: String) -> Int {
+            // A moment within as many seconds as there are endpoints.
+            let schedule = PollSchedule(interval: .seconds(endpoints.count), seed: hostIdentity + "\u{0}endpoint")
+            return Int(schedule.phase.components.seconds)
+        }
+
+        /// The most bytes that keys and values are held with: keys are longer than the paths that they become.
+        var maximumHeldBytes: Int { 2 * maximumBytes }
+
+        /// The longest answer or message that is taken: base64 makes three bytes four, and each key has revisions.
+        var maximumAnswerBytes: Int { 3 * maximumBytes + (1 << 20) }
+    }
+}

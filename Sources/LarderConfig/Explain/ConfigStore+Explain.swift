@@ -1,0 +1,46 @@
+import JSON
+
+extension ConfigStore {
+    /// What the store knows of a path, all of one moment.
+    struct Testimony: Sendable {
+        var revision: Int
+        var value: JSONValue?
+        /// The layers as they are shown.
+        var layers: Layers
+        fileprivate var sayings: [ConfigLayer: (saying: PatchSaying, since: Explanation.Since?)] = [:]
+
+        /// What a layer says at the path.
+        func says(_ layer: ConfigLayer) -> PatchSaying { sayings[layer]?.saying ?? .nothing }
+
+        /// Since when it has said so; nil where it says nothing.
+        func since(_ layer: ConfigLayer) -> Explanation.Since? { sayings[layer]?.since }
+    }
+
+    /// Tells what is known of a path.
+    func testimony(of path: [String]) async -> Testimony {
+        let testimony = Testimony(
+            revision: snapshot.revision, value: snapshot.value.value(at: JSONPath(path)), layers: layers.shown)
+        return await Self.compare(testimony, with: history.generations, at: path)
+    }
+
+    /// Adds what each layer says, and since when. Away from the actor: documents may be large.
+    @concurrent
+    private static func compare(
+        _ testimony: Testimony, with generations: [Generation], at path: [String]
+    ) async -> Testimony {
+        let past = generations.reversed().map { ($0, layers: $0.layers.shown) }
+        var testimony = testimony
+        for layer in ConfigLayer.allCases {
+            let saying = testimony.layers.says(layer, at: path)
+            if saying == .nothing { continue }
+            let row = past.prefix { $0.layers.says(layer, at: path) == saying }
+            let since = row.last.map { (first, _) in
+                Explanation.Since(
+                    revision: first.revision, at: first.publishedAt,
+                    orEarlier: row.count == past.count && first.revision > 1)
+            }
+            testimony.sayings[layer] = (saying, since)
+        }
+        return testimony
+    }
+}

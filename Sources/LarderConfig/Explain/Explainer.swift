@@ -1,0 +1,149 @@
+public import JSON
+
+/// Finds out where layers have from what they say.
+struct Explainer: Sendable {
+    let configuration: NamespaceConfiguration
+    /// The remote source, which may know more than its settings.
+    let source: (any ConfigSource)?
+    let blocking: BlockingWork
+
+    func explain(_ path: [String], _ testimony: ConfigStore.Testimony) async -> Explanation {
+        let places = await places(of: path, testimony)
+        let layers = ConfigLayer.allCases.map { layer in
+            var explained = Explanation.Layer(layer: layer, hides: false)
+            switch testimony.says(layer) {
+            case .nothing: return explained
+            case .hides: explained.hides = true
+            case .value(let value): explained.value = value
+            }
+            explained.since = testimony.since(layer)
+            var source = origin(of: layer, at: path, testimony.layers)
+            if let place = places[layer] { (source.file, source.line) = (place.file, place.line) }
+            explained.source = source
+            return explained
+        }
+        let lock = testimony.layers.rules.locks.lock(on: path)
+        let speakers = layers.filter { $0.value != nil || $0.hides }.map(\.layer)
+        return Explanation(
+            path: JSONPath(path), revision: testimony.revision, value: testimony.value,
+            winner: speakers.last { lock == nil || $0.isOfFiles }, lock: await pin(lock, testimony.layers),
+            layers: layers)
+    }
+
+    // MARK: Sources
+
+    private func origin(of layer: ConfigLayer, at path: [String], _ layers: Layers) -> Explanation.Source {
+        switch layer {
+        case .defaults: return Explanation.Source(kind: "file", location: configuration.defaultsPath)
+        case .host: return Explanation.Source(kind: "file", location: configuration.hostDirectory)
+        case .remote: return remote(layers.remote, at: path)
+        case .experiment:
+            let overlay = layers.experiment.overlays.last { $0.values.says(at: path) != .nothing }
+            var source =
+                overlay?.isRemote ?? false
+                ? remote(layers.remote, at: [layers.remote?.experiments?.member].compactMap(\.self))
+                : Explanation.Source(kind: "settings", file: configuration.settingsPath)
+            source.experiment = overlay?.name
+            return source
+        case .override:
+            let entry = layers.override.entries.last { $0.says(at: path) != .nothing }
+            return Explanation.Source(kind: "set", peer: entry?.setBy, expiresAt: entry?.expiresAt)
+        }
+    }
+
+    private func remote(_ remote: Layers.Remote?, at path: [String]) -> Explanation.Source {
+        var source = Explanation.Source(
+            kind: "push", location: remote?.origin, version: remote?.version?.text, peer: remote?.pushedBy)
+        guard let remote, remote.origin != pushOrigin else {
+            source.location = nil
+            return source
+        }
+        source.kind = configuration.source?.kind ?? "http"
+        if configuration.source?.location == remote.origin { source.key = self.source?.key(of: path) }
+        return source
+    }
+
+    // MARK: Files
+
+    /// The files and lines in which layers that come from files say something at a path.
+    private func places(
+        of path: [String], _ testimony: ConfigStore.Testimony
+    ) async -> [ConfigLayer: FilePlace] {
+        await blocking.run { () -> [ConfigLayer: FilePlace] in
+            var places: [ConfigLayer: FilePlace] = [:]
+            for layer in FileLayer.allCases where testimony.says(layer.layer) != .nothing {
+                places[layer.layer] = filePlace(of: path, in: layer, saying: testimony.says(layer.layer))
+            }
+            if case .file(let file) = configuration.remote, testimony.layers.remote?.origin == file.path,
+                testimony.says(.remote) != .nothing
+            {
+                places[.remote] = FilePlace.find(
+                    path, in: file.path, maximumBytes: file.maximumBytes, saying: testimony.says(.remote)
+                ) { FileLayerSource.merge($0, keepsNulls: true) }
+            }
+            return places
+        }
+    }
+
+    private func filePlace(of path: [String], in layer: FileLayer, saying: PatchSaying) -> FilePlace? {
+        guard let location = configuration.location(of: layer) else { return nil }
+        return FilePlace.find(path, in: location, maximumBytes: configuration.maximumBytes, saying: saying) {
+            FileLayerSource.merge($0, keepsNulls: configuration.keepsNulls(layer))
+        }
+    }
+
+    // MARK: Locks
+
+    /// What pins a locked path: the highest layer of files with a say there.
+    private func pin(_ locked: JSONPath?, _ layers: Layers) async -> Explanation.Lock? {
+        guard let locked else { return nil }
+        var lock = Explanation.Lock(path: locked, settings: configuration.settingsPath)
+        let path = locked.segments
+        if let layer = FileLayer.allCases.last(where: { layers.says($0.layer, at: path) != .nothing }) {
+            let place = await blocking.run { () -> FilePlace? in
+                filePlace(of: path, in: layer, saying: layers.says(layer.layer, at: path))
+            }
+            lock.file = place?.file ?? configuration.location(of: layer)
+            lock.line = place?.line
+        }
+        return lock
+    }
+
+    /// Why a client's change at a path is refused.
+    /// - Parameter locked: what it would touch
+    func refusal(_ locked: JSONPath, _ layers: Layers) async -> ConfigError {
+        let lock = await pin(locked, layers)
+        let settings = lock?.settings ?? "the settings"
+        guard let file = lock?.file else {
+            return ConfigError(
+                .locked,
+                "\(locked) is locked in \(settings), and stays absent because neither defaults nor host files say "
+                    + "anything there; set it in one of these, or unlock it")
+        }
+        let place = lock?.line.map { "\(file):\($0)" } ?? file
+        return ConfigError(
+            .locked, "\(locked) is locked in \(settings) to what \(place) says; change it there, or unlock it")
+    }
+}
+
+extension ConfigNamespace {
+    /// Explains what is at a path. It reads the layers' files to find the lines.
+    public func explain(_ path: JSONPath) async -> Explanation {
+        await explainer.explain(path.segments, store.testimony(of: path.segments))
+    }
+
+    /// Puts a value into the override layer, as ``ConfigStore/set(_:to:timeToLive:by:)``.
+    /// - Throws: `locked` with the file and line that pin the path; and what the store throws.
+    public func set(
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?
+    ) async throws(ConfigError) -> ConfigStore.Commit {
+        do throws(ConfigError) {
+            return try await store.set(path, to: value, timeToLive: timeToLive, by: peer)
+        } catch {
+            guard error.code == .locked else { throw error }
+            let layers = await store.layers.shown
+            guard let locked = layers.rules.locks.touched(by: value, at: path.segments) else { throw error }
+            throw await explainer.refusal(locked, layers)
+        }
+    }
+}

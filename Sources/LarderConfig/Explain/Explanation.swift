@@ -1,0 +1,77 @@
+public import JSON
+
+/// How what is at a path came about: what each layer says there, and where it has it from. Times are milliseconds since
+/// 1970. Secrets are in clear.
+public struct Explanation: Sendable {
+    /// Where a layer has from what it says.
+    public struct Source: Sendable, Hashable {
+        /// The kind of a remote source (`http`, `file` and so on), or `file`, `push`, `set`, `settings`.
+        public var kind: String
+        /// A URL, file or directory.
+        public var location: String?
+        /// The file with it.
+        public var file: String?
+        /// The line in that file, from 1.
+        public var line: Int?
+        /// The key in a store of keys.
+        public var key: String?
+        /// The upstream version.
+        public var version: String?
+        /// The name of the overlay: the arm of an experiment that this host is in.
+        public var experiment: String?
+        /// Who set or pushed it.
+        public var peer: Peer?
+        /// When it ends by itself.
+        public var expiresAt: Int?
+    }
+
+    /// Since when a layer has said the same at the path, as far as is known.
+    public struct Since: Sendable, Hashable {
+        /// The snapshot from which on it has.
+        public var revision: Int
+        /// When that was published.
+        public var at: Int
+        /// Whether it may have said so earlier: older snapshots are no longer known.
+        public var orEarlier: Bool
+    }
+
+    /// One layer's say.
+    public struct Layer: Sendable {
+        /// Which layer.
+        public var layer: ConfigLayer
+        /// The value that it has there; nil for none.
+        public var value: JSONValue?
+        /// Whether it has no value there and hides what lower layers have: by a null at the path or above it, or by
+        /// something above it that is no object.
+        public var hides: Bool
+        /// Where it has it from; nil where it says nothing.
+        public var source: Source?
+        /// Since when; nil where it says nothing, or that is not known.
+        public var since: Since?
+    }
+
+    /// The lock that the path is under.
+    public struct Lock: Sendable, Hashable {
+        /// The locked path: that of the question, or one above it.
+        public var path: JSONPath
+        /// The file that pins it; nil where no file says anything there.
+        public var file: String?
+        /// The line in that file, from 1.
+        public var line: Int?
+        /// The settings file that locks it; nil where the settings came from no file.
+        public var settings: String?
+    }
+
+    /// The path.
+    public var path: JSONPath
+    /// The snapshot that is explained.
+    public var revision: Int
+    /// The value in it; nil for none.
+    public var value: JSONValue?
+    /// The highest layer that has a say there and is not kept from it by the lock; nil where none has.
+    public var winner: ConfigLayer?
+    /// The lock that the path is under; nil for none.
+    public var lock: Lock?
+    /// All layers, lowest first.
+    public var layers: [Layer]
+}

@@ -1,0 +1,143 @@
+import LarderConfig
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// The directory of the plain copies, open and locked. Its functions wait for the disk.
+///
+/// Everything is named relative to the open directory, which is this process's own and no symbolic link: in a directory
+/// that others may write to, such as /tmp, nobody can have a file put elsewhere.
+final class CopyDirectory: Sendable {
+    private let descriptor: CInt
+    private let path: String
+    private let mode: UInt32
+    private let group: gid_t
+
+    /// Opens the directory, making it where it is not there yet.
+    /// - Parameters:
+    ///   - mode: the permission bits of the copies; who may read them may also enter the directory.
+    ///   - group: the group of both.
+    /// - Throws: ``CopyError`` where it cannot be used, or another agent uses it.
+    init(path: String, mode: UInt32, group: gid_t) throws(CopyError) {
+        (self.path, self.mode, self.group) = (path, mode, group)
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw CopyError("make directory", path) }
+        descriptor = try Self.open(path)
+        do throws(CopyError) {
+            // Who may read the copies may list and enter their directory.
+            let readers = mode & 0o444
+            try give(descriptor, 0o700 | readers | readers >> 2, path)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Replaces the copy of a namespace in one step.
+    ///
+    /// It is not synchronised with the disk: the directory of a socket hardly outlives the system's start, and the agent
+    /// writes every copy anew when it starts.
+    func write(_ bytes: [UInt8], of namespace: String) throws(CopyError) {
+        let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
+        let file = openat(descriptor, temporary, flags, 0o600)
+        guard file >= 0 else { throw CopyError("create", "\(path)/\(temporary)") }
+        do throws(CopyError) {
+            defer { close(file) }
+            try give(file, mode, "\(path)/\(temporary)")
+            var written = 0
+            while written < bytes.count {
+                let count = bytes[written...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+                if count < 0, errno != EINTR { throw CopyError("write", "\(path)/\(temporary)") }
+                written += max(0, count)
+            }
+            guard renameat(descriptor, temporary, descriptor, name) == 0 else {
+                throw CopyError("rename", "\(path)/\(temporary)")
+            }
+        } catch {
+            unlinkat(descriptor, temporary, 0)
+            throw error
+        }
+    }
+
+    /// Removes the copy of a namespace, if there is one.
+    func remove(_ namespace: String) throws(CopyError) {
+        guard unlinkat(descriptor, Self.name(of: namespace), 0) == 0 || errno == ENOENT else {
+            throw CopyError("remove", "\(path)/\(Self.name(of: namespace))")
+        }
+    }
+
+    /// Removes what earlier agents left: copies of namespaces that are none any more, and files that were not finished.
+    func removeStale(keeping namespaces: Set<String>) {
+        for name in (try? LocalFileSystem().list(path)) ?? [] {
+            guard let namespace = Self.namespace(of: name) else { continue }
+            if name.hasPrefix(".") || !namespaces.contains(namespace) { unlinkat(descriptor, name, 0) }
+        }
+    }
+
+    /// Removes all copies in a directory, and the directory if nothing else is in it.
+    static func clear(_ path: String) {
+        guard let descriptor = try? open(path) else { return }
+        defer { close(descriptor) }
+        for name in (try? LocalFileSystem().list(path)) ?? [] where namespace(of: name) != nil {
+            unlinkat(descriptor, name, 0)
+        }
+        rmdir(path)
+    }
+
+    /// The file's name of a namespace's copy.
+    static func name(of namespace: String) -> String { namespace + ".json" }
+
+    private static func temporaryName(of namespace: String) -> String { ".\(namespace).json.tmp" }
+
+    /// The namespace that a file is a copy of, finished or not; nil for a file of somebody else's.
+    private static func namespace(of name: String) -> String? {
+        let isTemporary = name.hasPrefix(".") && name.hasSuffix(".json.tmp")
+        guard isTemporary || name.hasSuffix(".json") else { return nil }
+        let namespace = String(isTemporary ? name.dropFirst().dropLast(9) : name.dropLast(5))
+        return NamespaceSettings.isName(namespace) ? namespace : nil
+    }
+
+    private static func open(_ path: String) throws(CopyError) -> CInt {
+        let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw CopyError("open", path) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_uid == geteuid() else {
+            close(descriptor)
+            throw CopyError("\(path) belongs to user \(status.st_uid); remove it, or move the socket elsewhere")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            close(descriptor)
+            throw CopyError(
+                "another agent keeps its copies in \(path); give each agent's socket a directory of its own, or set "
+                    + "current.enabled to false for one")
+        }
+        return descriptor
+    }
+
+    private func give(_ file: CInt, _ mode: UInt32, _ path: String) throws(CopyError) {
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw CopyError("stat", path) }
+        if status.st_gid != group, fchown(file, uid_t.max, group) != 0 {
+            throw CopyError("give to the socket's group (\(group))", path)
+        }
+        guard fchmod(file, mode) == 0 else { throw CopyError("change the mode of", path) }
+    }
+}
+
+/// Why there are no copies, or old ones.
+struct CopyError: Error, CustomStringConvertible {
+    /// One line: what happened, and what to do where that is known.
+    let description: String
+
+    init(_ description: String) { self.description = description }
+
+    /// A system call that failed just now.
+    init(_ operation: String, _ path: String) {
+        self.init("cannot \(operation) \(path): \(String(cString: strerror(errno)))")
+    }
+}

@@ -1,0 +1,96 @@
+import LarderConfig
+
+/// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. The limit on their size is the agent's, `limits.documentBytes`.
+extension NamespaceConfiguration.Etcd {
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(
+            value, at: path,
+            knowing: [
+                "endpoints", "prefix", "key", "format", "user", "passwordFile", "passwordCredential", "timeoutSeconds",
+                "intervalSeconds", "certificateAuthority", "certificate", "privateKey",
+            ])
+        self.init(endpoints: try Self.endpoints(reader), keys: try Self.keys(reader))
+        if let word = try reader.choice("format", Format.allCases.map(\.rawValue)) {
+            if case .key = keys { throw reader.failure("format", "goes with \"prefix\" only; a \"key\" holds JSON") }
+            format = Format(rawValue: word) ?? format
+        }
+        user = try Self.user(reader)
+        tls = try Self.tls(reader, endpoints)
+        timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
+        interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
+    }
+
+    private static func endpoints(_ reader: SettingsReader) throws(SettingsError) -> [String] {
+        let endpoints = try reader.strings("endpoints", each: "a URL in quotes") { _ in true } ?? []
+        guard !endpoints.isEmpty else {
+            throw reader.failure(
+                reader.has("endpoints") ? "endpoints" : nil,
+                "needs \"endpoints\", the members' client URLs, such as [\"https://etcd1.example.org:2379\"]")
+        }
+        for (index, endpoint) in endpoints.enumerated() {
+            // What is wrong is not shown: it may hold a password.
+            if let problem = HTTPURLCheck.problem(of: endpoint) ?? pathProblem(of: endpoint) {
+                throw reader.failure("endpoints", "is wrong: its element \(index + 1) \(problem)")
+            }
+        }
+        return endpoints
+    }
+
+    private static func pathProblem(of url: String) -> String? {
+        let rest = url.drop { $0 != "/" }.dropFirst(2)
+        guard !rest.contains("?"), rest.drop(while: { $0 != "/" }).allSatisfy({ $0 == "/" }) else {
+            return "must end behind its host and port, without a path"
+        }
+        return nil
+    }
+
+    private static func keys(_ reader: SettingsReader) throws(SettingsError) -> Keys {
+        let prefix = try reader.string("prefix", expected: "a text without NUL, in quotes") { !$0.utf8.contains(0) }
+        let key = try reader.string("key", expected: "a text of at least one character, without NUL, in quotes") {
+            !$0.isEmpty && !$0.utf8.contains(0)
+        }
+        switch (prefix, key) {
+        // A directory, not also the keys of its neighbours whose names only begin like its own.
+        case (let prefix?, nil): return .prefix(prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/")
+        case (nil, let key?): return .key(key)
+        case (nil, nil):
+            throw reader.failure(
+                nil, "names no keys; give \"prefix\" for one key per value, or \"key\" for one document")
+        case (_?, _?): throw reader.failure(nil, "names keys twice; keep \"prefix\" or \"key\"")
+        }
+    }
+
+    private static func user(_ reader: SettingsReader) throws(SettingsError) -> User? {
+        let name = try reader.string("user", expected: "a user's name in quotes") { !$0.isEmpty }
+        let file = try reader.path("passwordFile")
+        let credential = try reader.string("passwordCredential", expected: "the name of a systemd credential in quotes")
+        {
+            !$0.isEmpty && $0 != "." && $0 != ".." && !$0.utf8.contains(UInt8(ascii: "/")) && !$0.utf8.contains(0)
+        }
+        guard let name else {
+            guard file == nil, credential == nil else { throw reader.failure(nil, "has a password but no \"user\"") }
+            return nil
+        }
+        switch (file, credential) {
+        case (let file?, nil): return User(name: name, password: .file(file))
+        case (nil, let credential?): return User(name: name, password: .systemd(credential))
+        case (nil, nil):
+            throw reader.failure("user", "needs a password; give \"passwordFile\" or \"passwordCredential\"")
+        case (_?, _?):
+            throw reader.failure(nil, "names two passwords; keep \"passwordFile\" or \"passwordCredential\"")
+        }
+    }
+
+    private static func tls(_ reader: SettingsReader, _ endpoints: [String]) throws(SettingsError) -> TLSFiles {
+        let files = TLSFiles(
+            certificateAuthority: try reader.path("certificateAuthority"), certificate: try reader.path("certificate"),
+            privateKey: try reader.path("privateKey"))
+        guard (files.certificate == nil) == (files.privateKey == nil) else {
+            throw reader.failure(nil, "needs \"certificate\" and \"privateKey\" together, or neither")
+        }
+        if files != TLSFiles(), !endpoints.contains(where: { $0.lowercased().hasPrefix("https://") }) {
+            throw reader.failure("endpoints", "must begin with \"https://\" for certificates to count")
+        }
+        return files
+    }
+}

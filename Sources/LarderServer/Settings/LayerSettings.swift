@@ -1,0 +1,72 @@
+import JSON
+import LarderConfig
+
+/// `namespaces.NAME.defaults`: the lowest layer, what programs are shipped with.
+public struct DefaultsLayerSettings: Sendable, Equatable {
+    /// `path`: a file, or a directory whose `*.json` files are merged in the order of their names. An absolute path.
+    public var path: String
+
+    /// A file or directory of defaults.
+    public init(path: String) { self.path = path }
+}
+
+extension DefaultsLayerSettings {
+    init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: settingsPath, knowing: ["path"])
+        guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
+        self.path = path
+    }
+}
+
+extension ExperimentRules {
+    /// `namespaces.NAME.experiments`.
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: path, knowing: ["unit", "member", "overlays"])
+        self.init(
+            unit: try reader.string("unit", expected: "a text that is not empty", where: { !$0.isEmpty }),
+            member: try reader.string("member", expected: "the name of a member", where: { !$0.isEmpty }),
+            overlays: try reader.section("overlays", Self.overlays) ?? [])
+    }
+
+    private static func overlays(
+        _ value: SettingsValue, _ path: SettingsPath
+    ) throws(SettingsError) -> [ExperimentOverlay] {
+        guard let list = value.json else {
+            throw SettingsError(
+                .invalidValue, "\(path) must not hold Infinity or NaN, which JSON lacks", member: path,
+                offset: value.offset)
+        }
+        do throws(ExperimentOverlay.Problem) {
+            return try ExperimentOverlay.all(in: list)
+        } catch {
+            var (member, offset) = (path, value.offset)
+            if let index = error.index, case .array(let elements) = value.content {
+                member = path.appending(index)
+                offset = elements[index].offset
+            }
+            throw SettingsError(.invalidValue, "\(member) \(error.reason)", member: member, offset: offset)
+        }
+    }
+}
+
+extension SettingsValue {
+    /// The value as JSON; nil where it holds a number that JSON cannot write.
+    fileprivate var json: JSONValue? {
+        switch content {
+        case .null: return .null
+        case .bool(let truth): return .bool(truth)
+        case .string(let text): return .string(text)
+        case .number(let number, let text):
+            guard number.isFinite else { return nil }
+            // As it is written, where JSON writes it so, too.
+            if let value = try? JSONValue(parsing: text), value.kind == .number { return value }
+            return Int(exactly: number).map(JSONValue.int) ?? .double(number)
+        case .array(let elements):
+            let values = elements.compactMap(\.json)
+            return values.count == elements.count ? .array(values) : nil
+        case .object(let members):
+            let values = members.compactMap { member in member.value.json.map { (member.name, $0) } }
+            return values.count == members.count ? .object(values) : nil
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import LarderClient
+
+/// How configuration becomes environment variables, for `larder exec` and `larder render --env`.
+///
+/// Each value that is no object becomes a variable. Its name is made of the names of the members that lead to it, joined
+/// by `_`: letters a to z in upper case, every other character than A to Z, 0 to 9 and `_` as `_`. Strings are taken as
+/// they are, numbers, `true` and `false` as they are written, arrays as JSON. An empty object makes no variable.
+struct EnvironmentMapping: Equatable {
+    /// What every name begins with.
+    var prefix = ""
+
+    /// The variables of a configuration, in its order.
+    /// - Parameter path: where in the namespace the value is, for errors; names are relative to it.
+    /// - Throws: ``Failure`` where two paths make one name, a value holds what no variable can, or a variable would change
+    ///   how programs are found and loaded.
+    func variables(of value: JSONValue, at path: JSONPath) throws(Failure) -> EnvironmentVariables {
+        guard value.kind == .object else {
+            throw Failure(
+                .failure,
+                "what is at \"\(path)\" is \(value.kind), and only the members of an object have names to become variables"
+            )
+        }
+        var found = Found()
+        try add(value, path.segments, name: prefix, to: &found)
+        return found.variables
+    }
+
+    /// Whether a text can stand at the beginning of a variable's name.
+    static func isPrefix(_ text: String) -> Bool {
+        guard let first = text.utf8.first, !isDigit(first) else { return false }
+        return text.utf8.allSatisfy { isDigit($0) || $0 == UInt8(ascii: "_") || isLetter($0) }
+    }
+
+    private struct Found {
+        var variables = EnvironmentVariables()
+        var paths: [String: JSONPath] = [:]
+    }
+
+    private func add(_ object: JSONValue, _ path: [String], name: String, to found: inout Found) throws(Failure) {
+        for (member, value) in object.members {
+            let path = path + [member]
+            let name = name + Self.word(member)
+            if value.kind == .object {
+                try add(value, path, name: name + "_", to: &found)
+                continue
+            }
+            // No shell can name a variable that begins with a digit.
+            let isName = name.utf8.first.map { !Self.isDigit($0) } ?? false
+            try add(value, JSONPath(path), variable: isName ? name : "_" + name, to: &found)
+        }
+    }
+
+    private func add(
+        _ value: JSONValue, _ path: JSONPath, variable name: String, to found: inout Found
+    ) throws(Failure) {
+        if let other = found.paths.updateValue(path, forKey: name) {
+            throw Failure(
+                .failure, "\"\(other)\" and \"\(path)\" would both be \(name); rename one, or pass a part with --path")
+        }
+        if Self.isActedUpon(name) {
+            throw Failure(
+                .failure,
+                "\"\(path)\" would be \(name), which the system's loader and shells act upon; add --prefix, or rename it"
+            )
+        }
+        let text = value.string ?? value.compactText
+        if text.utf8.contains(0) {
+            throw Failure(.failure, "the value at \"\(path)\" holds a NUL character, which no variable can")
+        }
+        found.variables.append(name, text)
+    }
+
+    /// A member's name as a part of a variable's.
+    private static func word(_ name: String) -> String {
+        var word = ""
+        for scalar in name.unicodeScalars {
+            switch scalar {
+            case "a"..."z": word.unicodeScalars.append(Unicode.Scalar(UInt8(scalar.value) - 0x20))
+            case "A"..."Z", "0"..."9": word.unicodeScalars.append(scalar)
+            default: word += "_"
+            }
+        }
+        return word
+    }
+
+    /// Variables by which whoever writes the configuration would say which code the program runs.
+    private static func isActedUpon(_ name: String) -> Bool {
+        name.hasPrefix("LD_") || ["PATH", "IFS", "BASH_ENV", "GCONV_PATH"].contains(name)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
+    private static func isLetter(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+}
+
+/// Environment variables in the order of the configuration. Equal are those that mean the same, whatever their order.
+struct EnvironmentVariables: Equatable {
+    private(set) var names: [String] = []
+    private(set) var values: [String: String] = [:]
+
+    /// Adds a variable of a new name.
+    mutating func append(_ name: String, _ value: String) {
+        names.append(name)
+        values[name] = value
+    }
+
+    static func == (left: Self, right: Self) -> Bool { left.values == right.values }
+
+    /// The variables as a file that shells (`set -a; . FILE`) and systemd (`EnvironmentFile=`) read: a line for each,
+    /// with double quotes where the value needs them.
+    var fileText: String {
+        names.map { "\($0)=\(Self.quoted(values[$0] ?? ""))\n" }.joined()
+    }
+
+    private static func quoted(_ value: String) -> String {
+        let isPlain = value.unicodeScalars.allSatisfy { scalar in
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9": true
+            default: "_-./:@%+,=".unicodeScalars.contains(scalar)
+            }
+        }
+        if isPlain { return value }
+        // What both read in double quotes: a backslash before these, everything else as it is, line ends too.
+        let escaped = value.unicodeScalars.reduce(into: "") { text, scalar in
+            text += "\"\\$`".unicodeScalars.contains(scalar) ? "\\\(scalar)" : String(scalar)
+        }
+        return "\"\(escaped)\""
+    }
+}

@@ -1,0 +1,96 @@
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// A program that runs under `larder exec --watch`, from its start to its end.
+///
+/// One thread does all of it: it waits for signals, changes, the program's end and the next point in time, asks the
+/// ``ExecSupervisor`` what is to be done, and does it. Nothing is sent to a process id that was waited for already,
+/// because both happen here.
+///
+/// On a terminal the program stays in this process's group, like a program that was started without larder: the keyboard's
+/// signals reach both, job control stops and continues both, and it may read from the terminal. Where there is no
+/// terminal it leads a group of its own, so that a signal for this process's group comes to it once, through here.
+final class SupervisedProgram: Sendable {
+    private let words: [String]
+    private let pipe: SignalPipe
+    private let newest = Mutex<EnvironmentVariables?>(nil)
+    private let isOnTerminal: Bool
+
+    /// The signals that are passed on.
+    static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT]
+
+    /// Takes note of what to run; nothing is started yet.
+    init(_ words: [String]) throws(Failure) {
+        self.words = words
+        pipe = try SignalPipe()
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        isOnTerminal = terminal >= 0
+        if terminal >= 0 { close(terminal) }
+    }
+
+    /// Hands over the newest variables, from any thread.
+    func change(to variables: EnvironmentVariables) {
+        newest.withLock { $0 = variables }
+        pipe.notify()
+    }
+
+    /// Runs the program until it has ended for good, or cannot be started. Blocks.
+    func run(
+        with variables: EnvironmentVariables, _ reaction: ExecSupervisor.Reaction, _ timing: ExecSupervisor.Timing
+    ) -> Result<ProgramEnd, Failure> {
+        // What was ignored from the start stays so, here as in the program.
+        pipe.catchSignals(Self.forwarded.filter { !SignalDispositions.inherited.ignores($0) } + [SIGCHLD])
+        let clock = ContinuousClock()
+        let start = clock.now
+        do throws(Failure) {
+            var child = try self.start(variables)
+            var supervisor = ExecSupervisor(reaction, timing, startedWith: variables, now: .zero)
+            while true {
+                let messages = pipe.wait(supervisor.wakeUp.map { $0 - start.duration(to: clock.now) })
+                let now = start.duration(to: clock.now)
+                var effects: [ExecSupervisor.Effect] = []
+                if let changed = newest.withLock({ $0.take() }) { supervisor.changed(to: changed, now: now) }
+                for case .signal(let number, let isFromKernel) in messages where number != SIGCHLD {
+                    effects += supervisor.received(number, hasReached: isOnTerminal && isFromKernel)
+                }
+                // One that has ended gets no more signals.
+                if let end = Self.reap(child) {
+                    effects = supervisor.ended(end, now: now)
+                } else {
+                    effects += supervisor.timePassed(now: now)
+                }
+                for effect in effects {
+                    switch effect {
+                    case .start(let variables): child = try self.start(variables)
+                    case .send(let number): kill(child, number)
+                    case .kill: kill(isOnTerminal ? child : -child, SIGKILL)
+                    case .end(let end): return .success(end)
+                    }
+                }
+            }
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func start(_ variables: EnvironmentVariables) throws(Failure) -> pid_t {
+        try Program(words: words, variables: variables).start(hasOwnGroup: !isOnTerminal)
+    }
+
+    /// Waits for every child that has ended: as process 1 of a container this one is given others' too.
+    /// - Returns: how the program ended, if it has.
+    private static func reap(_ program: pid_t) -> ProgramEnd? {
+        var end: ProgramEnd?
+        while true {
+            var status: CInt = 0
+            let child = waitpid(-1, &status, WNOHANG)
+            if child == program { end = ProgramEnd(waitStatus: status) }
+            if child <= 0 { return end }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// A file that is replaced as a whole or not at all.
+struct RenderedFile {
+    /// Where it is; what a symbolic link there leads to, so that the link stays.
+    let path: String
+    /// Its mode; nil for the one it has, or 0640 for a new file.
+    let mode: FileMode?
+    /// Its owner; nil for the one it has, or this process's user and group for a new file.
+    let owner: FileOwner?
+
+    /// The mode of a new file: what is rendered may be secret.
+    private static let newMode: mode_t = 0o640
+
+    /// What there is to do.
+    enum Difference {
+        /// Nothing: the file is as it should be.
+        case none
+        /// Its content is right, its owner or mode is not.
+        case attributes
+        /// Its content is another, or it is not there.
+        case content
+    }
+
+    init(path: String, mode: FileMode?, owner: FileOwner?) {
+        var status = stat()
+        let isLink = lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+        let target = isLink ? realpath(path, nil) : nil
+        self.path = target.map { String(cString: $0) } ?? path
+        free(target)
+        self.mode = mode
+        self.owner = owner
+    }
+
+    /// Compares the file with what it should be.
+    /// - Throws: ``Failure`` where it cannot be read or is no regular file.
+    func difference(to text: String) throws(Failure) -> Difference {
+        guard let status = try status() else { return .content }
+        guard Int(status.st_size) == text.utf8.count, try Input.contents(of: path) == Array(text.utf8) else {
+            return .content
+        }
+        let attributes = try attributes(status)
+        let isRight =
+            attributes.mode == status.st_mode & 0o7777
+            && (attributes.user == .max || attributes.user == status.st_uid)
+            && (attributes.group == .max || attributes.group == status.st_gid)
+        return isRight ? .none : .attributes
+    }
+
+    /// Replaces the file: writes a new one beside it, with its final owner and mode, has it checked, and renames it.
+    /// - Parameter check: judges the new file at its temporary path, and throws to keep the old one.
+    func replace(with text: String, _ check: (String) async throws -> Void) async throws {
+        let attributes = try attributes(status())
+        let temporary = try write(text, attributes)
+        do {
+            try await check(temporary)
+            guard rename(temporary, path) == 0 else { throw Self.failure("replace", path) }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        // Without this the new name could be lost with the power.
+        let directory = open(Self.split(path).directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if directory >= 0 {
+            fsync(directory)
+            close(directory)
+        }
+    }
+
+    // MARK: Steps
+
+    private func write(
+        _ text: String, _ attributes: (mode: mode_t, user: uid_t, group: gid_t)
+    ) throws(Failure) -> String {
+        let (directory, name) = Self.split(path)
+        // A hidden name with the same ending: a checker may go by the ending, and who reads a directory passes it over.
+        let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
+        let ending = String(name[dot...])
+        var template = "\(directory)/.\(name[..<dot]).larder-XXXXXX\(ending)".utf8CString.map { $0 }
+        let descriptor = mkstemps(&template, CInt(ending.utf8.count))
+        let temporary = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        guard descriptor >= 0 else { throw Self.failure("make a file beside", path) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        defer { close(descriptor) }
+        do throws(Failure) {
+            var text = text
+            let isWritten = text.withUTF8 { Self.writeAll($0, to: descriptor) }
+            guard isWritten else { throw Self.failure("write", temporary) }
+            // The owner first: a change of it may take bits of the mode away.
+            if attributes.user != .max || attributes.group != .max,
+                fchown(descriptor, attributes.user, attributes.group) != 0
+            {
+                let reason = String(cString: strerror(errno))
+                throw Failure(
+                    .failure,
+                    "cannot give \(path) its owner: \(reason); run larder as root, or name one that it may with "
+                        + "--owner")
+            }
+            guard fchmod(descriptor, attributes.mode) == 0, fsync(descriptor) == 0 else {
+                throw Self.failure("write", temporary)
+            }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        return temporary
+    }
+
+    /// What the file's mode and owner are to be.
+    private func attributes(_ status: stat?) throws(Failure) -> (mode: mode_t, user: uid_t, group: gid_t) {
+        let numbers = try owner?.numbers() ?? (.max, .max)
+        // A new file of this process's would otherwise take the place of somebody else's.
+        let (ownUser, ownGroup) = (geteuid(), getegid())
+        let (user, group) = (status?.st_uid ?? ownUser, status?.st_gid ?? ownGroup)
+        return (
+            mode?.bits ?? status.map { $0.st_mode & 0o7777 } ?? Self.newMode,
+            numbers.user != .max ? numbers.user : user != ownUser ? user : .max,
+            numbers.group != .max ? numbers.group : group != ownGroup ? group : .max
+        )
+    }
+
+    private func status() throws(Failure) -> stat? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            if errno == ENOENT { return nil }
+            throw Self.failure("look at", path)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw Failure(.usage, "\(path) is there and is no regular file; name another output, or - to print it")
+        }
+        return status
+    }
+
+    private static func split(_ path: String) -> (directory: String, name: Substring) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path[...]) }
+        let directory = path[..<slash]
+        return (directory.isEmpty ? "/" : String(directory), path[path.index(after: slash)...])
+    }
+
+    private static func writeAll(_ bytes: UnsafeBufferPointer<UInt8>, to descriptor: CInt) -> Bool {
+        var rest = UnsafeRawBufferPointer(bytes)
+        while !rest.isEmpty {
+            let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+            if count < 0, errno != EINTR { return false }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(max(0, count)))
+        }
+        return true
+    }
+
+    private static func failure(_ action: String, _ path: String) -> Failure {
+        Failure(.failure, "cannot \(action) \(path.printable): \(String(cString: strerror(errno)))")
+    }
+}

@@ -1,0 +1,121 @@
+import ArgumentParser
+import LarderClient
+
+/// `larder exec -- COMMAND`
+struct ExecCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "exec",
+        abstract: "Run a program with the configuration as its environment.",
+        discussion: """
+            Each value becomes a variable, named by the members that lead to it: search.limit is SEARCH_LIMIT. Letters \
+            become upper case and other characters than letters, digits and _ become _; strings are passed as they are, \
+            arrays as JSON, and an empty object makes no variable. Variables that larder has itself are passed on unless \
+            the configuration has one of the same name. Two values for one name, a value with a NUL character, and names \
+            that the system's loader and shells act upon (PATH, LD_…, IFS, BASH_ENV, GCONV_PATH) are errors.
+
+            Without --watch larder becomes the program. With --watch it stays, and when the variables change it stops the \
+            program with SIGTERM and starts it again, or sends it a signal (the program's own environment stays then; see \
+            larder render). Changes that come close together are joined, and one that is taken back in time does nothing. \
+            HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT are passed on to the program. When the program ends by \
+            itself larder ends too, with its exit status, or with 128 and the number of the signal that ended it. A \
+            configuration that cannot become variables is noted on standard error and the program left as it is. 126 and \
+            127 say, as in a shell, that the program could not be run or was not found.
+
+            EXAMPLES:
+              larder exec -- env
+              larder exec --path search --prefix SEARCH_ -- ./server --verbose
+              larder exec --watch --splay 30s -- ./server
+              larder exec --watch --signal HUP -- /usr/sbin/nginx -g 'daemon off;'
+            """)
+
+    @Flag(help: "Stay, and act when the variables change.")
+    var watch = false
+
+    @Option(help: ArgumentHelp("On a change send the program this signal, such as HUP or USR1.", valueName: "signal"))
+    var signal: SignalName?
+
+    @Flag(help: "On a change stop the program and start it again. This is what --watch does by default.")
+    var restart = false
+
+    @Option(help: ArgumentHelp("Wait up to this before acting on a change, by chance.", valueName: "time"))
+    var splay: TimeSpan?
+
+    @Option(help: ArgumentHelp("Act at most once in this time; changes within it are joined.", valueName: "time"))
+    var interval = TimeSpan(.seconds(1))
+
+    @Option(help: ArgumentHelp("Kill a program that does not end in this time when it is stopped.", valueName: "time"))
+    var killAfter = TimeSpan(.seconds(30))
+
+    @OptionGroup var source: SelectionOptions
+    @OptionGroup var connection: ConnectionOptions
+
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("The program and its arguments.", valueName: "command"))
+    var command: [String] = []
+
+    func validate() throws {
+        guard let program = command.first, !program.isEmpty else {
+            throw ValidationError("there is no program to run; write it after --, as in: larder exec -- env")
+        }
+        if signal != nil && restart {
+            throw ValidationError("--signal and --restart exclude each other; choose what happens on a change")
+        }
+        if !watch, signal != nil || restart || splay != nil {
+            throw ValidationError("--signal, --restart and --splay say what happens on a change; add --watch")
+        }
+    }
+
+    func run() async throws {
+        let path = try source.path
+        if !watch {
+            var program: Program?
+            try await connection.withClient { client in
+                let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
+                let value = try await client.call(ConfigGet.self, parameters).value
+                program = Program(words: command, variables: try source.mapping.variables(of: value, at: path))
+            }
+            try program?.replaceThisProcess()
+        }
+        try await connection.withClient { client in try await follow(client, path) }
+    }
+
+    /// Starts the program with the first snapshot and hands it each one after that. The program's end is this one's.
+    private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
+        let notes = InterruptionNotes()
+        let snapshots = client.config.snapshots(
+            at: source.text, namespace: source.namespace.namespace
+        ) { notes.interrupted($0) }
+        var supervised: (program: SupervisedProgram, run: Task<Never, Never>)?
+        do {
+            for try await snapshot in snapshots {
+                notes.resumed()
+                let variables = Result { () throws(Failure) in
+                    try source.mapping.variables(of: source.value(of: snapshot, at: path), at: path)
+                }
+                switch (supervised, variables) {
+                case (nil, _): supervised = try start(with: variables.get())
+                case (let supervised?, .success(let variables)): supervised.program.change(to: variables)
+                case (_, .failure(let failure)): Output.note("\(failure.message); the program keeps what it has")
+                }
+            }
+        } catch let error as LarderClientError where supervised != nil {
+            Output.note("\(error); no more changes come, and the program keeps what it has")
+        }
+        await supervised?.run.value
+    }
+
+    private func start(
+        with variables: EnvironmentVariables
+    ) throws(Failure) -> (program: SupervisedProgram, run: Task<Never, Never>) {
+        let program = try SupervisedProgram(command)
+        let reaction = signal.map { ExecSupervisor.Reaction.signal($0.number) } ?? .restart
+        let timing = ExecSupervisor.Timing(
+            splay: splay?.duration ?? .zero, interval: interval.duration, patience: killAfter.duration)
+        let run = Task<Never, Never> {
+            switch await onOwnThread({ program.run(with: variables, reaction, timing) }) {
+            case .success(let end): end.endThisProcess()
+            case .failure(let failure): failure.endThisProcess()
+            }
+        }
+        return (program, run)
+    }
+}

@@ -1,0 +1,138 @@
+import ArgumentParser
+import LarderClient
+
+/// `larder render TEMPLATE OUTPUT`
+struct RenderCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "render",
+        abstract: "Write the configuration to a file, through a template or as a whole.",
+        discussion: """
+            The output is replaced in one step and only when it changes: a new file is written beside it with its final \
+            owner and mode, checked with --check, and renamed. A check that fails keeps the old file (exit status 7). \
+            --exec runs after a change, and after nothing else. Both commands are run by /bin/sh; {} and $LARDER_FILE are \
+            the file's path, for --check that of the new file. An existing file keeps its owner and mode unless --owner \
+            and --mode say otherwise; a new one is 0640. - prints the result.
+
+            Templates are Mustache: {{search.limit}} prints a value (objects and arrays as JSON, nothing is escaped), \
+            {{#name}}…{{/name}} is repeated for each element of an array and left out for false and for what is not \
+            there, {{^name}}…{{/name}} is its opposite, {{! a comment }}. A name that leads nowhere is an error unless it \
+            ends with a question mark: {{name?}}. Functions: json(name) prints any value as JSON, strings in quotes; \
+            enumerated(object) and sorted(object) make a list of key and value; count, empty, first, last, reversed, \
+            uppercased, lowercased, capitalized; within a list index(), first() and last(). With --watch the template is \
+            read again for each new snapshot, and what fails after the first time is noted on standard error.
+
+            --json writes the whole as JSON and --env as a file for shells (set -a; . FILE) and for EnvironmentFile= of \
+            systemd, with the names of larder exec; - is then the default.
+
+            EXAMPLES:
+              larder render app.conf.mustache /etc/app.conf --mode 0640 --owner root:app
+              larder render nginx.mustache /etc/nginx/nginx.conf --watch \\
+                  --check 'nginx -t -c {}' --exec 'systemctl reload nginx'
+              larder render --json --path search
+              larder render --env /run/app.env --prefix APP_ --watch
+            """)
+
+    @Argument(
+        help: ArgumentHelp(
+            "The template and the output; the output alone with --json or --env.", valueName: "template> <output"))
+    var files: [String] = []
+
+    @Flag(help: "Write the whole configuration as JSON, without a template.")
+    var json = false
+
+    @Flag(help: "Write the whole configuration as environment variables, without a template.")
+    var env = false
+
+    @Flag(help: "Stay, and write the output again when the configuration changes.")
+    var watch = false
+
+    @Option(help: ArgumentHelp("Accept the new file only if this succeeds.", valueName: "command"))
+    var check: String?
+
+    @Option(help: ArgumentHelp("Run this after the output has changed.", valueName: "command"))
+    var exec: String?
+
+    @Option(help: ArgumentHelp("The output's permissions, in octal.", valueName: "mode"))
+    var mode: FileMode?
+
+    @Option(help: ArgumentHelp("The output's user and group, by names or numbers.", valueName: "user:group"))
+    var owner: FileOwner?
+
+    @OptionGroup var source: SelectionOptions
+    @OptionGroup var connection: ConnectionOptions
+
+    func validate() throws {
+        if json && env { throw ValidationError("--json and --env exclude each other; choose one") }
+        if json || env {
+            if files.count > 1 { throw ValidationError("--json and --env take the output only, and no template") }
+        } else if files.count != 2 {
+            throw ValidationError("name the template and the output, or write all of it with --json or --env")
+        }
+        if !env, !source.prefix.isEmpty { throw ValidationError("--prefix is for --env") }
+        if output == "-", check != nil || exec != nil || mode != nil || owner != nil {
+            throw ValidationError("--check, --exec, --mode and --owner are for a file; name the output")
+        }
+    }
+
+    /// Where the result goes; `-` for standard output.
+    var output: String { (json || env ? files.first : files.last) ?? "-" }
+
+    func run() async throws {
+        let path = try source.path
+        _ = try owner?.numbers()
+        if output == "-" { Output.endWhenReaderCloses() }
+        try await connection.withClient { client in
+            guard watch else {
+                let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
+                return try await write(text(of: client.call(ConfigGet.self, parameters).value, at: path))
+            }
+            let notes = InterruptionNotes()
+            let snapshots = client.config.snapshots(
+                at: source.text, namespace: source.namespace.namespace
+            ) { notes.interrupted($0) }
+            var isFirst = true
+            for try await snapshot in snapshots {
+                notes.resumed()
+                do {
+                    try await write(text(of: source.value(of: snapshot, at: path), at: path))
+                } catch let failure as Failure where !isFirst {
+                    Output.note(failure.message)
+                }
+                isFirst = false
+            }
+        }
+    }
+
+    private func text(of value: JSONValue, at path: JSONPath) throws(Failure) -> String {
+        if json { return value.prettyText + "\n" }
+        if env { return try source.mapping.variables(of: value, at: path).fileText }
+        let bytes = try Input.contents(of: files[0])
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure(.usage, "\(files[0]) is not UTF-8; save it as UTF-8")
+        }
+        return try ConfigTemplate(text, name: files[0]).render(value)
+    }
+
+    private func write(_ text: String) async throws {
+        if output == "-" { return try Output.text(text) }
+        let file = RenderedFile(path: output, mode: mode, owner: owner)
+        switch try file.difference(to: text) {
+        case .none: return
+        case .attributes: return try await file.replace(with: text) { _ in }
+        case .content: break
+        }
+        try await file.replace(with: text) { temporary in
+            guard let check else { return }
+            let end = try await ShellCommand(text: check).run(on: temporary)
+            guard end == .exited(0) else {
+                throw Failure(.upstream, "the check ended with \(end.text); \(output) stays as it was")
+            }
+        }
+        if let exec {
+            let end = try await ShellCommand(text: exec).run(on: file.path)
+            guard end == .exited(0) else {
+                throw Failure(.failure, "\(output) is written, but the command after it ended with \(end.text)")
+            }
+        }
+    }
+}

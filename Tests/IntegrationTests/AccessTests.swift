@@ -1,0 +1,190 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("What a source shows of itself, and whom it trusts")
+    struct AccessTests {
+        /// nginx with a certificate of the authority `ours`, and all it takes to be refused beside it.
+        private static func nginx(_ home: AgentHome, _ lines: String = "") throws -> NginxOrigin {
+            let certificates = Certificates(directory: home.directory)
+            for authority in ["ours", "other"] {
+                try certificates.makeAuthority(authority)
+                try certificates.make("client-of-\(authority)", by: authority)
+            }
+            try certificates.make("server", by: "ours")
+            let nginx = try NginxOrigin(directory: home.directory, tls: true, lines)
+            try nginx.write(#"{"v":1}"#)
+            return nginx
+        }
+
+        private static func settings(_ nginx: NginxOrigin, _ more: String) -> String {
+            """
+            { namespaces: { default: { remote: { http: { url: "\(nginx.url)", intervalSeconds: 86400, \(more) } } } } }
+            """
+        }
+
+        @Test("a private authority is trusted where the settings say so, and another one is not")
+        func authority() throws {
+            try AgentHome.with { home in
+                let nginx = try Self.nginx(home)
+                try home.write(settings: Self.settings(nginx, "certificateAuthority: '@/ours.pem'"))
+                let agent = try home.start()
+                let client = try agent.connect()
+                #expect(try client.call("config.refresh")["notModified"] != nil)
+                #expect(try client.call("config.get", ["v"])["value"] == 1)
+                for (settings, word) in [
+                    ("certificateAuthority: '@/other.pem'", "CERTIFICATE_VERIFY_FAILED"),
+                    ("", "CERTIFICATE_VERIFY_FAILED"), ("certificateAuthority: '@/none.pem'", "none.pem"),
+                    ("certificateAuthority: '@/nginx.conf'", "nginx.conf holds no certificate"),
+                ] {
+                    try home.write(settings: Self.settings(nginx, settings))
+                    try agent.reload()
+                    let refusal = try client.refusal("config.refresh")
+                    #expect(refusal.name == "upstreamFailed")
+                    #expect(refusal.detail.contains(word), "\(refusal)")
+                    #expect(try client.call("config.get", ["v"])["value"] == 1)
+                }
+            }
+        }
+
+        @Test("a server that asks for a client certificate gets it; a key that others can read is not used")
+        func clientCertificate() throws {
+            try AgentHome.with { home in
+                let nginx = try Self.nginx(
+                    home, "ssl_client_certificate \(home.directory)/ours.pem; ssl_verify_client on;")
+                func settings(_ client: String?) -> String {
+                    let identity = client.map { "certificate: '@/\($0).pem', privateKey: '@/\($0).key'" } ?? ""
+                    return Self.settings(nginx, "certificateAuthority: '@/ours.pem', \(identity)")
+                }
+                try home.write(settings: settings("client-of-ours"))
+                #expect(chmod(home.directory + "/client-of-ours.key", 0o600) == 0)
+                #expect(chmod(home.directory + "/client-of-other.key", 0o600) == 0)
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.refresh")
+                #expect(try client.call("config.get", ["v"])["value"] == 1)
+                for (name, word) in [(nil, "400"), ("client-of-other", "400")] {
+                    try home.write(settings: settings(name))
+                    try agent.reload()
+                    #expect(try client.refusal("config.refresh").detail.contains(word))
+                }
+                #expect(chmod(home.directory + "/client-of-ours.key", 0o644) == 0)
+                try home.write(settings: settings("client-of-ours"))
+                try agent.reload()
+                #expect(try client.refusal("config.refresh").detail.contains("client-of-ours.key: it holds a secret"))
+                #expect(chmod(home.directory + "/client-of-ours.key", 0o600) == 0)
+                try client.call("config.refresh")
+            }
+        }
+
+        @Test("an event stream stands behind nginx with a client certificate like any other source")
+        func stream() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
+            defer { origin.stop() }
+            try AgentHome.with { home in
+                let nginx = try Self.nginx(
+                    home,
+                    "ssl_client_certificate \(home.directory)/ours.pem; ssl_verify_client on; location /events "
+                        + "{ proxy_pass http://127.0.0.1:\(origin.port); proxy_buffering off; proxy_http_version 1.1; }"
+                )
+                #expect(chmod(home.directory + "/client-of-ours.key", 0o600) == 0)
+                try home.write(
+                    settings: """
+                        { namespaces: { default: { remote: { sse: { url: "https://127.0.0.1:\(nginx.port)/events", \
+                        certificateAuthority: "@/ours.pem", certificate: "@/client-of-ours.pem", \
+                        privateKey: "@/client-of-ours.key" } } } } }
+                        """)
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                origin.send(event(#"{"v":2}"#, type: "patch"))
+                try client.events(until: 2)
+                // Both sides of the proxy end; the stream comes back by itself.
+                origin.answer(.stream(event(#"{"v":3}"#)))
+                origin.disconnect()
+                try client.events(until: 3)
+            }
+        }
+
+        @Test("a token is read from its file for each request, from systemd's directory too, and refused in the open")
+        func tokens() throws {
+            let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
+            defer { origin.stop() }
+            func settings(_ token: String) -> String {
+                "{ namespaces: { default: { remote: { http: { url: '\(origin.url)', intervalSeconds: 86400, \(token) } } } } }"
+            }
+            try AgentHome.with(settings: settings("tokenFile: '@/token'")) { home in
+                func write(_ token: String, mode: mode_t) throws {
+                    try home.write("token", token + "\n")
+                    #expect(chmod(home.directory + "/token", mode) == 0)
+                }
+                try write("first", mode: 0o600)
+                let agent = try home.start(wrapper: ["/usr/bin/env", "CREDENTIALS_DIRECTORY=\(home.directory)"])
+                let client = try agent.connect()
+                try client.call("config.refresh")
+                #expect(try origin.request()["authorization"] == "Bearer first")
+                origin.forgetEvents()
+                try write("second", mode: 0o600)
+                try client.call("config.refresh")
+                #expect(try origin.request()["authorization"] == "Bearer second")
+                try write("second", mode: 0o604)
+                #expect(try client.refusal("config.refresh").detail.contains("chmod 600"))
+                try home.write(settings: settings("tokenCredential: 'token'"))
+                try agent.reload()
+                origin.forgetEvents()
+                try client.call("config.refresh")
+                #expect(try origin.request()["authorization"] == "Bearer second")
+            }
+        }
+
+        @Test(
+            "no token, header, body or query appears in the log, in the status or in an error, whatever the source does"
+        )
+        func secrets() throws {
+            let origin = try RawOrigin.listening(.document(#"{"data":{"v":1}}"#))
+            defer { origin.stop() }
+            let access = """
+                headers: { "X-Key": "hidden-header" }, tokenFile: "@/token", timeoutSeconds: 0.5
+                """
+            let settings = """
+                { namespaces: {
+                  default: { remote: { http: { url: "\(origin.url)?hidden-query", method: "POST", \
+                    body: { hidden: "hidden-body" }, answerPath: "/data", \(access) } } },
+                  stream: { remote: { sse: { url: "\(origin.events)?hidden-query", \
+                    pollUrl: "\(origin.url)?hidden-query&poll", \(access) } } },
+                } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                try home.write("token", "hidden-token\n")
+                #expect(chmod(home.directory + "/token", 0o600) == 0)
+                let agent = try home.start(logLevel: "trace")
+                let client = try agent.connect()
+                try client.call("config.refresh")
+                let answers: [RawOrigin.Answer] = [
+                    .status("401 Unauthorized", "hidden-token"),
+                    .document(#"{"errors":[{"message":"no hidden-token, hidden-header, Bearer hidden-token"}]}"#),
+                    .stream(event("hidden")), .stream(event("hidden", type: "patch")), .document("hidden-garbage"),
+                    .text("hidden", thenClose: true), .text("", thenClose: true), .hang,
+                    .status("302 Found", "", fields: ["Location: /elsewhere?hidden-query"]),
+                ]
+                for answer in answers {
+                    origin.disconnect()
+                    origin.answer(answer)
+                    for namespace in ["default", "stream"] {
+                        do {
+                            try client.call("config.refresh", ["namespace": .string(namespace)])
+                        } catch let refusal as LineClient.Refusal {
+                            #expect(!refusal.detail.contains("hidden"), "\(refusal)")
+                        }
+                    }
+                    #expect(!(try client.call("config.status").compactText.contains("hidden")))
+                }
+                #expect(chmod(home.directory + "/token", 0o644) == 0)
+                #expect(!(try client.refusal("config.refresh").detail.contains("hidden")))
+                #expect(try agent.stop() == .exit(0))
+                #expect(!agent.log.contains("hidden"), "\(agent.log)")
+            }
+        }
+    }
+}

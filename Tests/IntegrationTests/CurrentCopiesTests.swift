@@ -1,0 +1,174 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Plain copies of the current snapshots")
+    struct CurrentCopiesTests {
+        private func path(_ home: AgentHome, _ namespace: String = "default") -> String {
+            "\(home.directory)/current/\(namespace).json"
+        }
+
+        private func copy(_ home: AgentHome, _ namespace: String = "default") throws -> JSONValue {
+            try JSONValue(parsing: try String(contentsOfFile: path(home, namespace), encoding: .utf8))
+        }
+
+        private func permissions(_ path: String) throws -> Int {
+            try require(
+                FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int, "mode of \(path)")
+        }
+
+        private func names(_ home: AgentHome) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: home.directory + "/current").sorted()
+        }
+
+        @Test("each is there when the agent is ready, follows every change, and stays when the agent ends")
+        func following() throws {
+            try AgentHome.with(settings: "{ namespaces: { web: {} } }") { home in
+                let agent = try home.start()
+                #expect(try names(home) == ["default.json", "web.json"])
+                #expect(try copy(home) == [:])
+                #expect(try permissions(path(home)) == 0o640)
+                #expect(try permissions(home.directory + "/current") == 0o750)
+                let changes = try DirectoryChanges(home.directory + "/current")
+                try agent.ask("config.set", ["path": "a", "value": 1])
+                try changes.wait("the copy of a = 1") { try copy(home) == ["a": 1] }
+                try agent.ask("config.set", ["path": "b", "value": 2, "namespace": "web"])
+                try changes.wait("the copy of b = 2") { try copy(home, "web") == ["b": 2] }
+                #expect(try agent.status()["copy"] == ["path": .string(path(home)), "problem": .null])
+                try agent.ask("config.set", ["path": "a", "value": "last"])
+                #expect(try agent.stop() == .exit(0))
+                #expect(try copy(home) == ["a": "last"])
+                #expect(try names(home) == ["default.json", "web.json"])
+            }
+        }
+
+        @Test(
+            "in a burst of changes every reader sees a whole snapshot, none older than before, and in the end the last")
+        func burst() throws {
+            try AgentHome.with(settings: "{ namespaces: { default: { durability: 'relaxed' } } }") { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                let text = JSONValue.string(String(repeating: "x", count: 50_000))
+                let count = 300
+                try client.call("config.set", ["path": "", "value": ["n": 0, "text": text]])
+                let changes = try DirectoryChanges(home.directory + "/current")
+                try changes.wait("the first copy") { try copy(home)["n"] == 0 }
+                var seen = 0
+                for number in 1...count {
+                    try client.call("config.set", ["path": "n", "value": .int(number)])
+                    let copy = try copy(home)
+                    let now = try require(copy["n"]?.int, "number")
+                    #expect(now >= seen && copy["text"] == text)
+                    seen = now
+                }
+                try changes.wait("the last copy") { try copy(home)["n"]?.int == count }
+                client.close()
+            }
+        }
+
+        @Test("mode from the settings, and the group of the socket")
+        func access() throws {
+            let group = geteuid() == 0 ? "'12345'" : "null"
+            let settings = "{ socket: { group: \(group) }, current: { mode: '0644' } }"
+            try AgentHome.with(settings: settings) { home in
+                _ = try home.start()
+                #expect(try permissions(path(home)) == 0o644)
+                #expect(try permissions(home.directory + "/current") == 0o755)
+                let files = try [home.socket, path(home), home.directory + "/current"].map {
+                    try FileManager.default.attributesOfItem(atPath: $0)[.groupOwnerAccountID] as? Int
+                }
+                #expect(files == [files[0], files[0], files[0]])
+            }
+        }
+
+        @Test("copies of namespaces that leave and of earlier agents are removed, files of others stay")
+        func removal() throws {
+            try AgentHome.with(settings: "{ namespaces: { old: {}, web: {} } }") { home in
+                try home.makeDirectory("current")
+                try home.write("current/gone.json", "{}")
+                try home.write("current/.web.json.tmp", "{")
+                try home.write("current/README", "mine")
+                let agent = try home.start()
+                #expect(try names(home) == ["README", "default.json", "old.json", "web.json"])
+                let changes = try DirectoryChanges(home.directory + "/current")
+                try home.write(settings: "{ namespaces: { web: {}, new: {} } }")
+                try agent.reload()
+                try changes.wait("the change of namespaces") {
+                    try names(home) == ["README", "default.json", "new.json", "web.json"]
+                }
+                try home.write(settings: "{ namespaces: { web: {}, old: {} } }")
+                try agent.reload()
+                try agent.ask("config.set", ["path": "a", "value": 1, "namespace": "old"])
+                try changes.wait("one that is back") {
+                    try home.exists(path(home, "old")) && copy(home, "old") == ["a": 1]
+                }
+                try changes.wait("the end of the other") { !home.exists(path(home, "new")) }
+            }
+        }
+
+        @Test("a namespace whose source never answered has no copy")
+        func unavailable() throws {
+            let settings = "{ namespaces: { web: { remote: { file: { path: '@/none.json' } } } } }"
+            try AgentHome.with(settings: settings) { home in
+                try home.makeDirectory("current")
+                try home.write("current/web.json", #"{"of": "another life"}"#)
+                let agent = try home.start()
+                #expect(try names(home) == ["default.json"])
+                let changes = try DirectoryChanges(home.directory + "/current")
+                try home.write("none.json", #"{"a": 1}"#)
+                try agent.ask("config.refresh", ["namespace": "web"])
+                try changes.wait("the first copy") { home.exists(path(home, "web")) }
+                #expect(try copy(home, "web") == ["a": 1])
+            }
+        }
+
+        @Test("what keeps copies from being made is logged once and shown, and holds up nothing")
+        func problem() throws {
+            try AgentHome.with { home in
+                try home.write("current", "no directory")
+                let agent = try home.start()
+                for number in 1...3 {
+                    try agent.ask("config.set", ["path": "a", "value": .int(number)])
+                }
+                #expect(try agent.ask("config.get", ["path": "a"])["value"] == 3)
+                let problem = try require(agent.status()["copy"]?["problem"]?.string, "problem")
+                #expect(problem.contains("\(home.directory)/current"))
+                #expect(agent.log.split(separator: "\n").count { $0.contains("plain copies") } == 1, "\(agent.log)")
+            }
+        }
+
+        @Test("a link in place of the directory is not followed, and two agents do not share one")
+        func foreign() throws {
+            try AgentHome.with { home in
+                try home.makeDirectory("elsewhere")
+                symlink("elsewhere", home.directory + "/current")
+                let first = try home.start()
+                #expect(try first.status()["copy"]?["problem"]?.string != nil)
+                #expect(try FileManager.default.contentsOfDirectory(atPath: home.directory + "/elsewhere") == [])
+                #expect(try first.stop() == .exit(0))
+                unlink(home.directory + "/current")
+
+                let second = try home.start()
+                try second.ask("config.set", ["path": "mine", "value": true])
+                let third = try home.start(socket: home.directory + "/other", state: home.directory + "/other-state")
+                #expect(try third.status()["copy"]?["problem"]?.string?.contains("another agent") == true)
+                #expect(try third.stop() == .exit(0))
+                #expect(try second.stop() == .exit(0))
+                #expect(try copy(home) == ["mine": true])
+            }
+        }
+
+        @Test("where the settings want none there are none, not even old ones")
+        func disabled() throws {
+            try AgentHome.with(settings: "{ current: { enabled: false } }") { home in
+                try home.makeDirectory("current")
+                try home.write("current/default.json", "{}")
+                let agent = try home.start()
+                #expect(!home.exists(home.directory + "/current"))
+                try agent.ask("config.set", ["path": "a", "value": 1])
+                #expect(try agent.status()["copy"] == .null)
+            }
+        }
+    }
+}

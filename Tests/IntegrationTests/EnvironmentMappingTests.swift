@@ -1,0 +1,81 @@
+import JSON
+import Testing
+
+@testable import larder
+
+@Suite("Configuration as environment variables")
+struct EnvironmentMappingTests {
+    private func variables(
+        _ value: JSONValue, at path: [String] = [], prefix: String = ""
+    ) throws -> EnvironmentVariables {
+        try EnvironmentMapping(prefix: prefix).variables(of: value, at: JSONPath(path))
+    }
+
+    private func refusal(_ value: JSONValue, prefix: String = "") -> String? {
+        let failure = #expect(throws: Failure.self) { try variables(value, prefix: prefix) }
+        return failure?.message
+    }
+
+    @Test("names are the members on the way in upper case, values bare, arrays JSON, empty objects nothing")
+    func mapping() throws {
+        let found = try variables(
+            JSONValue(
+                parsing:
+                    #"{"search":{"limit":20,"Hosts":["a",null],"e mail-é":"x y"},"on":true,"n":0.10,"none":{},"9":1}"#
+            ))
+        #expect(found.names == ["SEARCH_LIMIT", "SEARCH_HOSTS", "SEARCH_E_MAIL__", "ON", "N", "_9"])
+        #expect(found.values["SEARCH_LIMIT"] == "20")
+        #expect(found.values["SEARCH_HOSTS"] == #"["a",null]"#)
+        #expect(found.values["SEARCH_E_MAIL__"] == "x y")
+        #expect(found.values["ON"] == "true")
+        #expect(found.values["N"] == "0.10")
+        #expect(try variables(["a": ["9": ""]], prefix: "P_").values == ["P_A_9": ""])
+        #expect(try variables(["": 1, "path": ["x": 2]]).values == ["_": "1", "PATH_X": "2"])
+        #expect(try variables(["path": 1], prefix: "P_").names == ["P_PATH"])
+    }
+
+    @Test("two paths that make one name are an error that names both")
+    func collisions() {
+        let message = refusal(["a": ["b": 1], "a_b": 2])
+        #expect(message?.contains(#""a.b" and "a_b" would both be A_B"#) == true)
+        #expect(refusal(["limit": 1, "Limit": 2])?.contains("LIMIT") == true)
+    }
+
+    @Test("a NUL, a name that the system acts upon and what is no object are refused, and no value is shown")
+    func refusals() throws {
+        let message = refusal(["db": ["password": "secret\u{0}"]])
+        #expect(message?.contains("\"db.password\"") == true && message?.contains("secret") == false)
+        for (value, name): (JSONValue, String) in [
+            (["ld": ["preload": "/x"]], "LD_PRELOAD"), (["path": "/x"], "PATH"), (["bash-env": "/x"], "BASH_ENV"),
+        ] {
+            #expect(refusal(value)?.contains("would be \(name)") == true)
+        }
+        #expect(throws: Failure.self) { try variables([1], at: ["list"]) }
+        let failure = #expect(throws: Failure.self) { try variables(20, at: ["search", "limit"]) }
+        #expect(failure?.message.contains("\"search.limit\" is number") == true)
+    }
+
+    @Test("the order of variables means nothing")
+    func equality() throws {
+        #expect(try variables(["a": 1, "b": 2]) == variables(["b": 2, "a": 1]))
+        #expect(try variables(["a": 1]) != variables(["a": 2]))
+        #expect(try variables(["a": 1]) != variables(["a": 1, "b": ""]))
+    }
+
+    @Test("what a prefix may be")
+    func prefixes() {
+        for text in ["A", "APP_", "_x9"] { #expect(EnvironmentMapping.isPrefix(text)) }
+        for text in ["", "9", "A-", "é", "A="] { #expect(!EnvironmentMapping.isPrefix(text)) }
+    }
+
+    @Test("a file of variables is read back by a shell, whatever the values hold")
+    func file() async throws {
+        let values = ["plain-1.2", "", "it's", "a \"b\" $c `d` \\e\nf", "tab\tbang!", "é#;"]
+        let value = JSONValue.object(values.enumerated().map { ("v\($0.offset)", .string($0.element)) })
+        let text = try variables(value).fileText
+        #expect(text.hasPrefix("V0=plain-1.2\nV1=\nV2=\"it's\"\n"))
+        let script = text + (0..<values.count).map { "printf '%s\\0' \"$V\($0)\"\n" }.joined()
+        let end = try await SpawnedProgram.run("/bin/sh", ["-s"], input: script)
+        #expect(end.output == values.map { $0 + "\0" }.joined())
+    }
+}

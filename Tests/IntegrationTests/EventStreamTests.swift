@@ -1,0 +1,294 @@
+import JSON
+import Testing
+
+/// A stream that nothing can be made of.
+private struct BadStream: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let answer: RawOrigin.Answer
+    let error: String
+    let message: String
+
+    static let all = [
+        BadStream(
+            testDescription: "an error status", answer: .status("503 Busy", ""), error: "upstreamFailed", message: "503"
+        ),
+        BadStream(
+            testDescription: "a page", answer: .status("200 OK", "<html>", fields: ["Content-Type: text/html"]),
+            error: "upstreamFailed", message: "\"text/html\""),
+        BadStream(
+            testDescription: "an event that is not JSON", answer: .stream(event("{")), error: "rejected",
+            message: "not JSON"),
+        BadStream(
+            testDescription: "an event with an array", answer: .stream(event("[]")), error: "rejected",
+            message: "array"),
+        BadStream(
+            testDescription: "an empty event", answer: .stream("data:\n\n"), error: "rejected", message: "comment"),
+        BadStream(
+            testDescription: "a patch before any whole document", answer: .stream(event("{}", type: "patch")),
+            error: "rejected", message: "before any whole document"),
+        BadStream(
+            testDescription: "an event over the limit",
+            answer: .stream(event("{\"v\":\"" + String(repeating: "x", count: 5000) + "\"}")), error: "rejected",
+            message: "4096"),
+        BadStream(
+            testDescription: "a line that never ends", answer: .stream(String(repeating: "data", count: 2000)),
+            error: "rejected", message: "4096"),
+        BadStream(
+            testDescription: "an older version", answer: .stream(event(#"{"version":"4"}"#)), error: "rejected",
+            message: "older"),
+        BadStream(
+            testDescription: "half an event and the end",
+            answer: .text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {", thenClose: true),
+            error: "upstreamFailed", message: "ended its stream"),
+        BadStream(
+            testDescription: "half a chunk and the end",
+            answer: .text(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {",
+                thenClose: true),
+            error: "upstreamFailed", message: "closed the connection"),
+        BadStream(
+            testDescription: "no document",
+            answer: .stream(event("{}", type: "config")), error: "upstreamFailed", message: "event \"config\""),
+        BadStream(testDescription: "silence", answer: .stream(), error: "upstreamFailed", message: "sent no"),
+        BadStream(
+            testDescription: "the wish for no connection", answer: .text("HTTP/1.1 204 No Content\r\n\r\n"),
+            error: "upstreamFailed", message: "204"),
+    ]
+}
+
+extension Integration {
+    @Suite("An event stream as the source")
+    struct EventStreamTests {
+        private static func settings(_ origin: RawOrigin, _ more: String = "") -> String {
+            """
+            { limits: { documentBytes: 4096 }, namespaces: { default: { remote: { sse: { url: "\(origin.events)", \
+            intervalSeconds: 86400, \(more) } } } } }
+            """
+        }
+
+        @Test("whole documents and patches arrive without anyone asking")
+        func events() throws {
+            let origin = try RawOrigin.listening(.stream(": hello\n\n" + event("{\"v\":\n1,\"a\":{\"b\":1}}", id: "1")))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe")
+                try client.events(until: ["v": 1, "a": ["b": 1]])
+                let request = try origin.request()
+                #expect(request["accept"] == "text/event-stream")
+                #expect(request["last-event-id"] == nil)
+                origin.send(event(#"{"v":2,"a":{"b":null,"c":2}}"#, type: "patch", id: "2"))
+                try client.events(until: ["v": 2, "a": ["c": 2]])
+                origin.send(event("ignored", type: "news"))
+                // An event may come in two pieces.
+                origin.send("data: {\"v\":")
+                origin.send("3}\r\n\r\n")
+                try client.events(until: ["v": 3])
+                let status = try client.status { $0["state"] == "fresh" }
+                #expect(status["upstream"]?["kind"] == "sse")
+                #expect(status["upstream"]?["location"]?.string == origin.events)
+                #expect(status["lastError"]?.isNull == true)
+            }
+        }
+
+        @Test("a stream that is down at the start is found without anyone asking")
+        func downAtStart() throws {
+            let origin = try RawOrigin(.stream(event(#"{"v":1}"#)))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["v"])
+                #expect(try client.refusal("config.get", ["v"]).name == "unavailable")
+                try agent.waitForLog("the last good snapshot stays")
+                #expect(try agent.status()["state"] == "failed")
+                origin.listen()
+                try client.events(until: 1)
+                try client.status { $0["state"] == "fresh" }
+            }
+        }
+
+        @Test("the last good snapshot is served, and the next one arrives without anyone asking, after")
+        func dyingMidEvent() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#, id: "first")))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                try client.status { $0["state"] == "fresh" }
+                origin.forgetEvents()
+                // While it is down, connections end before they are answered.
+                origin.answer(.text("", thenClose: true))
+                origin.send("id: second\ndata: {\"v\"")
+                origin.disconnect()
+                try client.status { $0["state"] == "stale" }
+                #expect(try client.call("config.get", ["v"])["value"] == 1)
+                #expect(try origin.request()["last-event-id"] == "first", "half an event does not count")
+
+                origin.answer(.stream(event(#"{"v":2}"#, type: "patch", id: "second")))
+                try client.events(until: 2)
+                try client.status { $0["state"] == "fresh" }
+                #expect(try client.call("config.get", ["v"])["value"] == 2)
+            }
+        }
+
+        @Test("a stream that goes on where it ended is up to date as soon as it is there again")
+        func resumption() throws {
+            let origin = try RawOrigin.listening(.stream("retry: 1\n" + event(#"{"v":1}"#, id: "1")))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.status { $0["state"] == "fresh" }
+                origin.forgetEvents()
+                origin.answer(.hang)
+                origin.disconnect()
+                try client.status { $0["state"] == "stale" }
+                #expect(try origin.request()["last-event-id"] == "1")
+                origin.answer(.stream(": nothing is new\n\n"))
+                try client.status { $0["state"] == "fresh" }
+                origin.send(event(#"{"w":2}"#, type: "patch", id: "2"))
+                try client.call("config.get") { $0["value"] == ["v": 1, "w": 2] }
+            }
+        }
+
+        @Test("a stream that falls silent is replaced")
+        func heartbeat() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin, "heartbeatSeconds: 0.5")) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                origin.answer(.stream(event(#"{"v":2}"#)))
+                try origin.disconnection()
+                #expect(try client.call("config.get", ["v"])["value"] != .null)
+                try client.events(until: 2)
+                #expect(agent.log.contains("sent nothing for 0.5 seconds"))
+            }
+        }
+
+        @Test("the last good snapshot stays, and config.status says what happened, after", arguments: BadStream.all)
+        fileprivate func badStream(_ bad: BadStream) throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"version":"5","v":5}"#, id: "5")))
+            defer { origin.stop() }
+            // Only where the origin is to be waited for in vain, the wait is short.
+            let isSilent = ["no document", "silence"].contains(bad.testDescription)
+            let settings = Self.settings(origin, isSilent ? "timeoutSeconds: 0.5" : "timeoutSeconds: 60")
+            try AgentHome.with(settings: settings) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 5)
+                origin.answer(bad.answer)
+                let refusal = try client.refusal("config.refresh")
+                #expect(refusal.name == bad.error, "\(refusal)")
+                #expect(refusal.detail.contains(bad.message), "\(refusal)")
+                #expect(refusal.detail.contains("127.0.0.1:\(origin.port)") || bad.message == "older", "\(refusal)")
+                let status = try client.status { $0["state"] == "stale" }
+                #expect(status["lastError"]?["name"]?.string == bad.error)
+                #expect(try client.call("config.get", ["v"])["value"] == 5)
+
+                // What comes after an event that made no sense is not built upon it.
+                origin.answer(.stream(event(#"{"version":"6","v":6}"#, id: "6")))
+                if bad.message == "204" {
+                    #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
+                } else {
+                    // An older version is no reason to connect anew.
+                    if bad.message == "older" { origin.send(event(#"{"version":"6","v":6}"#)) }
+                    try client.events(until: 6)
+                }
+                try client.status { $0["state"] == "fresh" && $0["refused"]?.isNull == true }
+            }
+        }
+
+        @Test("a refresh has a new connection bring the whole document; a forced one takes an older version")
+        func refresh() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"version":"5"}"#, id: "5")))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let client = try home.start().connect()
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "5")
+                origin.forgetEvents()
+                origin.answer(.stream(event(#"{"version":"6"}"#, id: "6")))
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
+                #expect(try origin.request()["last-event-id"] == nil)
+                origin.answer(.stream(event(#"{"version":"4"}"#, id: "4")))
+                #expect(try client.refusal("config.refresh").name == "rejected")
+                #expect(try client.call("config.refresh", ["force": true])["upstreamVersion"] == "4")
+                let refusal = try client.call("config.push", ["document": ["version": "7"], "version": "7"])
+                #expect(refusal["changed"] == true)
+            }
+        }
+
+        @Test("a poll URL is where the whole document comes from, at the start and after each new connection")
+        func poll() throws {
+            let origin = try RawOrigin.listening(.stream())
+            defer { origin.stop() }
+            origin.answer(.document(#"{"v":1}"#, etag: "1").closing, to: "/config.json")
+            try AgentHome.with(settings: Self.settings(origin, "pollUrl: \"\(origin.url)\"")) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                try origin.request(for: "/events")
+                try client.status { $0["state"] == "fresh" }
+                // A patch is built upon what the poll URL gave.
+                origin.send(event(#"{"v":2}"#, type: "patch"))
+                try client.events(until: 2)
+
+                origin.answer(.document(#"{"v":3}"#, etag: "3").closing, to: "/config.json")
+                #expect(try client.call("config.refresh")["changed"] == true)
+                try client.events(until: 3)
+                origin.answer(.document(#"{"v":4}"#, etag: "4").closing, to: "/config.json")
+                origin.disconnect()
+                try client.events(until: 4)
+                try client.status { $0["state"] == "fresh" }
+
+                // The stream may be gone for good: the poll URL goes on telling what is new.
+                origin.answer(.status("500 Gone mad", "").closing, to: "/events")
+                origin.disconnect()
+                try client.status { $0["state"] == "stale" }
+                origin.answer(.document(#"{"v":5}"#, etag: "5").closing, to: "/config.json")
+                #expect(try client.call("config.refresh")["changed"] == true)
+                try client.events(until: 5)
+            }
+        }
+
+        @Test("what an earlier agent held is served at once while the stream is down")
+        func downAtRestart() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let first = try home.start()
+                let held = try first.ask("config.refresh")
+                #expect(try first.stop() == .exit(0))
+                origin.stop()
+                let value = try home.start().ask("config.get", ["v"])
+                #expect(value["value"] == 1)
+                #expect(value["revision"] == held["revision"])
+            }
+        }
+
+        @Test("other settings end the connection, and the new ones make another")
+        func reload() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
+            let other = try RawOrigin.listening(.stream(event(#"{"v":2}"#)))
+            defer { origin.stop() }
+            defer { other.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                try home.write(settings: Self.settings(other))
+                try agent.reload()
+                try client.events(until: 2)
+                try origin.disconnection()
+            }
+        }
+    }
+}

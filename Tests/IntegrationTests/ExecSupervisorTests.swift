@@ -1,0 +1,115 @@
+import Foundation
+import Testing
+
+@testable import larder
+
+@Suite("What exec --watch does, and when")
+struct ExecSupervisorTests {
+    private typealias Effect = ExecSupervisor.Effect
+
+    private func variables(_ value: Int) -> EnvironmentVariables {
+        var variables = EnvironmentVariables()
+        variables.append("A", "\(value)")
+        return variables
+    }
+
+    private func supervisor(
+        _ reaction: ExecSupervisor.Reaction = .restart, splay: Duration = .zero, fraction: Double = 0.5
+    ) -> ExecSupervisor {
+        ExecSupervisor(
+            reaction, .init(splay: splay, interval: .seconds(10), patience: .seconds(30)), startedWith: variables(0),
+            now: .seconds(100), fraction: { fraction })
+    }
+
+    @Test("a change waits for the interval, the newest of several wins, and the program is stopped, then started")
+    func restart() {
+        var supervisor = supervisor()
+        #expect(supervisor.wakeUp == nil)
+        supervisor.changed(to: variables(1), now: .seconds(101))
+        supervisor.changed(to: variables(2), now: .seconds(102))
+        #expect(supervisor.wakeUp == .seconds(110))
+        #expect(supervisor.timePassed(now: .seconds(109)) == [])
+        #expect(supervisor.timePassed(now: .seconds(110)) == [.send(SIGTERM)])
+        supervisor.changed(to: variables(3), now: .seconds(111))
+        #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(112)) == [.start(variables(3))])
+        #expect(supervisor.wakeUp == nil)
+        // When it was quiet for long, a change is acted upon at once.
+        supervisor.changed(to: variables(4), now: .seconds(500))
+        #expect(supervisor.wakeUp == .seconds(500))
+    }
+
+    @Test("the splay is a part of its time by chance; it is drawn once for a row of changes")
+    func splay() {
+        var supervisor = supervisor(splay: .seconds(60))
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.wakeUp == .seconds(230))
+        supervisor.changed(to: variables(2), now: .seconds(229))
+        #expect(supervisor.wakeUp == .seconds(230))
+    }
+
+    @Test("the same variables, and a change that is taken back in time, do nothing")
+    func unchanged() {
+        var supervisor = supervisor()
+        supervisor.changed(to: variables(0), now: .seconds(200))
+        #expect(supervisor.wakeUp == nil)
+        supervisor.changed(to: variables(1), now: .seconds(105))
+        supervisor.changed(to: variables(0), now: .seconds(106))
+        #expect(supervisor.wakeUp == nil)
+        #expect(supervisor.timePassed(now: .seconds(200)) == [])
+    }
+
+    @Test("one that is being stopped when its change is taken back starts with what is in force")
+    func takenBackTooLate() {
+        var supervisor = supervisor()
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
+        supervisor.changed(to: variables(0), now: .seconds(201))
+        #expect(supervisor.ended(.exited(0), now: .seconds(202)) == [.start(variables(0))])
+    }
+
+    @Test("a signal in place of a restart, at most once in the interval")
+    func signal() {
+        var supervisor = supervisor(.signal(SIGHUP))
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGHUP)])
+        supervisor.changed(to: variables(1), now: .seconds(201))
+        #expect(supervisor.wakeUp == nil)
+        supervisor.changed(to: variables(2), now: .seconds(202))
+        #expect(supervisor.wakeUp == .seconds(210))
+        #expect(supervisor.ended(.exited(3), now: .seconds(203)) == [.end(.exited(3))])
+    }
+
+    @Test("a program that does not end in time is killed once, and started again when it has ended")
+    func patience() {
+        var supervisor = supervisor()
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
+        #expect(supervisor.wakeUp == .seconds(230))
+        #expect(supervisor.timePassed(now: .seconds(229)) == [])
+        #expect(supervisor.timePassed(now: .seconds(230)) == [.kill])
+        #expect(supervisor.wakeUp == nil)
+        #expect(supervisor.timePassed(now: .seconds(300)) == [])
+        #expect(supervisor.ended(.killed(SIGKILL), now: .seconds(301)) == [.start(variables(1))])
+    }
+
+    @Test("signals are passed on unless the program got them already; after TERM nothing is started or stopped again")
+    func forwarding() {
+        var supervisor = supervisor()
+        #expect(supervisor.received(SIGUSR1, hasReached: false) == [.send(SIGUSR1)])
+        #expect(supervisor.received(SIGWINCH, hasReached: true) == [])
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.received(SIGTERM, hasReached: false) == [.send(SIGTERM)])
+        #expect(supervisor.wakeUp == nil)
+        #expect(supervisor.timePassed(now: .seconds(300)) == [])
+        #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(301)) == [.end(.killed(SIGTERM))])
+    }
+
+    @Test("TERM while the program is stopped for a change ends both")
+    func endWhileStopping() {
+        var supervisor = supervisor()
+        supervisor.changed(to: variables(1), now: .seconds(200))
+        #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGINT, hasReached: true) == [])
+        #expect(supervisor.ended(.exited(0), now: .seconds(201)) == [.end(.exited(0))])
+    }
+}

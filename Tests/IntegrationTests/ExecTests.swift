@@ -1,0 +1,243 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("larder exec")
+    struct ExecTests {
+        /// Says its variable, each signal, and how it ends: 3 after TERM.
+        private static let program = """
+            import os, signal, sys
+            def say(*words): print(*words, flush=True)
+            def note(number, frame): say("signal", number)
+            def end(number, frame):
+                say("term")
+                sys.exit(3)
+            for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2): signal.signal(number, note)
+            signal.signal(signal.SIGTERM, end)
+            say("limit", os.environ.get("LIMIT"))
+            while True: signal.pause()
+            """
+
+        private func start(
+            _ home: AgentHome, _ options: [String], program: [String] = ["/usr/bin/python3", "-c", Self.program]
+        ) throws -> ChildProcess {
+            try ChildProcess(
+                Products.commandLine, ["exec", "--socket", home.socket] + options + ["--"] + program,
+                environment: home.environment, directory: home.directory)
+        }
+
+        private func larder(_ home: AgentHome, _ arguments: String...) throws -> Command {
+            try Command.run(
+                Products.commandLine, arguments + ["--socket", home.socket], environment: home.environment,
+                directory: home.directory)
+        }
+
+        private func run(_ home: AgentHome, _ options: [String], _ program: [String]) throws -> Command {
+            try Command.run(
+                Products.commandLine, ["exec", "--socket", home.socket] + options + ["--"] + program,
+                environment: home.environment.merging(["KEPT": "kept", "APP_LIMIT": "own"]) { $1 },
+                directory: home.directory)
+        }
+
+        private func line(_ process: ChildProcess) throws -> String {
+            let line = try process.output.line(until: .usual, "a line of the program; the log:\n\(process.logText)")
+            return String(decoding: try require(line, "line; the log:\n\(process.logText)"), as: UTF8.self)
+        }
+
+        @Test("without --watch it becomes the program, with the configuration over its own environment")
+        func environment() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, "set", "search", #"{"limit": 20, "hosts": ["a", "b"]}"#)
+                let program = try start(
+                    home, ["--path", "search", "--prefix", "APP_"],
+                    program: ["/bin/sh", "-c", "echo $$ $APP_LIMIT $APP_HOSTS"])
+                #expect(try line(program) == #"\#(program.pid) 20 ["a","b"]"#)
+                #expect(try program.waitForEnd() == .exit(0))
+                let kept = try run(home, ["--path", "search", "--prefix", "APP_"], ["/usr/bin/env"])
+                #expect(kept.output.filter { $0.hasPrefix("APP_LIMIT=") } == ["APP_LIMIT=20"])
+                #expect(kept.output.contains("KEPT=kept"))
+                #expect(kept.output.allSatisfy { !$0.hasPrefix("LIMIT=") })
+            }
+        }
+
+        @Test(
+            "the program blocks and ignores no signal that larder was not started with", arguments: [[], ["--watch"]])
+        func signalState(options: [String]) throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                let look = ["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
+                #expect(try Self.signals(run(home, options, look)) == [0, 0])
+                // Of what nohup(1) starts SIGHUP stays ignored.
+                let ignoring = try Command.run(
+                    "/bin/sh",
+                    ["-c", "trap '' HUP; exec \"$@\"", "sh", Products.commandLine, "exec", "--socket", home.socket]
+                        + options + ["--"] + look)
+                #expect(Self.signals(ignoring) == [0, 1])
+            }
+        }
+
+        /// The sets of proc(5), without the signals of the C library's own, which posix_spawn(3) has ignored.
+        private static func signals(_ command: Command) -> [UInt64?] {
+            command.output.map { line in
+                line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) }.map { $0 & 0x7FFF_FFFF }
+            }
+        }
+
+        @Test("its exit status is passed on, with 128 and the number for a signal, and 126 and 127 say it did not run")
+        func statuses() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                for options in [[], ["--watch"]] {
+                    #expect(try run(home, options, ["/bin/sh", "-c", "exit 7"]).end == .exit(7))
+                    #expect(try run(home, options, ["no-such-program"]).end == .exit(127))
+                    #expect(try run(home, options, ["/etc/passwd"]).end == .exit(126))
+                }
+                #expect(try run(home, ["--watch"], ["/bin/sh", "-c", "kill -TERM $$"]).end == .exit(143))
+                #expect(try run(home, ["--watch"], ["/bin/sh", "-c", "kill -INT $$"]).end == .signal(SIGINT))
+                #expect(try run(home, [], ["/bin/sh", "-c", "kill -TERM $$"]).end == .signal(SIGTERM))
+                #expect(try run(home, ["--path", "nope"], ["/bin/true"]).end == .exit(3))
+                #expect(try run(home, ["--watch", "--path", "nope"], ["/bin/true"]).end == .exit(3))
+                _ = try larder(home, "set", "a", #"{"b-c": 1, "b_c": 2}"#)
+                let collision = try run(home, ["--watch"], ["/bin/true"])
+                #expect(collision.end == .exit(1))
+                #expect(collision.log.contains("A_B_C"))
+            }
+        }
+
+        @Test("with --watch a change restarts the program, what leaves its variables as they are does not")
+        func restart() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, "set", "search.limit", "1")
+                let larder = try start(home, ["--watch", "--path", "search", "--interval", "10ms"])
+                #expect(try line(larder) == "limit 1")
+                for limit in 2...3 {
+                    _ = try self.larder(home, "set", "elsewhere", "\(limit)")
+                    _ = try self.larder(home, "set", "search.none", "{}")
+                    _ = try self.larder(home, "set", "search.limit", "\(limit)")
+                    #expect(try line(larder) == "term")
+                    #expect(try line(larder) == "limit \(limit)")
+                }
+                larder.signal(SIGTERM)
+                #expect(try line(larder) == "term")
+                #expect(try larder.waitForEnd() == .exit(3))
+            }
+        }
+
+        @Test("with --signal a change sends it, and the program goes on")
+        func signal() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, "set", "limit", "1")
+                let larder = try start(home, ["--watch", "--signal", "HUP", "--interval", "10ms"])
+                #expect(try line(larder) == "limit 1")
+                for limit in 2...3 {
+                    _ = try self.larder(home, "set", "limit", "\(limit)")
+                    #expect(try line(larder) == "signal \(SIGHUP)")
+                }
+                larder.signal(SIGUSR1)
+                #expect(try line(larder) == "signal \(SIGUSR1)")
+                larder.signal(SIGHUP)
+                #expect(try line(larder) == "signal \(SIGHUP)")
+                larder.signal(SIGTERM)
+                #expect(try line(larder) == "term")
+                #expect(try larder.waitForEnd() == .exit(3))
+            }
+        }
+
+        @Test("a restart of the agent restarts nothing, and the next change is seen")
+        func agentRestart() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                _ = try larder(home, "set", "limit", "1")
+                let larder = try start(home, ["--watch", "--interval", "10ms"])
+                #expect(try line(larder) == "limit 1")
+                #expect(try agent.stop() == .exit(0))
+                try larder.waitForLog("connecting again")
+                _ = try home.start()
+                _ = try self.larder(home, "set", "limit", "2")
+                #expect(try line(larder) == "term")
+                #expect(try line(larder) == "limit 2")
+                larder.signal(SIGTERM)
+                #expect(try line(larder) == "term")
+                #expect(try larder.waitForEnd() == .exit(3))
+            }
+        }
+
+        @Test("a configuration that cannot become variables leaves the program as it is, and says why once")
+        func unusable() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, "set", "limit", "1")
+                let larder = try start(home, ["--watch", "--interval", "10ms"])
+                #expect(try line(larder) == "limit 1")
+                _ = try self.larder(home, "set", "Limit", "2")
+                try larder.waitForLog("would both be LIMIT")
+                _ = try self.larder(home, "unset", "Limit")
+                _ = try self.larder(home, "set", "limit", "3")
+                #expect(try line(larder) == "term")
+                #expect(try line(larder) == "limit 3")
+                larder.signal(SIGTERM)
+                #expect(try line(larder) == "term")
+                #expect(try larder.waitForEnd() == .exit(3))
+            }
+        }
+
+        @Test("a program that does not end is killed with its process group, and started again")
+        func stubborn() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, "set", "limit", "1")
+                // The second process holds the standard output open; it would be waited for if it lived on.
+                let program = """
+                    import os, signal
+                    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                    leads = os.getpgrp() == os.getpid()
+                    if os.environ["LIMIT"] == "2": os._exit(9)
+                    child = os.fork()
+                    if child > 0: print("leads", leads, flush=True)
+                    while True: signal.pause()
+                    """
+                let larder = try start(
+                    home, ["--watch", "--interval", "10ms", "--kill-after", "100ms"],
+                    program: ["/usr/bin/python3", "-c", program])
+                #expect(try line(larder) == "leads True")
+                _ = try self.larder(home, "set", "limit", "2")
+                #expect(try larder.waitForEnd() == .exit(9))
+                #expect(try larder.output.line(until: .usual, "the end of the output") == nil)
+            }
+        }
+
+        @Test("on a terminal the program stays in larder's process group, and Ctrl-C reaches it once")
+        func terminal() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                let program = """
+                    import os, signal, sys
+                    def note(number, frame): print("signal", number, flush=True)
+                    def end(number, frame): sys.exit(5)
+                    signal.signal(signal.SIGINT, note)
+                    signal.signal(signal.SIGTERM, end)
+                    print("shared", os.getpgrp() == os.getpgid(os.getppid()), os.getppid(), flush=True)
+                    while True: signal.pause()
+                    """
+                try home.write("program.py", program)
+                let command = "'\(try Products.commandLine)' exec --socket sock --watch -- /usr/bin/python3 program.py"
+                let terminal = try ChildProcess(
+                    "script", ["-qec", "exec " + command, "/dev/null"], environment: home.environment,
+                    directory: home.directory, input: true)
+                func next() throws -> String { try line(terminal).replacing("\r", with: "").replacing("^C", with: "") }
+                let first = try next().split(separator: " ")
+                #expect(first.prefix(2) == ["shared", "True"])
+                for _ in 0..<2 {
+                    try terminal.write([0x03])
+                    #expect(try next() == "signal \(SIGINT)")
+                }
+                kill(try require(pid_t(first[2]), "larder's process id"), SIGTERM)
+                #expect(try terminal.waitForEnd() == .exit(5))
+            }
+        }
+    }
+}

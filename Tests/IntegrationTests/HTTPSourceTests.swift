@@ -1,0 +1,111 @@
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("HTTP sources beyond a plain GET")
+    struct HTTPSourceTests {
+        private static func settings(_ origin: RawOrigin, _ more: String) -> String {
+            """
+            { namespaces: { default: { remote: { http: { url: "\(origin.url)", intervalSeconds: 86400, \(more) } } } } }
+            """
+        }
+
+        @Test("the next request waits at the origin for a change, and neither a push nor a refresh waits for it")
+        func longPoll() throws {
+            let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin, "longPoll: { waitSeconds: 3000 }")) { home in
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["v"])
+                origin.answer(.hang)
+                // The first answer may have been followed by a request that got one, too: it says that nothing waits there.
+                try client.events(until: 1)
+                #expect(try client.call("config.push", ["document": ["v": 2]])["changed"] == true)
+                try client.events(until: 2)
+                origin.answer(.document(#"{"v":3}"#, etag: "3"))
+                try client.call("config.refresh")
+                try client.events(until: 3)
+            }
+        }
+
+        @Test("what changes while a request waits arrives without anyone asking", arguments: [false, true])
+        func change(_ hasMember: Bool) throws {
+            let path = hasMember ? "/config.json?wait=3000" : "/config.json"
+            let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
+            defer { origin.stop() }
+            // Only the first request is answered; without the member of the query the two look the same to the origin.
+            if hasMember { origin.answer(.hang, to: path) }
+            let more = "longPoll: { waitSeconds: 3000\(hasMember ? ", queryMember: \"wait\"" : "") }"
+            try AgentHome.with(settings: Self.settings(origin, more)) { home in
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                if hasMember {
+                    let request = try origin.request(for: path)
+                    #expect(request["prefer"] == nil)
+                    #expect(request["if-none-match"] == "\"1\"")
+                    try client.status { $0["state"] == "fresh" }
+                    origin.answer(.document(#"{"v":2}"#, etag: "2"), to: path)
+                    try client.events(until: 2)
+                } else {
+                    while try origin.request()["prefer"] != "wait=3000" {}
+                }
+            }
+        }
+
+        @Test("a GraphQL query is a source: its data is the document, its errors are an error")
+        func graphQL() throws {
+            let origin = try RawOrigin.listening(.document(#"{"data":{"config":{"version":"1","v":1}}}"#))
+            defer { origin.stop() }
+            let more = """
+                method: "POST", body: { query: "{ config { v } }" }, answerPath: "/data/config"
+                """
+            try AgentHome.with(settings: Self.settings(origin, more)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "1")
+                let request = try origin.request()
+                #expect(request[":method"] == "POST")
+                #expect(request["content-type"] == "application/json")
+                #expect(request[":body"] == #"{"query":"{ config { v } }"}"#)
+                for (answer, name, words) in [
+                    (#"{"errors":[{"message":"no\nsuch field"}]}"#, "upstreamFailed", "an error in place"),
+                    (#"{"data":null,"errors":[{"message":"no such field"},{}]}"#, "upstreamFailed", "no such field"),
+                    (
+                        #"{"data":{"config":{"v":null}},"errors":[{"message":"v is down"}]}"#, "upstreamFailed",
+                        "v is down"
+                    ),
+                    (#"{"data":{}}"#, "rejected", "nothing at"), (#"{"data":{"config":[]}}"#, "rejected", "array"),
+                    ("[]", "rejected", "nothing at"),
+                ] {
+                    origin.answer(.document(answer))
+                    let refusal = try client.refusal("config.refresh")
+                    #expect(refusal.name == name)
+                    #expect(refusal.detail.contains(words), "\(refusal)")
+                    #expect(!refusal.detail.contains("\n"))
+                    #expect(try client.call("config.get", ["v"])["value"] == 1)
+                }
+                origin.answer(.document(#"{"data":{"config":{"version":"2","v":2}},"errors":[]}"#))
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "2")
+            }
+        }
+
+        @Test("what is held turns from stale to failed when the origin fails for too long, and is served all along")
+        func staleIfError() throws {
+            let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin, "staleIfErrorSeconds: 0")) { home in
+                let client = try home.start().connect()
+                try client.call("config.refresh")
+                origin.answer(.status("503 Busy", ""))
+                try client.status { status in
+                    _ = try? client.refusal("config.refresh")
+                    return status["state"] == "failed"
+                }
+                let held = try client.call("config.get", ["v"])
+                #expect(held["value"] == 1)
+                #expect(held["state"] == "failed" || held["state"] == "refreshing")
+            }
+        }
+    }
+}

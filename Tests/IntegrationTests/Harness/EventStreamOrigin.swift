@@ -1,0 +1,53 @@
+import JSON
+
+/// The words of event streams, for a ``RawOrigin``.
+extension RawOrigin.Answer {
+    /// A stream that begins with a text and goes on with what is sent later.
+    static func stream(_ text: String = "") -> Self {
+        .text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" + text)
+    }
+
+    /// The same answer, behind which the connection ends: what is sent later goes to the streams alone.
+    var closing: Self {
+        guard case .bytes(let bytes, _) = self else { return self }
+        return .bytes(bytes, thenClose: true)
+    }
+}
+
+/// An event as a stream carries it.
+func event(_ data: String, type: String? = nil, id: String? = nil) -> String {
+    let fields = [type.map { "event: \($0)\n" }, id.map { "id: \($0)\n" }].compactMap { $0 }.joined()
+    return fields + data.split(separator: "\n").map { "data: \($0)\n" }.joined() + "\n"
+}
+
+extension RawOrigin {
+    /// The address of a stream.
+    var events: String { "http://127.0.0.1:\(port)/events" }
+
+    /// The next request for a path.
+    @discardableResult
+    func request(for path: String) throws -> [String: String] {
+        while true {
+            let fields = try request()
+            if fields[":path"] == path { return fields }
+        }
+    }
+}
+
+extension LineClient {
+    /// Takes events until one has this value.
+    func events(until value: JSONValue) throws {
+        while try event()["value"] != value {}
+    }
+
+    /// Asks for the status of the default namespace until it is as it has to become.
+    @discardableResult
+    func status(until isRight: (JSONValue) -> Bool) throws -> JSONValue {
+        var status: JSONValue = .null
+        try call("config.status") { result in
+            status = result["namespaces"]?[0] ?? .null
+            return isRight(status)
+        }
+        return status
+    }
+}

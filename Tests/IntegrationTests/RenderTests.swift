@@ -1,0 +1,192 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("larder render")
+    struct RenderTests {
+        private func larder(_ home: AgentHome, _ arguments: [String]) throws -> Command {
+            try Command.run(
+                Products.commandLine, arguments + ["--socket", home.socket], environment: home.environment,
+                directory: home.directory)
+        }
+
+        private func text(_ home: AgentHome, _ name: String) throws -> String {
+            try String(contentsOfFile: home.directory + "/" + name, encoding: .utf8)
+        }
+
+        private func status(_ home: AgentHome, _ name: String) throws -> stat {
+            var status = stat()
+            guard lstat(home.directory + "/" + name, &status) == 0 else { throw HarnessError.system("lstat") }
+            return status
+        }
+
+        private func names(_ home: AgentHome) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: home.directory).filter { $0.contains("app") }.sorted()
+        }
+
+        @Test("a new file is 0640; an existing one keeps its mode and its link, and is replaced, not written to")
+        func replacing() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                try home.write("t", "limit = {{search.limit}}\n")
+                _ = try larder(home, ["set", "search.limit", "20"])
+                #expect(try larder(home, ["render", "t", "app.conf"]).end == .exit(0))
+                #expect(try text(home, "app.conf") == "limit = 20\n")
+                #expect(try status(home, "app.conf").st_mode & 0o7777 == 0o640)
+                chmod(home.directory + "/app.conf", 0o604)
+                symlink("app.conf", home.directory + "/app.link")
+                let inode = try status(home, "app.conf").st_ino
+                _ = try larder(home, ["set", "search.limit", "21"])
+                #expect(try larder(home, ["render", "t", "app.link"]).end == .exit(0))
+                #expect(try text(home, "app.conf") == "limit = 21\n")
+                #expect(try status(home, "app.link").st_mode & S_IFMT == S_IFLNK)
+                #expect(try status(home, "app.conf").st_mode & 0o7777 == 0o604)
+                #expect(try status(home, "app.conf").st_ino != inode)
+                #expect(try names(home) == ["app.conf", "app.link"])
+                let before = try status(home, "app.conf").st_ino
+                #expect(try larder(home, ["render", "t", "app.conf"]).end == .exit(0))
+                #expect(try status(home, "app.conf").st_ino == before, "what is the same is left alone")
+            }
+        }
+
+        @Test("the new file is checked with its final mode and owner before anybody sees it")
+        func check() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "{{a}}\n")
+                let look = "stat -c '%a %u %g' {} >seen; cat \"$LARDER_FILE\" >>seen; test ! -e \"it's app.conf\""
+                let owner = geteuid() == 0 ? ["--owner", "12345:54321"] : []
+                let rendered = try larder(
+                    home, ["render", "t", "it's app.conf", "--mode", "0604", "--check", look] + owner)
+                #expect(rendered.end == .exit(0), "\(rendered.log)")
+                let ids = geteuid() == 0 ? "12345 54321" : "\(geteuid()) \(getegid())"
+                #expect(try text(home, "seen") == "604 \(ids)\n1\n")
+                #expect(try names(home) == ["it's app.conf"])
+            }
+        }
+
+        @Test("a check that fails keeps the old file, says why, and leaves nothing behind")
+        func failedCheck() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "{{a}}\n")
+                try home.write("app.conf", "old")
+                let refused = try larder(
+                    home, ["render", "t", "app.conf", "--check", "echo line 7 is bad; exit 9", "--exec", "touch done"])
+                #expect(refused.end == .exit(7))
+                #expect(refused.output.isEmpty)
+                #expect(refused.log.contains("line 7 is bad"))
+                #expect(refused.log.contains("larder: the check ended with exit status 9; app.conf stays as it was"))
+                #expect(try text(home, "app.conf") == "old")
+                #expect(!home.exists(home.directory + "/done"))
+                #expect(try names(home) == ["app.conf"])
+            }
+        }
+
+        @Test("--exec runs after a change and after nothing else; its failure is one")
+        func exec() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "{{a}}\n")
+                let arguments = ["render", "t", "app.conf", "--exec", "echo {} >>done"]
+                for (value, count) in [("1", 1), ("1", 1), ("2", 2)] {
+                    _ = try larder(home, ["set", "a", value])
+                    #expect(try larder(home, arguments).end == .exit(0))
+                    #expect(try text(home, "done").split(separator: "\n").count == count)
+                }
+                #expect(try larder(home, arguments + ["--mode", "600"]).end == .exit(0))
+                #expect(try status(home, "app.conf").st_mode & 0o7777 == 0o600)
+                #expect(try text(home, "done").split(separator: "\n").count == 2, "a new mode is no new content")
+                _ = try larder(home, ["set", "a", "3"])
+                let failed = try larder(home, ["render", "t", "app.conf", "--exec", "false"])
+                #expect(failed.end == .exit(1))
+                #expect(failed.log.contains("app.conf is written, but the command after it ended with exit status 1"))
+                #expect(try text(home, "app.conf") == "3\n")
+            }
+        }
+
+        @Test("all of it without a template, to standard output or a file")
+        func whole() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "search", #"{"limit": 20, "name": "a b"}"#])
+                #expect(
+                    try larder(home, ["render", "--json", "--path", "search"]).output == [
+                        "{", "  \"limit\": 20,", "  \"name\": \"a b\"", "}",
+                    ])
+                #expect(
+                    try larder(home, ["render", "--env", "--prefix", "APP_"]).output == [
+                        "APP_SEARCH_LIMIT=20", "APP_SEARCH_NAME=\"a b\"",
+                    ])
+                #expect(try larder(home, ["render", "--env", "app.env"]).end == .exit(0))
+                #expect(try text(home, "app.env") == "SEARCH_LIMIT=20\nSEARCH_NAME=\"a b\"\n")
+            }
+        }
+
+        @Test("what cannot be rendered is told in one line and changes nothing")
+        func failures() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("app.conf", "old")
+                try home.write("missing", "{{b.c}}")
+                try home.write("slip", "\n{{#a}}")
+                try home.write("good", "{{a}}")
+                try home.makeDirectory("directory")
+                for (arguments, status, text): ([String], CInt, String) in [
+                    (["missing", "app.conf"], 3, "nothing is at b.c"), (["slip", "app.conf"], 2, "slip:2:7: "),
+                    (["none", "app.conf"], 1, "cannot read none"), (["good", "directory"], 2, "no regular file"),
+                    (["good", "none/app.conf"], 1, "none/app.conf"), (["good"], 2, "name the template"),
+                    (["good", "app.conf", "--owner", "no-such-user"], 2, "no user"),
+                    (["good", "app.conf", "--path", "b"], 3, "nothing is at"),
+                    (["good", "-", "--mode", "0600"], 2, "name the output"),
+                    (["--json", "--env"], 2, "exclude"), (["good", "app.conf", "--prefix", "A"], 2, "--env"),
+                ] {
+                    let end = try larder(home, ["render"] + arguments)
+                    #expect(end.end == .exit(status), "\(arguments): \(end.log)")
+                    #expect(end.log.contains(text) && end.log.split(separator: "\n").count == 1, "\(end.log)")
+                }
+                #expect(try self.text(home, "app.conf") == "old")
+                #expect(try names(home) == ["app.conf"])
+            }
+        }
+
+        @Test("with --watch every change is rendered; what fails is noted and mended by the next")
+        func watch() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "{{a}}\n")
+                let larder = try ChildProcess(
+                    Products.commandLine,
+                    [
+                        "render", "t", "app.conf", "--watch", "--check", "! grep -q 3 {}", "--exec",
+                        "echo done; cat {}",
+                        "--socket", home.socket,
+                    ],
+                    environment: home.environment, directory: home.directory)
+                try larder.waitForLog("1")
+                _ = try self.larder(home, ["set", "a", "2"])
+                try larder.waitForLog("2")
+                _ = try self.larder(home, ["set", "a", "3"])
+                try larder.waitForLog("the check ended with exit status 1; app.conf stays as it was")
+                _ = try self.larder(home, ["unset", "a"])
+                try larder.waitForLog("nothing is at a;")
+                #expect(try text(home, "app.conf") == "2\n")
+                #expect(try agent.stop() == .exit(0))
+                try larder.waitForLog("connecting again")
+                _ = try home.start()
+                _ = try self.larder(home, ["set", "a", "44"])
+                try larder.waitForLog("44")
+                #expect(try text(home, "app.conf") == "44\n")
+                larder.signal(SIGTERM)
+                #expect(try larder.waitForEnd() == .signal(SIGTERM))
+                #expect(larder.log.count { $0 == "done" } == 3)
+            }
+        }
+    }
+}

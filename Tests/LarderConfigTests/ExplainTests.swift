@@ -1,0 +1,262 @@
+import Foundation
+import JSON
+import LarderUpstream
+import Testing
+
+@testable import LarderConfig
+
+@Suite("Where a value comes from")
+struct ExplainTests {
+    /// A store in a directory with files, and what explains it.
+    private struct Scene {
+        let store: ConfigStore
+        var configuration: NamespaceConfiguration
+        var source: (any ConfigSource)?
+        let directory: ScratchDirectory
+
+        func explain(_ path: String) async throws -> Explanation {
+            let segments = try JSONPath(parsing: path).segments
+            return await explainer.explain(segments, store.testimony(of: segments))
+        }
+
+        var explainer: Explainer {
+            Explainer(configuration: configuration, source: source, blocking: BlockingWork(StoreFixture.threads))
+        }
+
+        /// Reads a layer of files, as its flow does.
+        func read(_ layer: FileLayer) async throws {
+            _ = try await store.replaceFiles(layer, with: configuration.files(layer, holding: nil).read())
+        }
+    }
+
+    private func withScene(_ rules: LayerRules = LayerRules(), _ body: (inout Scene) async throws -> Void) async throws
+    {
+        let directory = try ScratchDirectory()
+        var fixture = StoreFixture()
+        defer { fixture.remove() }
+        fixture.hasRemote = false
+        fixture.rules = rules
+        let configuration = NamespaceConfiguration(
+            name: "default", defaultsPath: directory.at("defaults.json"), hostDirectory: directory.at("config.d"),
+            locks: rules.locks.paths, experiments: rules.experiments, settingsPath: "/etc/larder/larder.json")
+        var scene = Scene(
+            store: try await fixture.open(), configuration: configuration, directory: directory)
+        try FileManager.default.createDirectory(
+            atPath: directory.at("config.d"), withIntermediateDirectories: true)
+        try await body(&scene)
+        await scene.store.stop()
+    }
+
+    private func push(_ store: ConfigStore, _ document: JSONValue, _ peer: Peer? = nil) async throws {
+        let document = SourceDocument(value: document, version: UpstreamVersion("7"), pushedBy: peer)
+        _ = try await store.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+    }
+
+    @Test("each layer's value, its source and the winner")
+    func allLayers() async throws {
+        var rules = LayerRules()
+        rules.experiments = ExperimentRules(
+            overlays: [
+                ExperimentOverlay(name: "blue", share: .init(to: 100), values: ["n": 4]),
+                ExperimentOverlay(name: "other", share: .init(to: 100), values: ["m": 4]),
+            ])
+        try await withScene(rules) { scene in
+            try scene.directory.put("defaults.json", "{\n\n\"n\": 1}")
+            try scene.directory.put("config.d/10.json", #"{"n":0}"#)
+            try scene.directory.put("config.d/20.json", "{\n\"n\": 2}")
+            try scene.directory.put("config.d/30.json", #"{"m":2}"#)
+            for layer in FileLayer.allCases { try await scene.read(layer) }
+            let (anna, bert) = (Peer(pid: 7, uid: 1000, command: "vi"), Peer(pid: 8, uid: 0, command: "cron"))
+            try await push(scene.store, ["n": 3], bert)
+            _ = try await scene.store.set(JSONPath(["n"]), to: 5, timeToLive: .seconds(3600), by: anna)
+
+            let explanation = try await scene.explain("n")
+            #expect(explanation.value == 5)
+            #expect(explanation.revision == scene.store.revision)
+            #expect(explanation.winner == .override)
+            #expect(explanation.lock == nil)
+            #expect(explanation.layers.map(\.layer) == ConfigLayer.allCases)
+            #expect(explanation.layers.map(\.value) == [1, 2, 3, 4, 5])
+            let sources = explanation.layers.compactMap(\.source)
+            try #require(sources.count == 5)
+            #expect(sources[0].file == scene.directory.at("defaults.json"))
+            #expect(sources[0].line == 3)
+            #expect(sources[1].file == scene.directory.at("config.d/20.json"))
+            #expect(sources[1].line == 2)
+            #expect(sources[1].location == scene.directory.at("config.d"))
+            #expect(sources[2] == Explanation.Source(kind: "push", version: "7", peer: bert))
+            #expect(
+                sources[3] == Explanation.Source(kind: "settings", file: "/etc/larder/larder.json", experiment: "blue"))
+            let end = await scene.store.layers.override.entries.first?.expiresAt
+            #expect(sources[4] == Explanation.Source(kind: "set", peer: anna, expiresAt: end))
+            #expect(end != nil)
+        }
+    }
+
+    @Test("a layer that says nothing has no source, and nobody wins where no layer has a say")
+    func nothing() async throws {
+        try await withScene { scene in
+            let explanation = try await scene.explain("no.such")
+            #expect(explanation.value == nil && explanation.winner == nil)
+            #expect(
+                explanation.layers.allSatisfy { $0.value == nil && !$0.hides && $0.source == nil && $0.since == nil })
+        }
+    }
+
+    @Test("a null, and what has no members, hides what is below, at the path and above it")
+    func hiding() async throws {
+        try await withScene { scene in
+            try scene.directory.put("defaults.json", #"{"a":{"b":1},"c":{"d":1},"e":{"f":1},"l":[1,null]}"#)
+            try scene.directory.put("config.d/10.json", "{\n\"a\": {\n\"b\": null}, \"c\": null}")
+            for layer in FileLayer.allCases { try await scene.read(layer) }
+            _ = try await scene.store.set(JSONPath(["e"]), to: "text", timeToLive: nil)
+            #expect(scene.store.value == ["a": .emptyObject, "e": "text", "l": [1, .null]])
+            for (path, layer, line) in [("a.b", 1, 3), ("c.d", 1, 3), ("e.f", 4, nil)] as [(String, Int, Int?)] {
+                let explanation = try await scene.explain(path)
+                #expect(explanation.value == nil)
+                #expect(explanation.layers[0].value == 1)
+                #expect(explanation.layers[layer].hides && explanation.layers[layer].value == nil)
+                #expect(explanation.layers[layer].source?.line == line)
+                #expect(explanation.winner == ConfigLayer.allCases[layer])
+            }
+            // In an array a null is a value.
+            #expect(try await scene.explain("l.1").layers[0].value == .null)
+            #expect(try await scene.explain("l.1").value == .null)
+        }
+    }
+
+    @Test("an object's winner is the highest layer that has a say in it, with all that the layer says there")
+    func objects() async throws {
+        try await withScene { scene in
+            try scene.directory.put("defaults.json", #"{"a":{"b":1,"c":1}}"#)
+            try await scene.read(.defaults)
+            _ = try await scene.store.set(JSONPath(["a", "b"]), to: 2, timeToLive: nil)
+            _ = try await scene.store.set(
+                JSONPath(["a", "d", "e"]), to: 3, timeToLive: nil, by: Peer(pid: 1, uid: 2, command: "x"))
+            _ = try await scene.store.set(JSONPath(["z"]), to: 3, timeToLive: nil)
+            let explanation = try await scene.explain("a")
+            #expect(explanation.winner == .override)
+            #expect(explanation.value == ["b": 2, "c": 1, "d": ["e": 3]])
+            #expect(explanation.layers[4].value == ["b": 2, "d": ["e": 3]])
+            #expect(explanation.layers[4].source?.peer?.uid == 2)
+            #expect(try await scene.explain("a.c").winner == .defaults)
+        }
+    }
+
+    @Test("files that say something else by now, or cannot be read, are not named")
+    func changedFiles() async throws {
+        try await withScene { scene in
+            try scene.directory.put("config.d/10.json", #"{"n":1}"#)
+            try await scene.read(.host)
+            for text in [#"{"n":2}"#, #"{"n":"#] {
+                try scene.directory.put("config.d/10.json", text)
+                let source = try await scene.explain("n").layers[1].source
+                #expect(source == Explanation.Source(kind: "file", location: scene.directory.at("config.d")))
+            }
+        }
+    }
+
+    @Test("what is locked is won by the files, and says who pins it, line and all")
+    func locks() async throws {
+        let rules = LayerRules(locks: LockedPaths([JSONPath(["s", "n"]), JSONPath(["gone"])]))
+        try await withScene(rules) { scene in
+            try scene.directory.put("config.d/10.json", "{\n\"s\":\n{\n\"n\": 1}}")
+            try await scene.read(.host)
+            try await push(scene.store, ["s": ["n": 2], "gone": 1])
+            #expect(scene.store.value == ["s": ["n": 1]])
+            let explanation = try await scene.explain("s.n")
+            #expect(explanation.winner == .host)
+            #expect(explanation.layers[2].value == 2)
+            #expect(
+                explanation.lock
+                    == Explanation.Lock(
+                        path: JSONPath(["s", "n"]), file: scene.directory.at("config.d/10.json"), line: 4,
+                        settings: "/etc/larder/larder.json"))
+            let gone = try await scene.explain("gone.deeper")
+            #expect(gone.winner == nil && gone.value == nil)
+            #expect(
+                gone.lock
+                    == Explanation.Lock(path: JSONPath(["gone"]), settings: "/etc/larder/larder.json"))
+            #expect(try await scene.explain("s").lock == nil)
+
+            let layers = await scene.store.layers
+            let refusal = await scene.explainer.refusal(JSONPath(["s", "n"]), layers)
+            #expect(
+                refusal.message
+                    == "s.n is locked in /etc/larder/larder.json to what \(scene.directory.at("config.d/10.json")):4 "
+                    + "says; change it there, or unlock it")
+            #expect(refusal.code == .locked)
+            let absent = await scene.explainer.refusal(JSONPath(["gone"]), layers)
+            #expect(absent.message.contains("stays absent because neither defaults nor host files say anything there"))
+        }
+    }
+
+    @Test("a remote file has its line, a store of keys its key, an overlay of the remote document the source's name")
+    func remotes() async throws {
+        let rules = LayerRules(experiments: ExperimentRules(member: "experiments"))
+        try await withScene(rules) { scene in
+            let path = scene.directory.at("remote.json")
+            try scene.directory.put(
+                "remote.json",
+                "{\"n\": 1,\n\"experiments\":\n[{\"name\":\"arm\",\"percentage\":100,\"values\":{\"m\":1}}]}")
+            scene.configuration.remote = .file(NamespaceConfiguration.File(path: path))
+            let document = try JSONValue(parsing: String(contentsOfFile: path, encoding: .utf8))
+            _ = try await scene.store.replaceRemote(
+                SourceDocument(value: document, version: UpstreamVersion("3")), origin: path, force: false,
+                isPush: false)
+            #expect(
+                try await scene.explain("n").layers[2].source
+                    == Explanation.Source(kind: "file", location: path, file: path, line: 1, version: "3"))
+            #expect(
+                try await scene.explain("m").layers[3].source
+                    == Explanation.Source(kind: "file", location: path, version: "3", experiment: "arm"))
+
+            let source = KeyedSource(location: path)
+            scene.source = source
+            #expect(try await scene.explain("n").layers[2].source?.key == "config/n")
+        }
+    }
+
+    @Test("since when a layer has said the same is what the history knows, for each layer by itself")
+    func since() async throws {
+        try await withScene { scene in
+            let store = scene.store
+            func set(_ name: String, _ value: JSONValue) async throws {
+                _ = try await store.set(JSONPath([name]), to: value, timeToLive: nil)
+            }
+            try await push(store, ["n": 1])
+            let first = store.revision
+            try await set("n", 2)
+            let second = store.revision
+            try await set("other", 1)
+            var explanation = try await scene.explain("n")
+            #expect(explanation.layers[2].since?.revision == first)
+            #expect(explanation.layers[2].since?.orEarlier == false)
+            #expect(explanation.layers[4].since?.revision == second)
+            #expect(explanation.layers[4].since?.at == store.publication.recent(revision: second)?.publishedAt)
+            // It went away and came back: what counts is the unbroken row.
+            try await set("n", 3)
+            try await set("n", 2)
+            #expect(try await scene.explain("n").layers[4].since?.revision == store.revision)
+            for number in 0..<20 { try await set("other", .int(number)) }
+            explanation = try await scene.explain("n")
+            #expect(explanation.layers[2].since?.revision == store.revision - 15)
+            #expect(explanation.layers[2].since?.orEarlier == true)
+        }
+    }
+
+    /// A source that knows its keys.
+    private struct KeyedSource: ConfigSource {
+        let kind = "file"
+        let location: String
+        func fetch(
+            ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+        ) async throws(ConfigError) -> SourceAnswer { .notModified }
+        func changes() -> AsyncStream<Void>? { nil }
+        func key(of path: [String]) -> String? { "config/" + path.joined(separator: "/") }
+    }
+}
+
+extension ScratchDirectory {
+    fileprivate func put(_ name: String, _ text: String) throws { try write(text, to: name) }
+}

@@ -1,0 +1,250 @@
+import JSON
+import LarderUpstream
+import Testing
+
+@testable import LarderConfig
+
+@Suite("Five layers and what is locked")
+struct LayersTests {
+    private func fixture() -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        return fixture
+    }
+
+    private func rules(
+        locks: [String] = [], member: String? = nil, _ overlays: [ExperimentOverlay] = [], unit: String = "till-7"
+    ) throws -> LayerRules {
+        LayerRules(
+            locks: LockedPaths(try locks.map(JSONPath.init(parsing:))),
+            experiments: ExperimentRules(member: member, overlays: overlays), unit: unit)
+    }
+
+    private func everybody(_ name: String, _ values: JSONValue) -> ExperimentOverlay {
+        ExperimentOverlay(name: name, share: .init(to: 100), values: values)
+    }
+
+    private func push(_ store: ConfigStore, _ document: JSONValue) async throws {
+        _ = try await store.replaceRemote(
+            SourceDocument(value: document), origin: pushOrigin, force: false, isPush: true)
+    }
+
+    @Test("a higher layer goes over a lower one")
+    func precedence() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        let all = JSONPath([])
+        fixture.rules = try rules([everybody("e", ["d": "experiment", "e": "experiment"])])
+        let store = try await fixture.open()
+        let names = ["a", "b", "c", "d", "e"]
+        func document(_ name: String, _ from: Int) -> JSONValue {
+            .object(names.dropFirst(from).map { ($0, .string(name)) })
+        }
+        _ = try await store.replaceFiles(.defaults, with: document("defaults", 0))
+        _ = try await store.replaceFiles(.host, with: document("host", 1))
+        try await push(store, document("remote", 2))
+        _ = try await store.set(all, to: ["e": "override"], timeToLive: nil)
+        #expect(
+            store.value == ["a": "defaults", "b": "host", "c": "remote", "d": "experiment", "e": "override"])
+        #expect(store.publication.status.layers.map(\.layer) == ConfigLayer.allCases)
+        #expect(store.publication.status.layers.filter(\.isPresent).count == 5)
+        await store.stop()
+    }
+
+    @Test("what is locked is refused to a client, and has no effect where a source says it")
+    func locks() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules(locks: ["search.limit"], [everybody("e", ["search": ["limit": 7]])])
+        let store = try await fixture.open()
+        _ = try await store.replaceFiles(.defaults, with: ["search": ["limit": 1]])
+        _ = try await store.replaceFiles(.host, with: ["search": ["limit": 2]])
+        try await push(store, ["search": ["limit": 9, "x": 1]])
+        #expect(store.value == ["search": ["limit": 2, "x": 1]])
+        for (path, value) in [(["search", "limit"], 2), (["search"], .null)] as [([String], JSONValue)] {
+            let error = await #expect(throws: ConfigError.self) {
+                try await store.set(JSONPath(path), to: value, timeToLive: nil)
+            }
+            #expect(error?.code == .locked)
+        }
+        _ = try await store.set(JSONPath(["search"]), to: ["x": 3], timeToLive: nil)
+        #expect(store.value == ["search": ["limit": 2, "x": 3]])
+        await store.stop()
+    }
+
+    @Test("an override that was there before its path was locked has no effect as long as it is")
+    func lockedLater() async throws {
+        let fixture = fixture()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        await store.follow(try rules(locks: ["n"]))
+        #expect(store.value == .emptyObject)
+        await store.follow(try rules())
+        #expect(store.value == ["n": 1])
+        await store.stop()
+    }
+
+    @Test("a member of the remote document declares experiments and is no part of the configuration")
+    func remoteExperiments() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules(member: "experiments", [everybody("local", ["b": "local"])])
+        let store = try await fixture.open()
+        try await push(
+            store,
+            [
+                "a": 1, "b": 1,
+                "experiments": [
+                    ["name": "r", "percentage": 100, "values": ["a": "remote", "b": "remote"]],
+                    ["name": "none", "units": ["till-8"], "values": ["a": "nobody"]],
+                ],
+            ])
+        #expect(store.value == ["a": "remote", "b": "local"])
+        #expect(await store.layers.experiment.overlays.map(\.name) == ["r", "local"])
+        // Other settings give the member back to the document, and take another one.
+        await store.follow(try rules(member: "b"))
+        #expect(store.value["experiments"]?.count == 2)
+        #expect(store.value["b"] == nil)
+        await store.follow(try rules(member: "experiments"))
+        #expect(store.value == ["a": "remote", "b": "remote"])
+        // Other experiments with the same document are a change, the same ones are none.
+        let revision = store.revision
+        try await push(store, ["a": 1, "b": 1, "experiments": []])
+        #expect(store.value == ["a": 1, "b": 1])
+        #expect(store.revision == revision + 1)
+        try await push(store, ["a": 1, "b": 1, "experiments": []])
+        #expect(store.revision == revision + 1)
+        await store.stop()
+    }
+
+    @Test("a remote document whose experiments are none is refused, and its values are not told")
+    func malformed() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules(member: "experiments")
+        let store = try await fixture.open()
+        try await push(store, ["a": 1])
+        let error = await #expect(throws: ConfigError.self) {
+            try await push(store, ["a": 2, "experiments": [["name": "x", "values": ["secret": "hunter2"]]]])
+        }
+        #expect(error?.code == .rejected)
+        #expect(error?.message.hasPrefix("experiments[0], which declares experiments, needs \"percentage\"") == true)
+        #expect(error?.message.contains("hunter2") == false)
+        #expect(store.value == ["a": 1])
+        #expect(store.publication.status.refused?.reason == error?.message)
+        await store.stop()
+    }
+
+    @Test("a document that new settings make wrong stays without its experiments, and is asked for anew")
+    func wrongFromNowOn() async throws {
+        var fixture = fixture()
+        fixture.hasRemote = true
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        let document = SourceDocument(value: ["a": 1, "list": 5], validator: .init(etag: "1"))
+        _ = try await store.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
+        #expect(await store.validator(ofOrigin: "scripted:source") != nil)
+        await store.follow(try rules(member: "list", [everybody("e", ["b": 1])]))
+        #expect(store.value == ["a": 1, "b": 1])
+        #expect(await store.validator(ofOrigin: "scripted:source") == nil)
+        await store.stop()
+    }
+
+    @Test("after a crash with the same settings what clients handed over makes the same revision again")
+    func crash() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules(locks: ["x.y"], member: "experiments", [everybody("e", ["b": "local"])])
+        let first = try await fixture.open()
+        _ = try await first.set(JSONPath(["o"]), to: 1, timeToLive: nil)
+        try await push(
+            first, ["x": ["y": 2], "experiments": [["name": "r", "percentage": 100, "values": ["a": "remote"]]]])
+        let (value, revision) = (first.value, first.revision)
+        #expect(value == ["x": .emptyObject, "o": 1, "a": "remote", "b": "local"])
+        // The first one is left as a crash leaves it.
+        for _ in 0..<2 {
+            let next = try await fixture.open()
+            #expect(next.value == value)
+            #expect(next.revision == revision)
+            await next.stop()
+        }
+        withExtendedLifetime(first) {}
+    }
+
+    @Test("after a restart all five layers make the same revision again, and other settings make another one")
+    func restart() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules(locks: ["x.y"], member: "experiments", [everybody("e", ["b": "local"])])
+        let first = try await fixture.open()
+        _ = try await first.replaceFiles(.defaults, with: ["d": 1, "x": ["y": 1]])
+        _ = try await first.replaceFiles(.host, with: ["h": 1])
+        _ = try await first.set(JSONPath(["o"]), to: 1, timeToLive: nil)
+        try await push(first, ["x": ["y": 2], "experiments": []])
+        let (value, revision) = (first.value, first.revision)
+        #expect(value == ["d": 1, "h": 1, "x": ["y": 1], "o": 1, "b": "local"])
+        await first.stop()
+        let next = try await fixture.open()
+        #expect(next.value == value)
+        #expect(next.revision == revision)
+        await next.stop()
+        fixture.rules = try rules()
+        let other = try await fixture.open()
+        #expect(other.value == ["d": 1, "h": 1, "x": ["y": 2], "o": 1, "experiments": []])
+        #expect(other.revision == revision + 1)
+        await other.stop()
+    }
+
+    @Test("experiments follow the remote document that a rollback holds, and come back with its release")
+    func rollback() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules(member: "experiments")
+        let store = try await fixture.open()
+        func document(_ name: JSONValue) -> JSONValue {
+            ["v": name, "experiments": [["name": name, "percentage": 100, "values": ["arm": name]]]]
+        }
+        try await push(store, document("old"))
+        let old = store.revision
+        try await push(store, document("new"))
+        #expect(store.value == ["v": "new", "arm": "new"])
+        _ = try await store.rollBack(toRevision: old, by: nil)
+        #expect(store.value == ["v": "old", "arm": "old"])
+        #expect(await store.layers.experiment.overlays.map(\.name) == ["old"])
+        _ = try await store.release(by: nil)
+        #expect(store.value == ["v": "new", "arm": "new"])
+        await store.stop()
+    }
+
+    @Test("the history has each snapshot as it was, also after experiments and locks changed")
+    func history() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules(locks: ["a"], [everybody("e", ["b": 1])])
+        let store = try await fixture.open()
+        _ = try await store.replaceFiles(.host, with: ["a": "pinned"])
+        let (revision, value) = (store.revision, store.value)
+        #expect(value == ["a": "pinned", "b": 1])
+        await store.follow(try rules())
+        #expect(store.value == ["a": "pinned"])
+        #expect(await store.pastSnapshots().first?.causes == [ChangeCause(.settings)])
+        await store.stop()
+        let next = try await fixture.open()
+        #expect(try await next.value(ofRevision: revision) == value)
+        await next.stop()
+    }
+
+    @Test("files of an older version are read: without defaults, experiments and locks")
+    func olderFiles() throws {
+        let old =
+            #"{"host":{"updatedAt":5,"document":{"h":1}},"remote":{"origin":"push","updatedAt":6,"#
+            + #""document":{"r":1}},"override":[{"path":["o"],"setAt":7,"value":1}]}"#
+        let layers = try #require(Layers(JSONValue(parsing: old)))
+        #expect(layers.resolved() == ["h": 1, "r": 1, "o": 1])
+        #expect(layers.override.entries.first?.setBy == nil)
+        var writer = JSONWriter()
+        layers.write(to: &writer)
+        #expect(try JSONValue(parsing: writer.bytes) == JSONValue(parsing: old))
+    }
+}
