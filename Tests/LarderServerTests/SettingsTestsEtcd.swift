@@ -108,6 +108,6 @@ struct EtcdSettingsTests {
             try settings(
                 "{namespaces: {a: {remote: {etcd: {endpoints: ['http://h'], prefix: ''}, file: {path: '/x'}}}}}")
         }
-        #expect(error?.description.contains("names two upstreams") == true)
+        #expect(error?.description.contains("names more than one upstream") == true)
     }
 }

@@ -73,6 +73,10 @@ final class EtcdSource: ConfigSource {
                 version: UpstreamVersion(String(known.changedAt), series: known.cluster), validator: own))
     }
 
+    func key(of path: [String]) -> String? {
+        state.withLock { $0.follower.known }.flatMap { document.key(of: path, in: $0.values) }
+    }
+
     /// Reads all keys.
     /// - Parameter number: that of the step to read; nil where the flow asks.
     private func read(step number: Int? = nil) async throws(EtcdError) {
@@ -94,18 +98,6 @@ final class EtcdSource: ConfigSource {
             }
             throw error
         }
-    }
-
-    /// The longest key on the way to the path, as far as keys are known: a key's value may itself be an object.
-    func key(of path: [String]) -> String? {
-        guard case .prefix(let prefix) = document.keys else {
-            if case .key(let key) = document.keys { return key }
-            return nil
-        }
-        guard let known = state.withLock({ $0.follower.known }) else { return nil }
-        let candidates = (0...path.count).reversed().map { prefix + path.prefix($0).joined(separator: "/") }
-        // Where several keys are below the path, it is what they begin with.
-        return candidates.first { known.values[Array($0.utf8)] != nil } ?? candidates.first
     }
 
     // MARK: Following
