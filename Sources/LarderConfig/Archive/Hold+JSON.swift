@@ -7,7 +7,10 @@ extension Hold {
     init?(_ value: JSONValue) {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
         self.init(
-            revision: revision, since: since, refusedVersion: value["refusedVersion"]?.string.map(UpstreamVersion.init))
+            revision: revision, since: since,
+            refusedVersion: value["refusedVersion"]?.string.map {
+                UpstreamVersion($0, series: value["refusedVersionSeries"]?.string)
+            })
         for layer in FileLayer.allCases {
             guard let held = value[layer.rawValue] else { continue }
             let content = Layers.Files(held)
@@ -25,6 +28,7 @@ extension Hold {
         writer.member("revision", revision)
         writer.member("since", since)
         writer.member("refusedVersion", refusedVersion?.text)
+        writer.member("refusedVersionSeries", refusedVersion?.series)
         // A layer that was not there is held as null.
         for layer in FileLayer.allCases {
             guard let held = files[layer] else { continue }

@@ -97,9 +97,12 @@ extension EtcdClient {
             answer = try await post("/v3/auth/authenticate", writer.bytes, to: endpoint, isAuthorized: false)
         } catch {
             // A cluster without authentication answers whoever asks.
-            guard error.message.contains("authentication is not enabled") else { throw error }
-            token.withLock { $0 = .none }
-            return nil
+            if error.message.contains("authentication is not enabled") {
+                token.withLock { $0 = .none }
+                return nil
+            }
+            guard error.kind == .refused else { throw error }
+            throw EtcdError(.refused, "\(error.message); check the user \(user.name) of the settings and its password")
         }
         guard let text = answer["token"]?.string else { throw notEtcd(endpoint) }
         token.withLock { $0 = .text(text) }

@@ -60,7 +60,8 @@ final class EtcdClient: Sendable {
         guard let failure else { throw EtcdError(.refused, "etcd: the settings name no endpoint") }
         guard endpoints.all.count > 1 else { throw failure }
         throw EtcdError(
-            .unavailable, "none of the \(endpoints.all.count) endpoints of etcd answers; the last one: \(failure.message)")
+            .unavailable,
+            "none of the \(endpoints.all.count) endpoints of etcd answers; the last one: \(failure.message)")
     }
 
     private func read(from endpoint: String) async throws(EtcdError) -> EtcdKeyspace {

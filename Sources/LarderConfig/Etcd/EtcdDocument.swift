@@ -37,6 +37,23 @@ struct EtcdDocument: Sendable {
         }
     }
 
+    /// The key that what is at a path comes from; a prefix that ends in `/` where it comes from several; nil where it comes
+    /// from none.
+    func key(of path: [String], in entries: [[UInt8]: [UInt8]]) -> String? {
+        guard case .prefix(var key) = keys else {
+            if case .key(let key) = keys { return key }
+            return nil
+        }
+        for segment in path {
+            // A name with a slash cannot be a segment; it is inside of a value that would have been found.
+            if segment.contains("/") { return nil }
+            key += segment
+            if entries[Array(key.utf8)] != nil { return key }
+            key += "/"
+        }
+        return entries.keys.contains { $0.starts(with: key.utf8) } ? key : nil
+    }
+
     /// Whether there is no key with a value under the prefix.
     func isEmpty(_ entries: [[UInt8]: [UInt8]]) -> Bool { entries.allSatisfy { Self.isMark($0.key, $0.value) } }
 
@@ -56,7 +73,8 @@ struct EtcdDocument: Sendable {
             throw Self.rejected("the value of key \(Self.shown(key)) is not JSON: \(error)")
         }
         guard value.kind == .object else {
-            throw Self.rejected("the value of key \(Self.shown(key)) is \(value.kind); a configuration is a JSON object")
+            throw Self.rejected(
+                "the value of key \(Self.shown(key)) is \(value.kind); a configuration is a JSON object")
         }
         return value
     }
@@ -164,7 +182,8 @@ struct EtcdDocument: Sendable {
         let text = String(decoding: isLong ? key.prefix(200) : key[...], as: UTF8.self)
         var shown = ""
         for scalar in text.unicodeScalars {
-            let isPlain = scalar.value >= 0x20 && !(0x7f...0x9f).contains(scalar.value) && scalar.value != 0x2028
+            let isPlain =
+                scalar.value >= 0x20 && !(0x7f...0x9f).contains(scalar.value) && scalar.value != 0x2028
                 && scalar.value != 0x2029 && scalar != "\"" && scalar != "\\"
             shown += isPlain ? String(scalar) : "\\u{\(String(scalar.value, radix: 16))}"
         }

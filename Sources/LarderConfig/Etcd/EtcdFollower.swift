@@ -5,15 +5,12 @@ import LarderUpstream
 ///
 /// All keys are read first, as of one revision; a watch then tells every change after it. A watch that ends, for whatever
 /// reason, is followed by a new reading: what happened meanwhile may be compacted, and a cluster that was restored from a
-/// backup may have passed the revision that is known with other keys. The first reading is that of the poll, which asks at
-/// every start anyway.
+/// backup may have passed the revision that is known with other keys.
 struct EtcdFollower: Sendable {
     /// What is to be done now, until it is done or another step takes its place.
     struct Step: Sendable, Equatable {
         enum Task: Sendable, Equatable {
-            /// Nothing: somebody else reads.
-            case awaitReading
-            /// Wait, then read.
+            /// Wait, then read. Somebody else's reading does as well.
             case pause(Duration)
             /// Read all keys.
             case read
@@ -46,27 +43,28 @@ struct EtcdFollower: Sendable {
     /// A watch that lived so long was a good one: the next wait is short again.
     static let goodLife = Duration.seconds(30)
 
-    private(set) var step = Step(task: .awaitReading, number: 0)
+    private(set) var step = Step(task: .read, number: 0)
     /// The keys; nil before the first reading.
     private(set) var known: EtcdKeyspace?
     /// What is wrong with the watch, or with the reading that must come before it; nil while all is well.
     private(set) var failure: EtcdError?
     /// Whether the watch is suspected to be dead.
     private(set) var isSuspect = false
-    private var backoff: Backoff
+    private var backoff = Backoff()
     /// Events whose rest has not come yet.
     private var fragments: [EtcdEvent] = []
 
     /// The most bytes that keys and values are held with.
     private let maximumBytes: Int
 
-    init(maximumBytes: Int, backoff: Backoff = Backoff()) {
-        self.maximumBytes = maximumBytes
-        self.backoff = backoff
-    }
+    init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
-    /// Somebody wants to be told of changes from now on.
-    mutating func begin() -> Effects { go(to: .awaitReading) }
+    /// Somebody wants to be told of changes from now on. Hosts that start together do not ask together; and where nothing
+    /// is known at all the flow asks at once, so that we need not.
+    mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
+        var start = Backoff()
+        return go(to: .pause(start.next(using: &generator)))
+    }
 
     private mutating func go(to task: Step.Task) -> Effects {
         step = Step(task: task, number: step.number + 1)
@@ -105,19 +103,12 @@ struct EtcdFollower: Sendable {
         return effects
     }
 
-    /// A reading has failed.
-    /// - Parameter number: that of the step to read; nil where somebody else asked, who knows of the failure and needs no
-    ///   signal.
+    /// Our reading has failed. What fails for others they know themselves.
     mutating func readingFailed(
-        _ error: EtcdError, step number: Int?, using generator: inout some RandomNumberGenerator
+        _ error: EtcdError, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
-        if let number {
-            guard number == step.number else { return [] }
-            return fail(error).union(go(to: .pause(backoff.next(using: &generator))))
-        }
-        guard step.task == .awaitReading else { return [] }
-        failure = error
-        return go(to: .pause(backoff.next(using: &generator)))
+        guard number == step.number else { return [] }
+        return fail(error).union(go(to: .pause(backoff.next(using: &generator))))
     }
 
     private mutating func watchOn() -> Effects { go(to: .watch(after: known?.revision ?? 0)) }
@@ -155,7 +146,9 @@ struct EtcdFollower: Sendable {
         fragments = []
         let hasChanged = known.apply(events)
         if message.isProgress { known.advance(to: message.header.revision) }
-        guard known.bytes <= maximumBytes else { throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message) }
+        guard known.bytes <= maximumBytes else {
+            throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
+        }
         self.known = known
         return hasChanged ? .signal : []
     }

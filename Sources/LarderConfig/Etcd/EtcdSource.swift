@@ -60,14 +60,17 @@ final class EtcdSource: ConfigSource {
     private func answer(
         _ known: EtcdKeyspace, _ validator: Validator?, mayBeEmpty: Bool
     ) async throws(ConfigError) -> SourceAnswer {
-        // An empty configuration that was forced stays the truth, at whatever revision it is read again.
-        let mark = document.isEmpty(known.values) ? "empty" : String(known.changedAt)
-        let own = Validator(etag: "\"\(known.cluster)-\(mark)-\(document.format.rawValue)\"")
+        // It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
+        let own = Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\"")
         if validator != nil, validator == own { return .notModified }
         return .document(
             SourceDocument(
                 value: try document.value(of: known.values, mayBeEmpty: mayBeEmpty),
                 version: UpstreamVersion(String(known.changedAt), series: known.cluster), validator: own))
+    }
+
+    func key(of path: [String]) -> String? {
+        state.withLock { $0.follower.known }.flatMap { document.key(of: path, in: $0.values) }
     }
 
     /// Reads all keys.
@@ -84,24 +87,13 @@ final class EtcdSource: ConfigSource {
             }
             tell { follower, _ in follower.readingCame(reading, began: start) }
         } catch {
-            guard error.kind != .cancelled, !Task.isCancelled else { throw error }
-            tell { follower, generator in
-                follower.readingFailed(error, step: number, using: &generator)
+            if let number, error.kind != .cancelled {
+                tell { follower, generator in
+                    follower.readingFailed(error, number: number, using: &generator)
+                }
             }
             throw error
         }
-    }
-
-    /// The longest key on the way to the path, as far as keys are known: a key's value may itself be an object.
-    func key(of path: [String]) -> String? {
-        guard case .prefix(let prefix) = document.keys else {
-            if case .key(let key) = document.keys { return key }
-            return nil
-        }
-        guard let known = state.withLock({ $0.follower.known }) else { return nil }
-        let candidates = (0...path.count).reversed().map { prefix + path.prefix($0).joined(separator: "/") }
-        // Where several keys are below the path, it is what they begin with.
-        return candidates.first { known.values[Array($0.utf8)] != nil } ?? candidates.first
     }
 
     // MARK: Following
@@ -116,7 +108,7 @@ final class EtcdSource: ConfigSource {
 
     /// Goes from step to step, until it is cancelled.
     private func follow() async {
-        tell { follower, _ in follower.begin() }
+        tell { follower, generator in follower.begin(using: &generator) }
         while !Task.isCancelled {
             let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let step = state.withLock { state in
@@ -124,7 +116,7 @@ final class EtcdSource: ConfigSource {
                 return state.follower.step
             }
             await withTaskGroup { group in
-                if step.task != .awaitReading { group.addTask { await self.carryOut(step) } }
+                group.addTask { await self.carryOut(step) }
                 group.addTask { await self.attend(step, attention) }
                 await group.next()
                 group.cancelAll()
@@ -134,7 +126,6 @@ final class EtcdSource: ConfigSource {
 
     private func carryOut(_ step: EtcdFollower.Step) async {
         switch step.task {
-        case .awaitReading: break
         case .pause(let time):
             try? await clock.sleep(for: time)
             if !Task.isCancelled { tell { follower, _ in follower.pauseEnded(step.number) } }

@@ -55,7 +55,8 @@ extension NamespaceConfiguration {
         /// Makes it.
         public init(
             endpoints: [String], keys: Keys, format: Format = .json, user: User? = nil,
-            tls: TLSFiles = TLSFiles(), timeout: Duration = .seconds(10), interval: Duration = .seconds(300), maximumBytes: Int = 16 << 20
+            tls: TLSFiles = TLSFiles(), timeout: Duration = .seconds(10), interval: Duration = .seconds(300),
+            maximumBytes: Int = 16 << 20
         ) {
             self.endpoints = endpoints
             self.keys = keys

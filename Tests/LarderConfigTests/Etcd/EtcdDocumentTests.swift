@@ -23,15 +23,16 @@ struct EtcdDocumentTests {
     @Test("each key under the prefix is one value, and the segments of its path are nested")
     func nested() throws {
         let value = try document([
-            "/c/search/limit": "25", "/c/search/engine/name": "\"x\"", "/c/banner": "null", "/c/search-x": "[1,{\"a\":2}]",
-            "/c/a/b/c/d": "true", "/c/a/e": "1.50",
+            "/c/search/limit": "25", "/c/search/engine/name": "\"x\"", "/c/banner": "null",
+            "/c/search-x": "[1,{\"a\":2}]",
+            "/c/a/b/c/d": "true", "/c/a/e": "1.5",
         ])
         #expect(
             value == [
                 "search": ["limit": 25, "engine": ["name": "x"]], "banner": .null, "search-x": [1, ["a": 2]],
-                "a": ["b": ["c": ["d": true]], "e": 1.50],
+                "a": ["b": ["c": ["d": true]], "e": 1.5],
             ])
-        #expect(value["a"]?["e"]?.numberText == "1.50")
+        #expect(try document(["/c/a": "1.50"])["a"]?.numberText == "1.50")
     }
 
     @Test("the same keys make the same bytes, whatever the order they came in")
@@ -100,10 +101,14 @@ struct EtcdDocumentTests {
 
     @Test("as text every value is a string")
     func text() throws {
-        #expect(try document(["/c/a": "25", "/c/b": "", "/c/c": "{\"\n"], format: .text) == ["a": "25", "b": "", "c": "{\"\n"])
+        #expect(
+            try document(["/c/a": "25", "/c/b": "", "/c/c": "{\"\n"], format: .text) == [
+                "a": "25", "b": "", "c": "{\"\n",
+            ])
         let mapping = EtcdDocument(keys: .prefix("/c/"), format: .text, maximumBytes: 1000)
         #expect(
-            try refusal { try mapping.value(of: [Array("/c/a".utf8): [0xff]], mayBeEmpty: false) }.contains("not UTF-8"))
+            try refusal { try mapping.value(of: [Array("/c/a".utf8): [0xff]], mayBeEmpty: false) }.contains("not UTF-8")
+        )
     }
 
     @Test("by itself a value is JSON where it is, else text, but never a broken array or object")
@@ -130,8 +135,9 @@ struct EtcdDocumentTests {
 
     @Test("more than the limit is refused")
     func limit() throws {
-        #expect(try refusal { try document(["/c/a": "\"\(String(repeating: "x", count: 100))\""], maximumBytes: 100) }
-            .contains("more than 100 bytes"))
+        #expect(
+            try refusal { try document(["/c/a": "\"\(String(repeating: "x", count: 100))\""], maximumBytes: 100) }
+                .contains("more than 100 bytes"))
     }
 
     @Test("one key holds a whole document, or it is refused")
@@ -145,6 +151,22 @@ struct EtcdDocumentTests {
         #expect(try refusal { try value("[]") }.contains("is array"))
         #expect(try refusal { try value("") }.contains("is not JSON"))
         #expect(try refusal { try value("{\"a\":\"\(String(repeating: "x", count: 100))\"}") }.contains("100 bytes"))
+    }
+
+    @Test("each place in the document has a key, or a prefix where several made it")
+    func keysOfPaths() {
+        let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
+        let entries: [[UInt8]: [UInt8]] = [
+            Array("/c/a/b".utf8): Array("{}".utf8), Array("/c/a/d".utf8): [], [0x78]: [],
+        ]
+        for (path, key) in [
+            (["a", "b"], "/c/a/b"), (["a", "b", "inside", "x/y"], "/c/a/b"), (["a"], "/c/a/"), ([], "/c/"),
+            (["a", "c"], nil), (["a/b"], nil), (["x"], nil),
+        ] as [([String], String?)] {
+            #expect(mapping.key(of: path, in: entries) == key, "\(path)")
+        }
+        let whole = EtcdDocument(keys: .key("/doc"), format: .json, maximumBytes: 1000)
+        #expect(whole.key(of: ["a"], in: [:]) == "/doc")
     }
 
     @Test("an error shows a key on one line")
@@ -182,7 +204,7 @@ struct EtcdKeysTests {
     @Test("base64 goes both ways")
     func base64() {
         for count in 0..<10 {
-            let bytes = (0..<count).map { UInt8(250 &+ $0) }
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: 250 + $0) }
             #expect(Base64.bytes(of: Base64.text(of: bytes)) == bytes)
         }
         #expect(Base64.bytes(of: "a") == nil)

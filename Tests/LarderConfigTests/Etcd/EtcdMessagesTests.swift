@@ -5,7 +5,8 @@ import Testing
 
 @Suite("What etcd's gateway says")
 struct EtcdMessagesTests {
-    private static let header = #""header":{"cluster_id":"18446744073709551615","member_id":"1","revision":"8","raft_term":"2"}"#
+    private static let header =
+        #""header":{"cluster_id":"18446744073709551615","member_id":"1","revision":"8","raft_term":"2"}"#
 
     private func message(_ rest: String) throws -> EtcdWatchMessage {
         try #require(EtcdWatchMessage(try JSONValue(parsing: "{\"result\":{\(Self.header)\(rest)}}")))
@@ -58,7 +59,8 @@ struct EtcdMessagesTests {
         #expect(!(try message(#","watch_id":"-1""#).isProgress))
         #expect(!(try message(#","fragment":true"#).isProgress))
         let events = try message(
-            #","events":[{"kv":{"key":"YQ==","mod_revision":"5","value":"MQ=="}},{"type":"DELETE","kv":{"key":"Yg==","mod_revision":"6"}}]"#)
+            #","events":[{"kv":{"key":"YQ==","mod_revision":"5","value":"MQ=="}},{"type":"DELETE","kv":{"key":"Yg==","mod_revision":"6"}}]"#
+        )
         #expect(
             events.events == [
                 EtcdEvent(pair: EtcdPair(key: [0x61], value: [0x31], modified: 5), isDeletion: false),
@@ -74,7 +76,10 @@ struct EtcdMessagesTests {
         arguments: [
             (#"{"error":"TEXT","message":"TEXT","code":11}"#, EtcdError.Kind.compacted),
             (#"{"code":11,"message":"TEXT","details":[]}"#, .compacted),
-            (#"{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"Service Unavailable"}}"#, .unavailable),
+            (
+                #"{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"Service Unavailable"}}"#,
+                .unavailable
+            ),
             (#"{"error":{"code":14,"message":"TEXT","details":[]}}"#, .unavailable),
             (#"{"error":"TEXT","message":"TEXT","code":16}"#, .unauthenticated),
             (#"{"error":"TEXT","message":"TEXT","code":7}"#, .refused),
@@ -91,7 +96,8 @@ struct EtcdMessagesTests {
     @Test(
         "a token that is wanted or too old is told from other refusals by the text",
         arguments: [
-            "etcdserver: user name is empty", "etcdserver: revision of auth store is old", "etcdserver: invalid auth token",
+            "etcdserver: user name is empty", "etcdserver: revision of auth store is old",
+            "etcdserver: invalid auth token",
         ])
     func tokens(text: String) throws {
         let complaint = try #require(EtcdComplaint(["code": 3, "message": .string(text)]))
@@ -100,17 +106,20 @@ struct EtcdMessagesTests {
 
     @Test("the reason of a cancelled watch is an error like any other")
     func cancelReasons() {
-        let denied = EtcdComplaint(cancelReason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied")
+        let denied = EtcdComplaint(
+            cancelReason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied")
         #expect(denied.error(from: "a").kind == .refused)
         #expect(denied.text == "etcdserver: permission denied")
-        let token = EtcdComplaint(cancelReason: "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token")
+        let token = EtcdComplaint(
+            cancelReason: "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token")
         #expect(token.error(from: "a").kind == .unauthenticated)
         #expect(EtcdComplaint(cancelReason: "etcdserver: no leader").error(from: "a").kind == .unavailable)
     }
 
     @Test("somebody else's words stay on one line")
     func oneLine() throws {
-        let complaint = try #require(EtcdComplaint(["message": .string("a\nb\u{1b}" + String(repeating: "x", count: 999))]))
+        let complaint = try #require(
+            EtcdComplaint(["message": .string("a\nb\u{1b}" + String(repeating: "x", count: 999))]))
         let message = complaint.error(from: "e").message
         #expect(!message.contains("\n") && !message.contains("\u{1b}"))
         #expect(message.count < 400)

@@ -1,0 +1,327 @@
+import Foundation
+import JSON
+import Testing
+
+/// An answer that no etcd gives in good health, and what has to be said about it.
+struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let answer: RawOrigin.Answer
+    /// What the error's message contains.
+    let message: String
+    var error = "upstreamFailed"
+
+    /// What etcd 3.4 says in a range request's answer, with one key of a value.
+    static func good(_ value: Int, revision: Int) -> RawOrigin.Answer {
+        let text = Data("\(value)".utf8).base64EncodedString()
+        let header = #""header":{"cluster_id":"1","member_id":"2","revision":"\#(revision)","raft_term":"2"}"#
+        return .document(
+            "{\(header),\"kvs\":[{\"key\":\"L2MvYQ==\",\"mod_revision\":\"\(revision)\",\"value\":\"\(text)\"}]}")
+    }
+
+    static let all = [
+        Self(testDescription: "HTML", answer: .document("<html>"), message: "does not answer as etcd does"),
+        Self(testDescription: "another JSON", answer: .document("{}"), message: "does not answer as etcd does"),
+        Self(testDescription: "no gateway", answer: .status("404 Not Found", "x"), message: "no etcd gateway at /v3"),
+        Self(testDescription: "a proxy's error", answer: .status("502 Bad Gateway", "<html>"), message: "502"),
+        Self(
+            testDescription: "an error of 3.4",
+            answer: .status("503 Service Unavailable", #"{"error":"no leader","message":"no leader","code":14}"#),
+            message: "says: no leader"),
+        Self(
+            testDescription: "an error of 3.6",
+            answer: .status("503 Service Unavailable", #"{"code":14,"message":"no leader","details":[]}"#),
+            message: "says: no leader"),
+        Self(
+            testDescription: "a token that is wanted",
+            answer: .status("401 Unauthorized", #"{"code":16,"message":"etcdserver: invalid auth token"}"#),
+            message: "check user and password"),
+        Self(
+            testDescription: "a value that is no base64",
+            answer: .document(#"{"header":{"cluster_id":"1","revision":"9"},"kvs":[{"key":"%","mod_revision":"1"}]}"#),
+            message: "does not answer as etcd does"),
+        Self(
+            testDescription: "no key",
+            answer: .document(#"{"header":{"cluster_id":"1","revision":"9"}}"#), message: "no key with a value",
+            error: "rejected"),
+        Self(
+            testDescription: "half an answer",
+            answer: .text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"header\":", thenClose: true),
+            message: "closed the connection after"),
+        Self(testDescription: "silence", answer: .hang, message: "stays in use"),
+    ]
+}
+
+extension Integration {
+    @Suite("etcd that fails")
+    struct EtcdOutageTests {
+        @Test(
+            "the last good snapshot is served, the error says what is wrong, and what comes next is taken, after",
+            arguments: BadEtcdAnswer.all)
+        func badAnswer(_ bad: BadEtcdAnswer) throws {
+            let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
+            defer { origin.stop() }
+            // Only where the origin is to be waited for in vain, the wait is short.
+            let timeout = bad.testDescription == "silence" ? 0.5 : 60
+            let settings =
+                "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
+                + "prefix: '/c/', timeoutSeconds: \(timeout) } } } } }"
+            try AgentHome.with(settings: settings) { home in
+                let client = try home.start().connect()
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "5")
+                origin.answer(bad.answer)
+                let refusal = try client.refusal("config.refresh")
+                #expect(refusal.name == bad.error)
+                #expect(refusal.detail.contains(bad.message), "\(refusal)")
+                #expect(try client.call("config.get")["value"] == ["a": 1])
+                origin.answer(BadEtcdAnswer.good(2, revision: 6))
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
+                #expect(try client.call("config.get")["value"] == ["a": 2])
+            }
+        }
+
+        @Test("of several endpoints the one that works is found, whichever the host begins with")
+        func failover() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                let garbage = try RawOrigin.listening(.document("<html>"))
+                defer {
+                    etcd.kill()
+                    garbage.stop()
+                }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/a", "1")
+                let (refusing, nobody) = try LoopbackPort.take()
+                defer { close(refusing) }
+                var endpoints = [etcd.url, "http://127.0.0.1:\(garbage.port)", "http://127.0.0.1:\(nobody)"]
+                for number in 2...4 {
+                    try home.write(
+                        settings: "{ namespaces: { default: { remote: { etcd: { prefix: '/c', endpoints: "
+                            + "[\(endpoints.map { "'\($0)'" }.joined(separator: ","))] } } } } }")
+                    let agent = try home.start()
+                    let client = try agent.connect()
+                    try client.call("config.refresh")
+                    try client.call("config.subscribe")
+                    #expect(try client.event()["value"] == ["a": .int(number - 1)])
+                    try gateway.put("/c/a", "\(number)")
+                    #expect(try client.event()["value"] == ["a": .int(number)])
+                    #expect(try agent.stop() == .exit(0))
+                    endpoints.append(endpoints.removeFirst())
+                }
+            }
+        }
+
+        @Test("etcd that is down at the start is shown, holds nothing up, and is found once it is there")
+        func downAtStart() throws {
+            try AgentHome.with { home in
+                let (client, peer) = try (LoopbackPort.free(), LoopbackPort.free())
+                let etcd = EtcdServer(
+                    "a", in: home.directory, ports: (client, peer, 0), cluster: "a=http://127.0.0.1:\(peer)")
+                defer { etcd.kill() }
+                let (agent, subscriber) = try home.startFollowing([etcd])
+                #expect(try subscriber.refusal("config.refresh").name == "upstreamFailed")
+                #expect(["failed", "refreshing"].contains(try agent.status()["state"]?.string))
+                try etcd.start()
+                try EtcdGateway(port: etcd.clientPort).put("/c/a", "1")
+                #expect(try subscriber.event()["value"] == ["a": 1])
+                #expect(try EtcdGateway(port: etcd.clientPort).put("/c/a", "2") > 0)
+                #expect(try subscriber.event()["value"] == ["a": 2])
+            }
+        }
+
+        @Test("a restart of etcd is survived: stale meanwhile, and what is put afterwards arrives")
+        func restart() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/a", "0")
+                let (agent, client) = try home.startFollowing([etcd])
+                #expect(try client.event()["value"] == ["a": 0])
+                for round in 1...3 {
+                    etcd.kill()
+                    try client.call("config.status") { $0["namespaces"]?[0]?["state"] == "stale" }
+                    #expect(try agent.status()["lastError"]?["name"] == "upstreamFailed")
+                    #expect(try client.call("config.get", ["a"])["value"]?.int == round - 1)
+                    try etcd.start()
+                    try gateway.put("/c/a", "\(round)")
+                    #expect(try client.event()["value"] == ["a": .int(round)])
+                    try client.call("config.status") { $0["namespaces"]?[0]?["state"] == "fresh" }
+                }
+                #expect(try agent.status()["lastError"]?.isNull == true)
+            }
+        }
+
+        @Test("what was put, deleted and compacted away while nobody watched is read as it is now")
+        func compactionMeanwhile() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put([("/c/kept", "1"), ("/c/gone", "1"), ("/c/changed", "1")])
+                let relay = try Relay(to: etcd.clientPort)
+                defer { relay.cut() }
+                let (agent, client) = try home.startFollowing(relay)
+                #expect(try client.event()["value"] == ["kept": 1, "gone": 1, "changed": 1])
+                relay.cut()
+                try client.call("config.status") { $0["namespaces"]?[0]?["state"] == "stale" }
+                try gateway.delete("/c/gone")
+                for number in 2...50 { try gateway.put("/c/changed", "\(number)") }
+                let last = try gateway.put("/c/new", "1")
+                try gateway.compact(last)
+                try relay.mend()
+                #expect(try client.event()["value"] == ["kept": 1, "changed": 50, "new": 1])
+                #expect(try agent.status()["upstream"]?["version"]?.string == "\(last)")
+                try gateway.put("/c/new", "2")
+                #expect(try client.event()["value"]?["new"] == 2)
+            }
+        }
+
+        @Test("a watch that is dead and looks alive is found out by a reading and replaced")
+        func deadWatch() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/a", "1")
+                let relay = try Relay(to: etcd.clientPort)
+                defer { relay.cut() }
+                let (_, client) = try home.startFollowing(relay, "timeoutSeconds: 1")
+                #expect(try client.event()["value"] == ["a": 1])
+                try gateway.put("/c/a", "2")
+                #expect(try client.event()["value"] == ["a": 2])
+                try relay.freeze()
+                try gateway.put("/c/a", "3")
+                // A reading may itself meet a frozen connection; another one gets its own.
+                try retrying { try client.call("config.refresh") }
+                #expect(try client.event()["value"] == ["a": 3])
+                try gateway.put("/c/a", "4")
+                #expect(try client.event()["value"] == ["a": 4])
+            }
+        }
+
+        @Test("a cluster of three that loses its leader goes on, and so does the source, whichever member it asked")
+        func leaderLoss() throws {
+            try AgentHome.with { home in
+                let servers = try EtcdServer.cluster(in: home.directory)
+                defer { for server in servers { server.kill() } }
+                let first = EtcdGateway(port: servers[0].clientPort)
+                try first.put("/c/a", "0")
+                // One namespace for each member, so that one of them watches the leader.
+                var settings = "{ namespaces: {"
+                for server in servers {
+                    settings += "\(server.name): { remote: { etcd: { endpoints: ["
+                    let order = [server] + servers.filter { $0 !== server }
+                    settings += order.map { "\"\($0.url)\"" }.joined(separator: ",") + "], prefix: '/c' } } },"
+                }
+                try home.write(settings: settings + "} }")
+                let client = try home.start().connect()
+                for server in servers {
+                    try client.call("config.subscribe", ["namespace": .string(server.name)])
+                    #expect(try client.event()["value"] == ["a": 0])
+                }
+                let leader = try require(try retrying { try servers.first { try $0.leads() } }, "leader")
+                leader.kill()
+                let other = EtcdGateway(port: try require(servers.first { $0 !== leader }, "follower").clientPort)
+                try retrying { try other.put("/c/a", "1") }
+                for _ in servers { #expect(try client.event()["value"] == ["a": 1]) }
+                try other.put("/c/a", "2")
+                for _ in servers { #expect(try client.event()["value"] == ["a": 2]) }
+                try leader.start()
+                try other.put("/c/a", "3")
+                for _ in servers { #expect(try client.event()["value"] == ["a": 3]) }
+            }
+        }
+
+        @Test("another cluster at the same place counts anew; the same one set back is refused until it is forced")
+        func restoredBackups() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                let moved = etcd.moved(toToken: "another-cluster")
+                defer {
+                    etcd.kill()
+                    moved.kill()
+                }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                for number in 1...20 { try gateway.put("/c/a", "\(number)") }
+                let (agent, client) = try home.startFollowing([etcd])
+                #expect(try client.event()["value"] == ["a": 20])
+
+                try etcd.destroy()
+                try moved.start()
+                let revision = try gateway.put("/c/b", "1")
+                #expect(try client.event()["value"] == ["b": 1])
+                #expect(try agent.status()["upstream"]?["version"]?.string == "\(revision)")
+                try agent.waitForLog("another cluster")
+                for number in 2...20 { try gateway.put("/c/b", "\(number)") }
+                while try client.event()["value"] != ["b": 20] {}
+
+                try moved.destroy()
+                try moved.start()
+                try gateway.put("/c/b", "0")
+                try client.call("config.status") { $0["namespaces"]?[0]?["refused"]?["version"]?.string != nil }
+                let refusal = try client.refusal("config.refresh")
+                #expect(refusal.name == "rejected")
+                #expect(refusal.detail.contains("is older than"), "\(refusal)")
+                #expect(try client.call("config.get")["value"] == ["b": 20])
+                #expect(try client.call("config.refresh", ["force": true])["changed"] == true)
+                #expect(try client.event()["value"] == ["b": 0])
+                try gateway.put("/c/b", "1")
+                #expect(try client.event()["value"] == ["b": 1])
+            }
+        }
+    }
+}
+
+/// The way to a port, which can be cut, and whose connections can be frozen: open, and silent for ever.
+private final class Relay {
+    let port: Int
+    private let target: Int
+    private var process: ChildProcess?
+    private var frozen: [pid_t] = []
+
+    init(to target: Int) throws {
+        port = try LoopbackPort.free()
+        self.target = target
+        try mend()
+    }
+
+    func mend() throws {
+        process = try ChildProcess(
+            "socat", ["-d", "-d", "TCP-LISTEN:\(port),bind=127.0.0.1,reuseaddr,fork", "TCP:127.0.0.1:\(target)"])
+        try process?.waitForLog("listening on")
+    }
+
+    /// Ends the connections that there are and refuses further ones.
+    func cut() {
+        let children = (try? children()) ?? []
+        process?.kill()
+        for child in children + frozen { kill(child, SIGKILL) }
+        frozen = []
+    }
+
+    /// Freezes the connections that there are.
+    func freeze() throws {
+        let children = try children()
+        for child in children { kill(child, SIGSTOP) }
+        frozen += children
+    }
+
+    /// socat has a process for each connection (proc(5)).
+    private func children() throws -> [pid_t] {
+        guard let process else { return [] }
+        let text = try String(contentsOfFile: "/proc/\(process.pid)/task/\(process.pid)/children", encoding: .utf8)
+        return text.split(separator: " ").compactMap { pid_t($0) }
+    }
+}
+
+extension AgentHome {
+    fileprivate func startFollowing(_ relay: Relay, _ more: String = "") throws -> (AgentProcess, LineClient) {
+        try write(
+            settings: "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(relay.port)'], "
+                + "prefix: '/c', \(more) } } } } }")
+        let agent = try start()
+        let client = try agent.connect()
+        try client.call("config.subscribe")
+        return (agent, client)
+    }
+}

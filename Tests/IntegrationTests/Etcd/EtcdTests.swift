@@ -1,0 +1,173 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("etcd as the source")
+    struct EtcdTests {
+        @Test("keys below the prefix are a document; puts and deletions arrive, and the version is etcd's revision")
+        func keys() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/search/limit", "20")
+                try gateway.put("/c/search/engines", #"["a","b"]"#)
+                try gateway.put("/config", "not ours")
+                let first = try gateway.put("/c/banner", #""hello""#)
+                let (agent, client) = try home.startFollowing([etcd])
+                let event = try client.event()
+                #expect(event["value"] == ["search": ["limit": 20, "engines": ["a", "b"]], "banner": "hello"])
+                let status = try agent.status()
+                #expect(status["state"] == "fresh")
+                #expect(status["upstream"]?["kind"] == "etcd")
+                #expect(status["upstream"]?["location"]?.string == "\(etcd.url) prefix /c/")
+                #expect(status["upstream"]?["version"]?.string == "\(first)")
+
+                try gateway.put("/c/search/limit", "30")
+                #expect(try client.event()["value"]?["search"]?["limit"] == 30)
+                let last = try gateway.delete("/c/banner")
+                #expect(try client.event()["value"] == ["search": ["limit": 30, "engines": ["a", "b"]]])
+                #expect(try agent.status()["upstream"]?["version"]?.string == "\(last)")
+                // Another key is none of its business, and a refresh finds nothing new.
+                try gateway.put("/config", "still not ours")
+                #expect(try client.call("config.refresh")["notModified"] == true)
+            }
+        }
+
+        @Test("one key holds a whole document, and another agent takes each value for text")
+        func forms() throws {
+            try AgentHome.with(settings: "{}") { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c", #"{"a":{"b":[1]}}"#)
+                try gateway.put("/c/n", "1")
+                try home.write(
+                    settings: """
+                        { namespaces: { whole: { remote: { etcd: { endpoints: ["\(etcd.url)/"], key: "/c" } } },
+                        text: { remote: { etcd: { endpoints: ["\(etcd.url)"], prefix: "/c", format: "text" } } } } }
+                        """)
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["namespace": "whole"])
+                #expect(try client.event()["value"] == ["a": ["b": [1]]])
+                try client.call("config.subscribe", ["namespace": "text"])
+                #expect(try client.event()["value"] == ["n": "1"])
+                try gateway.put("/c", #"{"a":2}"#)
+                #expect(try client.event()["value"] == ["a": 2])
+            }
+        }
+
+        @Test("more keys than a page has are read as of one revision")
+        func pages() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put((0..<1234).map { ("/c/group\($0 % 10)/key\($0)", "\($0)") })
+                let (_, client) = try home.startFollowing([etcd])
+                let value = try require(try client.event()["value"], "value")
+                #expect(value.members.reduce(0) { $0 + $1.value.count } == 1234)
+                #expect(value["group4"]?["key1234"] == nil && value["group3"]?["key1233"] == 1233)
+            }
+        }
+
+        @Test("of a thousand puts in a row the last one counts, and revisions only grow")
+        func rapidPuts() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/n", "0")
+                let (agent, client) = try home.startFollowing([etcd])
+                var last = try client.event()
+                var revision = 0
+                for number in 1...1000 {
+                    revision = try gateway.put("/c/\(number % 7 == 0 ? "n" : "k\(number % 50)")", "\(number)")
+                }
+                revision = try gateway.put("/c/end", "true")
+                while last["value"]?["end"] != true {
+                    let event = try client.event()
+                    #expect((event["revision"]?.int ?? 0) > (last["revision"]?.int ?? 0))
+                    #expect(event["value"]?["n"]?.int ?? 0 >= last["value"]?["n"]?.int ?? 0)
+                    last = event
+                }
+                var expected: [(String, JSONValue)] = [("n", 994), ("end", true)]
+                for key in 0..<50 {
+                    let number = (1...1000).last { $0 % 50 == key && $0 % 7 != 0 }
+                    expected.append(("k\(key)", .int(number ?? 0)))
+                }
+                #expect(last["value"] == .object(expected))
+                #expect(try agent.status()["upstream"]?["version"]?.string == "\(revision)")
+            }
+        }
+
+        @Test("keys in each other's way refuse the document by name, and the last good one stays until they are gone")
+        func conflict() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/a", "1")
+                let (agent, client) = try home.startFollowing([etcd])
+                #expect(try client.event()["value"] == ["a": 1])
+                try gateway.put("/c/a/b", "2")
+                let refusal = try client.refusal("config.refresh")
+                #expect(refusal.name == "rejected")
+                #expect(refusal.detail.contains(#""/c/a" is both a value and the parent of "/c/a/b""#), "\(refusal)")
+                #expect(try client.call("config.get")["value"] == ["a": 1])
+                #expect(try agent.status()["refused"]?.isNull == false)
+                try gateway.delete("/c/a")
+                #expect(try client.event()["value"] == ["a": ["b": 2]])
+                #expect(try agent.status()["refused"]?.isNull == true)
+            }
+        }
+
+        @Test(
+            "keys that are all gone are no empty configuration, unless that is forced; then it stays, over restarts too"
+        )
+        func allGone() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/a", "1")
+                let (agent, client) = try home.startFollowing([etcd])
+                #expect(try client.event()["value"] == ["a": 1])
+                try gateway.delete("/c/")
+                let refusal = try client.refusal("config.refresh")
+                #expect(refusal.name == "rejected")
+                #expect(refusal.detail.contains("no key with a value begins with \"/c/\""), "\(refusal)")
+                #expect(try client.call("config.get", ["a"])["value"] == 1)
+                #expect(try client.call("config.refresh", ["force": true])["changed"] == true)
+                #expect(try client.event()["value"] == [:])
+                #expect(try client.call("config.refresh")["notModified"] == true)
+                #expect(try agent.stop() == .exit(0))
+                let second = try home.start()
+                #expect(try second.ask("config.refresh")["notModified"] == true)
+                try gateway.put("/c/b", "2")
+                let again = try second.connect()
+                try again.call("config.refresh")
+                #expect(try again.call("config.get")["value"] == ["b": 2])
+            }
+        }
+    }
+}
+
+extension AgentHome {
+    /// The settings for keys below `/c/`.
+    static func etcdSettings(_ servers: [EtcdServer], _ more: String = "") -> String {
+        let endpoints = servers.map { "\"\($0.url)\"" }.joined(separator: ", ")
+        return
+            "{ namespaces: { default: { remote: { etcd: { endpoints: [\(endpoints)], prefix: '/c/', \(more) } } } } }"
+    }
+
+    /// Starts an agent whose source these servers are, and subscribes to everything.
+    func startFollowing(_ servers: [EtcdServer], _ more: String = "") throws -> (AgentProcess, LineClient) {
+        try write(settings: Self.etcdSettings(servers, more))
+        let agent = try start()
+        let client = try agent.connect()
+        try client.call("config.subscribe")
+        return (agent, client)
+    }
+}

@@ -1,0 +1,136 @@
+import Glibc
+import JSON
+
+/// A member of a real etcd cluster, on 127.0.0.1, with its data in a directory of the test's.
+final class EtcdServer {
+    let name: String
+    let clientPort: Int
+    let peerPort: Int
+    private let directory: String
+    private let options: [String]
+    private let cluster: String
+    private var process: ChildProcess?
+
+    /// A port for TLS, where the options use it as `@TLS@`.
+    let securePort: Int
+
+    /// A cluster of one, started.
+    static func start(in directory: String, options: [String] = []) throws -> EtcdServer {
+        try onFreePorts(in: directory) {
+            let (client, peer, secure) = try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free())
+            let server = EtcdServer(
+                "a", in: directory, ports: (client, peer, secure), cluster: "a=http://127.0.0.1:\(peer)",
+                options: options)
+            try server.start()
+            return server
+        }
+    }
+
+    /// A cluster of three, started.
+    static func cluster(in directory: String) throws -> [EtcdServer] {
+        try onFreePorts(in: directory) {
+            let names = ["a", "b", "c"]
+            let ports = try names.map { _ in try (LoopbackPort.free(), LoopbackPort.free(), LoopbackPort.free()) }
+            let cluster = zip(names, ports).map { "\($0)=http://127.0.0.1:\($1.1)" }.joined(separator: ",")
+            let servers = zip(names, ports).map {
+                // Calm enough for a machine with other things to do.
+                EtcdServer(
+                    $0, in: directory, ports: $1, cluster: cluster,
+                    options: ["--heartbeat-interval", "200", "--election-timeout", "2000"])
+            }
+            for server in servers { try server.launch() }
+            for server in servers { try server.waitUntilReady() }
+            return servers
+        }
+    }
+
+    /// etcd cannot listen on "any free port", and between finding one and using it another process may take it.
+    private static func onFreePorts<Servers>(in directory: String, _ start: () throws -> Servers) throws -> Servers {
+        for _ in 0..<5 {
+            if let servers = try? start() { return servers }
+            try Command.run("sh", ["-c", "rm -rf \(directory)/etcd-?"])
+        }
+        return try start()
+    }
+
+    /// - Parameter options: further ones; `@` stands for the directory, `@TLS@` for the address for TLS
+    init(
+        _ name: String, in directory: String, ports: (client: Int, peer: Int, secure: Int), cluster: String,
+        options: [String] = []
+    ) {
+        self.name = name
+        self.directory = directory
+        self.cluster = cluster
+        (clientPort, peerPort, securePort) = ports
+        self.options = options
+    }
+
+    var url: String { "http://127.0.0.1:\(clientPort)" }
+
+    // MARK: Life
+
+    /// Starts it, with the data that it has, and returns once it serves clients.
+    func start() throws {
+        try launch()
+        try waitUntilReady()
+    }
+
+    private func launch() throws {
+        let (client, peer) = (url, "http://127.0.0.1:\(peerPort)")
+        var arguments = [
+            "--name", name, "--data-dir", directory + "/etcd-" + name, "--logger", "zap", "--log-outputs", "stderr",
+            "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--advertise-client-urls", client,
+            "--initial-cluster", cluster,
+        ]
+        if !options.contains("--listen-client-urls") { arguments += ["--listen-client-urls", client] }
+        arguments += options.map {
+            $0.replacing("@TLS@", with: "\(client),https://127.0.0.1:\(securePort)").replacing("@", with: directory)
+        }
+        process = try ChildProcess("etcd", arguments, environment: ChildProcess.environment)
+    }
+
+    private func waitUntilReady() throws {
+        try process?.waitForLog("serving client traffic insecurely")
+        // A put is the proof that there is a leader; so is its refusal where a user is wanted.
+        try retrying {
+            do {
+                try EtcdGateway(port: clientPort).put("/harness/\(name)", "ready")
+            } catch let refusal as EtcdGateway.Refusal where refusal.body.contains("user name is empty") {}
+        }
+    }
+
+    /// Ends it with no chance to do anything about it.
+    func kill() { process?.kill() }
+
+    /// Ends it and forgets its data.
+    func destroy() throws {
+        kill()
+        try Command.run("rm", ["-rf", directory + "/etcd-" + name])
+    }
+
+    /// The same member in another cluster: its id follows from the token.
+    func moved(toToken token: String) -> EtcdServer {
+        EtcdServer(
+            name, in: directory, ports: (clientPort, peerPort, securePort), cluster: cluster,
+            options: options + ["--initial-cluster-token", token])
+    }
+
+    /// Whether it leads its cluster.
+    func leads() throws -> Bool {
+        let status = try EtcdGateway(port: clientPort).call("/v3/maintenance/status", [:])
+        return status["leader"]?.string != nil && status["leader"] == status["header"]?["member_id"]
+    }
+}
+
+/// Does something again and again until it succeeds.
+@discardableResult
+func retrying<Value>(until deadline: Deadline = .usual, _ body: () throws -> Value) throws -> Value {
+    while true {
+        do {
+            return try body()
+        } catch {
+            if deadline.hasPassed { throw error }
+            _ = poll(nil, 0, 50)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import LarderConfig
+import LarderServer
+import Testing
+
+@Suite("settings of a source in etcd")
+struct EtcdSettingsTests {
+    private func etcd(_ members: String) throws -> NamespaceConfiguration.Etcd {
+        let settings = try settings("{namespaces: {a: {remote: {etcd: {\(members)}}}}}")
+        guard case .etcd(let etcd) = settings.namespaces["a"]?.remote else {
+            throw SettingsTestFailure.noEtcd
+        }
+        return etcd
+    }
+
+    private enum SettingsTestFailure: Error { case noEtcd }
+
+    @Test("everything but endpoints and keys has a default")
+    func defaults() throws {
+        let etcd = try etcd("endpoints: ['http://h:2379'], prefix: '/c/'")
+        #expect(
+            etcd
+                == NamespaceConfiguration.Etcd(
+                    endpoints: ["http://h:2379"], keys: .prefix("/c/"), format: .json, user: nil, tls: TLSFiles(),
+                    timeout: .seconds(10), interval: .seconds(300)))
+    }
+
+    @Test("every setting is read")
+    func everything() throws {
+        let etcd = try etcd(
+            """
+            endpoints: ['https://a:2379', 'https://b:2379/'], prefix: 'shop', format: 'auto', user: 'larder',
+            passwordFile: '/p', timeoutSeconds: 3, intervalSeconds: 60, certificateAuthority: '/ca',
+            certificate: '/c', privateKey: '/k'
+            """)
+        #expect(etcd.endpoints == ["https://a:2379", "https://b:2379/"])
+        #expect(etcd.format == .auto)
+        #expect(etcd.user == .init(name: "larder", password: .file("/p")))
+        #expect(etcd.tls == TLSFiles(certificateAuthority: "/ca", certificate: "/c", privateKey: "/k"))
+        #expect(etcd.timeout == .seconds(3) && etcd.interval == .seconds(60))
+        let other = try self.etcd(
+            "endpoints: ['http://a'], key: '/doc', user: 'u', passwordCredential: 'etcd-password'")
+        #expect(other.keys == .key("/doc"))
+        #expect(other.user?.password == .systemd("etcd-password"))
+    }
+
+    @Test(
+        "a prefix is a directory, whether it ends in a slash or not; an empty one is everything",
+        arguments: [("/c", "/c/"), ("/c/", "/c/"), ("", ""), ("shop", "shop/")])
+    func prefixes(given: String, meant: String) throws {
+        #expect(try etcd("endpoints: ['http://h'], prefix: '\(given)'").keys == .prefix(meant))
+    }
+
+    @Test(
+        "what is wrong is named with what to do",
+        arguments: [
+            ("prefix: '/c'", " needs \"endpoints\""),
+            ("endpoints: [], prefix: '/c'", ".endpoints needs \"endpoints\""),
+            ("endpoints: 'http://h', prefix: '/c'", ".endpoints must be an array of strings"),
+            ("endpoints: ['h:2379'], prefix: '/c'", ".endpoints is wrong: its element 1 must begin with"),
+            ("endpoints: ['http://h', 'http://h/v3'], prefix: '/c'", "its element 2 must end behind its host and port"),
+            ("endpoints: ['http://h?x=1'], prefix: '/c'", "its element 1 must end behind"),
+            ("endpoints: ['http://h']", " names no keys; give \"prefix\""),
+            ("endpoints: ['http://h'], prefix: '/c', key: '/d'", " names keys twice"),
+            ("endpoints: ['http://h'], key: ''", ".key must be a text of at least one character"),
+            ("endpoints: ['http://h'], key: '/d', format: 'text'", ".format goes with \"prefix\" only"),
+            (
+                "endpoints: ['http://h'], prefix: '/c', format: 'yaml'",
+                ".format must be one of \"json\", \"text\", \"auto\""
+            ),
+            ("endpoints: ['http://h'], prefix: '/c', user: 'u'", ".user needs a password"),
+            ("endpoints: ['http://h'], prefix: '/c', passwordFile: '/p'", " has a password but no \"user\""),
+            (
+                "endpoints: ['http://h'], prefix: '/c', user: 'u', passwordFile: '/p', passwordCredential: 'p'",
+                " names two passwords"
+            ),
+            (
+                "endpoints: ['http://h'], prefix: '/c', user: 'u', passwordCredential: '../p'",
+                ".passwordCredential must be the name of a systemd credential"
+            ),
+            (
+                "endpoints: ['https://h'], prefix: '/c', certificate: '/c'",
+                " needs \"certificate\" and \"privateKey\" together"
+            ),
+            (
+                "endpoints: ['http://h'], prefix: '/c', certificateAuthority: '/c'",
+                ".endpoints must begin with \"https://\""
+            ),
+            ("endpoints: ['http://h'], prefix: '/c', timeoutSeconds: 0", ".timeoutSeconds must be a number of seconds"),
+            ("endpoints: ['http://h'], prefix: '/c', password: 'x'", ".password is not a setting"),
+        ])
+    func refused(members: String, message: String) {
+        let error = #expect(throws: SettingsError.self) { try etcd(members) }
+        #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
+    }
+
+    @Test("a password in an endpoint is refused and not shown")
+    func secrets() {
+        let error = #expect(throws: SettingsError.self) {
+            try etcd("endpoints: ['http://u:hidden@h'], prefix: '/c'")
+        }
+        #expect(error?.description.contains("must not hold a user name or password") == true)
+        #expect(error?.description.contains("hidden") == false)
+    }
+
+    @Test("etcd and another upstream are one too many")
+    func two() {
+        let error = #expect(throws: SettingsError.self) {
+            try settings(
+                "{namespaces: {a: {remote: {etcd: {endpoints: ['http://h'], prefix: ''}, file: {path: '/x'}}}}}")
+        }
+        #expect(error?.description.contains("names more than one upstream") == true)
+    }
+}
