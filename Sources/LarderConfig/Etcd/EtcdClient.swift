@@ -14,6 +14,8 @@ final class EtcdClient: Sendable {
     /// How many keys a page has at most.
     private let pageSize: Int
     let token = Mutex(Token.unknown)
+    /// Where the last watch was begun.
+    private let watched = Mutex<String?>(nil)
 
     enum Token: Equatable {
         case unknown
@@ -112,6 +114,7 @@ final class EtcdClient: Sendable {
         after revision: Int, _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
     ) async -> EtcdError? {
         let endpoint = endpoints.current
+        watched.withLock { $0 = endpoint }
         let end: EtcdError?
         do throws(EtcdError) {
             end = try await listen(try await watchRequest(after: revision, at: endpoint), at: endpoint, hear)
@@ -122,6 +125,9 @@ final class EtcdClient: Sendable {
         if end?.kind == .unavailable { endpoints.leave(endpoint) }
         return end
     }
+
+    /// Whether the endpoint of the last watch has been left since.
+    var isWatchElsewhere: Bool { watched.withLock { $0 }.map { $0 != endpoints.current } ?? false }
 
     private func watchRequest(after revision: Int, at endpoint: String) async throws(EtcdError) -> FetchRequest {
         var writer = JSONWriter()
