@@ -54,7 +54,7 @@ struct EtcdFollower: Sendable {
     /// Events whose rest has not come yet.
     private var fragments: [EtcdEvent] = []
 
-    /// The most bytes that keys and values are held with.
+    /// The most bytes that a document may have.
     private let maximumBytes: Int
 
     init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
@@ -156,7 +156,7 @@ struct EtcdFollower: Sendable {
         fragments = []
         let hasChanged = known.apply(events)
         if message.isProgress { known.advance(to: message.header.revision) }
-        guard known.bytes <= maximumBytes else {
+        if known.exceeds(maximumBytes) {
             throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
         }
         self.known = known

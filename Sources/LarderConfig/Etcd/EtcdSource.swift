@@ -34,7 +34,7 @@ final class EtcdSource: ConfigSource {
         location = configuration.location
         document = EtcdDocument(
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
-        state = Mutex(State(follower: EtcdFollower(maximumBytes: configuration.maximumHeldBytes)))
+        state = Mutex(State(follower: EtcdFollower(maximumBytes: configuration.maximumBytes)))
     }
 
     // MARK: Answers
