@@ -254,7 +254,7 @@ public final class ConfigNamespace: Sendable {
         case .sse(let sse):
             return SSESource(
                 configuration: sse, fetcher: environment.fetcher, blocking: environment.blocking,
-                clock: environment.clock)
+                clock: environment.clock, generator: environment.generator)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
         case .etcd(let etcd):

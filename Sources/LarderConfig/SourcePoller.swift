@@ -50,7 +50,7 @@ struct SourcePoller: Sendable {
     func follow() async {
         // A source that connects for its signals does so when it is asked for the first time, too.
         if source.reconnects, await store.hasRemoteDocument {
-            do { try await clock.sleep(for: schedule.splay(within: .seconds(5))) } catch { return }
+            do { try await clock.sleep(for: schedule.connectionSplay) } catch { return }
         }
         guard let changes = source.changes() else { return }
         // A failure is in the status and the log already.

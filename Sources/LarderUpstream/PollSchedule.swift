@@ -68,6 +68,13 @@ public struct PollSchedule: Sendable, Hashable {
         PollSchedule(interval: interval, seed: "turn\u{0}" + seed, jitter: jitter / self.interval)
     }
 
+    /// How long this host waits before it connects at a start, where it keeps a connection to its origin and has something
+    /// to serve meanwhile: the same at every start, and up to a third of the interval. Hosts that boot together bring their
+    /// origin no more than three times the load of one connection and one poll in each interval.
+    public var connectionSplay: Duration { splay(within: min(interval / 3, Self.longestConnectionSplay)) }
+
+    private static let longestConnectionSplay = Duration.seconds(100)
+
     /// This host's share of a window: a wait before a first, unscheduled request that is the same at every start.
     public func splay(within window: Duration) -> Duration {
         StableHash.share(of: window, for: "splay\u{0}" + seed)

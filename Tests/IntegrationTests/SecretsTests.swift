@@ -1,0 +1,114 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Secrets")
+    struct SecretsTests {
+        private static let secret = "hunter2-is-no-password"
+        private static let settings = """
+            { socket: { mode: '0666' }, namespaces: { default: {
+              host: { directory: '@/config.d' }, secrets: ['db.password', '*.token', 'tls.**'], locks: ['tls.pin'],
+              experiments: { member: 'experiments' },
+            } } }
+            """
+
+        /// Runs a test beside an agent whose configuration holds secrets in every layer.
+        private func withSecrets(_ body: (AgentHome, AgentProcess) throws -> Void) throws {
+            try AgentHome.with(settings: Self.settings) { home in
+                // The other user has to get to the socket.
+                chmod(home.directory, 0o755)
+                try home.makeDirectory("config.d")
+                try home.write(
+                    "config.d/10.json",
+                    #"{"db":{"host":"h","password":"\#(Self.secret)"},"tls":{"pin":"\#(Self.secret)"}}"#)
+                let agent = try home.start(logLevel: "trace")
+                let document: JSONValue = [
+                    "api": ["token": .string(Self.secret), "url": "u"],
+                    "experiments": [
+                        ["name": "arm", "percentage": 100, "values": ["cdn": ["token": .string(Self.secret)]]]
+                    ],
+                ]
+                try agent.ask("config.push", ["document": document])
+                try agent.ask("config.set", ["path": "tls.key", "value": ["pem": .string(Self.secret)]])
+                try body(home, agent)
+            }
+        }
+
+        @Test("who runs the agent sees what there is")
+        func owner() throws {
+            try withSecrets { _, agent in
+                let explanation = try agent.ask("config.explain", ["path": "db.password"])
+                #expect(explanation["value"] == .string(Self.secret))
+                #expect(explanation["masked"] == nil)
+                #expect(explanation["layers"]?[1]?["value"] == .string(Self.secret))
+            }
+        }
+
+        @Test("another user gets a mask, of the value and of every layer's", .enabled(if: geteuid() == 0))
+        func stranger() throws {
+            try withSecrets { _, agent in
+                func ask(_ method: String, _ params: JSONValue) throws -> JSONValue {
+                    let line = LineClient.text(id: 1, method, params) + "\n"
+                    let command = try Command.run(
+                        "setpriv",
+                        ["--reuid=65534", "--regid=65534", "--clear-groups", "socat"] + Socat.patience
+                            + ["-", "UNIX-CONNECT:\(agent.socket)"], input: line)
+                    let recorder = Recorder()
+                    recorder?.sent(line.dropLast().utf8)
+                    let reply = try require(command.output.first, "a reply; socat says: \(command.log)")
+                    recorder?.received(reply.utf8)
+                    return try LineClient.result(of: JSONValue(parsing: reply))
+                }
+                #expect(try ask("agent.info", [:])["peer"]?["uid"] == 65534)
+                for (path, layer) in [("db.password", 1), ("api.token", 2), ("cdn.token", 3), ("tls.key.pem", 4)] {
+                    let explanation = try ask("config.explain", ["path": .string(path)])
+                    #expect(explanation["value"] == "<masked>")
+                    #expect(explanation["masked"] == true)
+                    #expect(explanation["layers"]?[layer]?["value"] == "<masked>")
+                    #expect(explanation["layers"]?[layer]?["masked"] == true)
+                    #expect(!explanation.compactText.contains(Self.secret))
+                }
+                let whole = try ask("config.explain", [:])
+                #expect(
+                    whole["value"] == [
+                        "db": ["host": "h", "password": "<masked>"], "tls": "<masked>",
+                        "api": ["token": "<masked>", "url": "u"], "cdn": ["token": "<masked>"],
+                    ])
+                #expect(!whole.compactText.contains(Self.secret))
+                let plain = try ask("config.explain", ["path": "db.host"])
+                #expect(plain["value"] == "h" && plain["masked"] == nil)
+                // What programs run on is not masked.
+                #expect(try ask("config.get", ["path": "db.password"])["value"] == .string(Self.secret))
+            }
+        }
+
+        @Test("no secret is in the log, the status or an error, even where the configuration is refused")
+        func nowhereElse() throws {
+            try withSecrets { home, agent in
+                let client = try agent.connect()
+                let secret = JSONValue.string(Self.secret)
+                var said: [String] = []
+                func refuse(_ method: String, _ params: JSONValue? = nil) throws {
+                    said.append(try client.refusal(method, params).detail)
+                }
+                try refuse("config.set", ["path": "tls", "value": ["pin": secret]])
+                try refuse("config.set", ["path": "", "value": secret])
+                try refuse("config.push", ["document": ["experiments": [["name": "x", "values": ["token": secret]]]]])
+                try refuse("config.push", ["document": ["experiments": secret]])
+                try refuse("config.push", ["document": secret])
+                try client.call("config.set", ["path": "list", "value": [secret]])
+                try refuse("config.set", ["path": "list.0", "value": secret])
+                try home.write("config.d/20.json", #"{"db":{"password":"\#(Self.secret)",}}"#)
+                try refuse("config.refresh")
+                // The watch on the files has seen it, too.
+                try agent.waitForLog("20.json")
+                try home.write("config.d/20.json", #""\#(Self.secret)""#)
+                try refuse("config.refresh")
+                said.append(try client.call("config.status").compactText)
+                said.append(agent.log)
+                for text in said { #expect(!text.contains(Self.secret), "\(text)") }
+            }
+        }
+    }
+}
