@@ -30,8 +30,8 @@ public struct Backoff: Sendable, Hashable {
 
     /// Notes one more failure and gives the time to wait before the next attempt.
     ///
-    /// `Retry-After` is a lower bound. The jitter comes on top of it and not beside it: otherwise all the hosts that were
-    /// told "60" would return in the same second.
+    /// `Retry-After` is a lower bound. The jitter comes on top of it and not beside it, and is as long as the wait itself:
+    /// otherwise all the hosts that were told "60", or the same end of a maintenance, would return together.
     ///
     /// - Parameters:
     ///   - retryAfter: what the origin asked for
@@ -39,11 +39,10 @@ public struct Backoff: Sendable, Hashable {
     public mutating func next(
         retryAfter: Duration? = nil, using generator: inout some RandomNumberGenerator
     ) -> Duration {
-        let ceiling = ceiling
+        let wait = min(max(.zero, retryAfter ?? .zero), retryAfterCap)
+        let ceiling = max(ceiling, min(wait, cap))
         failures += 1
-        let jittered = Duration.random(from: floor, to: ceiling, using: &generator)
-        guard let retryAfter, retryAfter > .zero else { return jittered }
-        return min(retryAfter, retryAfterCap) + jittered
+        return wait + Duration.random(from: floor, to: ceiling, using: &generator)
     }
 
     /// Forgets the failures: the next one waits as if it were the first.

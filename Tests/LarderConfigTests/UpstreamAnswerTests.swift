@@ -154,4 +154,14 @@ struct UpstreamVersionTests {
         #expect(!UpstreamVersion(left).isOlder(than: UpstreamVersion(right)))
         #expect(!UpstreamVersion(right).isOlder(than: UpstreamVersion(left)))
     }
+
+    @Test("versions that are known to be counted by two have no order")
+    func series() {
+        let (old, new) = (UpstreamVersion("1", series: "a"), UpstreamVersion("2", series: "a"))
+        #expect(old.isOlder(than: new))
+        #expect(!UpstreamVersion("1", series: "b").isOlder(than: new))
+        // Who counted is not known of what was pushed.
+        #expect(UpstreamVersion("1").isOlder(than: new))
+        #expect(old.isOlder(than: UpstreamVersion("2")))
+    }
 }

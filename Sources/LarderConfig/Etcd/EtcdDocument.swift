@@ -37,6 +37,23 @@ struct EtcdDocument: Sendable {
         }
     }
 
+    /// The key that what is at a path comes from; a prefix that ends in `/` where it comes from several; nil where it comes
+    /// from none.
+    func key(of path: [String], in entries: [[UInt8]: [UInt8]]) -> String? {
+        guard case .prefix(var key) = keys else {
+            if case .key(let key) = keys { return key }
+            return nil
+        }
+        for segment in path {
+            // A name with a slash cannot be a segment; it is inside of a value that would have been found.
+            if segment.contains("/") { return nil }
+            key += segment
+            if entries[Array(key.utf8)] != nil { return key }
+            key += "/"
+        }
+        return entries.keys.contains { $0.starts(with: key.utf8) } ? key : nil
+    }
+
     /// Whether there is no key with a value under the prefix.
     func isEmpty(_ entries: [[UInt8]: [UInt8]]) -> Bool { entries.allSatisfy { Self.isMark($0.key, $0.value) } }
 

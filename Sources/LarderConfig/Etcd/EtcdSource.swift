@@ -7,6 +7,8 @@ import Synchronization
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
+        /// The source of chance for the distance between two connections.
+        var generator: any RandomNumberGenerator & Sendable
         /// Who hears of changes.
         var changes: AsyncStream<Void>.Continuation?
         /// What tells the step under way to look at the state.
@@ -25,7 +27,8 @@ final class EtcdSource: ConfigSource {
     var reconnects: Bool { true }
 
     init(
-        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>, logger: Logger
+        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>,
+        generator: any RandomNumberGenerator & Sendable, logger: Logger
     ) {
         self.client = client
         self.clock = clock
@@ -34,7 +37,8 @@ final class EtcdSource: ConfigSource {
         location = configuration.location
         document = EtcdDocument(
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
-        state = Mutex(State(follower: EtcdFollower(maximumBytes: configuration.maximumHeldBytes)))
+        state = Mutex(
+            State(follower: EtcdFollower(maximumBytes: configuration.maximumHeldBytes), generator: generator))
     }
 
     // MARK: Answers
@@ -69,6 +73,10 @@ final class EtcdSource: ConfigSource {
                 version: UpstreamVersion(String(known.changedAt), series: known.cluster), validator: own))
     }
 
+    func key(of path: [String]) -> String? {
+        state.withLock { $0.follower.known }.flatMap { document.key(of: path, in: $0.values) }
+    }
+
     /// Reads all keys.
     /// - Parameter number: that of the step to read; nil where the flow asks.
     private func read(step number: Int? = nil) async throws(EtcdError) {
@@ -90,18 +98,6 @@ final class EtcdSource: ConfigSource {
             }
             throw error
         }
-    }
-
-    /// The longest key on the way to the path, as far as keys are known: a key's value may itself be an object.
-    func key(of path: [String]) -> String? {
-        guard case .prefix(let prefix) = document.keys else {
-            if case .key(let key) = document.keys { return key }
-            return nil
-        }
-        guard let known = state.withLock({ $0.follower.known }) else { return nil }
-        let candidates = (0...path.count).reversed().map { prefix + path.prefix($0).joined(separator: "/") }
-        // Where several keys are below the path, it is what they begin with.
-        return candidates.first { known.values[Array($0.utf8)] != nil } ?? candidates.first
     }
 
     // MARK: Following
@@ -181,9 +177,10 @@ final class EtcdSource: ConfigSource {
 
     // MARK: The follower
 
-    private func tell(_ event: (inout EtcdFollower, inout SystemRandomNumberGenerator) -> EtcdFollower.Effects) {
-        var generator = SystemRandomNumberGenerator()
-        perform(state.withLock { event(&$0.follower, &generator) })
+    private func tell(
+        _ event: (inout EtcdFollower, inout any RandomNumberGenerator & Sendable) -> EtcdFollower.Effects
+    ) {
+        perform(state.withLock { event(&$0.follower, &$0.generator) })
     }
 
     /// Nothing is yielded under the lock.

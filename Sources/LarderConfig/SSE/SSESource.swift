@@ -11,6 +11,7 @@ final class SSESource: ConfigSource {
     let fetcher: HTTPFetcher
     let blocking: BlockingWork
     let clock: any Clock<Duration>
+    private let generator: any RandomNumberGenerator & Sendable
     let state = Mutex(StreamState())
 
     /// A connection that lasted so long was a good one: the distance to the next begins to grow anew.
@@ -18,12 +19,13 @@ final class SSESource: ConfigSource {
 
     init(
         configuration: NamespaceConfiguration.SSE, fetcher: HTTPFetcher, blocking: BlockingWork,
-        clock: any Clock<Duration>
+        clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable
     ) {
         self.configuration = configuration
         self.fetcher = fetcher
         self.blocking = blocking
         self.clock = clock
+        self.generator = generator
     }
 
     var kind: String { "sse" }
@@ -106,7 +108,7 @@ final class SSESource: ConfigSource {
     }
 
     private func follow(_ consumer: Int) async {
-        var generator = SystemRandomNumberGenerator()
+        var generator = generator
         var backoff = Backoff()
         while !Task.isCancelled {
             let (end, duration) = await measured(on: clock) {
@@ -120,9 +122,9 @@ final class SSESource: ConfigSource {
                 fail(error, isParked: true, consumer)
                 await pause(nil, consumer)
             case .failed(let error):
-                if duration >= Self.steadyAfter { backoff.reset() }
+                let (isGood, retry) = state.withLock { ($0.isGood, $0.retry) }
+                if isGood, duration >= Self.steadyAfter { backoff.reset() }
                 fail(error, isParked: false, consumer)
-                let retry = state.withLock { $0.retry }
                 let floor = [error.retryAfter, retry].compactMap { $0 }.max()
                 await pause(backoff.next(retryAfter: floor, using: &generator), consumer)
             }

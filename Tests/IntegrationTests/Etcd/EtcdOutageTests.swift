@@ -2,9 +2,114 @@ import Foundation
 import JSON
 import Testing
 
+/// An answer that no etcd gives in good health, and what has to be said about it.
+struct BadEtcdAnswer: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let answer: RawOrigin.Answer
+    /// What the error's message contains.
+    let message: String
+    var error = "upstreamFailed"
+
+    /// What etcd 3.4 says in a range request's answer, with one key of a value.
+    static func good(_ value: Int, revision: Int) -> RawOrigin.Answer {
+        let text = Data("\(value)".utf8).base64EncodedString()
+        let header = #""header":{"cluster_id":"1","member_id":"2","revision":"\#(revision)","raft_term":"2"}"#
+        return .document(
+            "{\(header),\"kvs\":[{\"key\":\"L2MvYQ==\",\"mod_revision\":\"\(revision)\",\"value\":\"\(text)\"}]}")
+    }
+
+    static let all = [
+        Self(testDescription: "HTML", answer: .document("<html>"), message: "does not answer as etcd does"),
+        Self(testDescription: "another JSON", answer: .document("{}"), message: "does not answer as etcd does"),
+        Self(testDescription: "no gateway", answer: .status("404 Not Found", "x"), message: "no etcd gateway at /v3"),
+        Self(testDescription: "a proxy's error", answer: .status("502 Bad Gateway", "<html>"), message: "502"),
+        Self(
+            testDescription: "an error of 3.4",
+            answer: .status("503 Service Unavailable", #"{"error":"no leader","message":"no leader","code":14}"#),
+            message: "says: no leader"),
+        Self(
+            testDescription: "an error of 3.6",
+            answer: .status("503 Service Unavailable", #"{"code":14,"message":"no leader","details":[]}"#),
+            message: "says: no leader"),
+        Self(
+            testDescription: "a token that is wanted",
+            answer: .status("401 Unauthorized", #"{"code":16,"message":"etcdserver: invalid auth token"}"#),
+            message: "check user and password"),
+        Self(
+            testDescription: "a value that is no base64",
+            answer: .document(#"{"header":{"cluster_id":"1","revision":"9"},"kvs":[{"key":"%","mod_revision":"1"}]}"#),
+            message: "does not answer as etcd does"),
+        Self(
+            testDescription: "no key",
+            answer: .document(#"{"header":{"cluster_id":"1","revision":"9"}}"#), message: "no key with a value",
+            error: "rejected"),
+        Self(
+            testDescription: "half an answer",
+            answer: .text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"header\":", thenClose: true),
+            message: "closed the connection after"),
+        Self(testDescription: "silence", answer: .hang, message: "stays in use"),
+    ]
+}
+
 extension Integration {
     @Suite("etcd that fails")
     struct EtcdOutageTests {
+        @Test(
+            "the last good snapshot is served, the error says what is wrong, and what comes next is taken, after",
+            arguments: BadEtcdAnswer.all)
+        func badAnswer(_ bad: BadEtcdAnswer) throws {
+            let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
+            defer { origin.stop() }
+            // Only where the origin is to be waited for in vain, the wait is short.
+            let timeout = bad.testDescription == "silence" ? 0.5 : 60
+            let settings =
+                "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
+                + "prefix: '/c/', timeoutSeconds: \(timeout) } } } } }"
+            try AgentHome.with(settings: settings) { home in
+                let client = try home.start().connect()
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "5")
+                origin.answer(bad.answer)
+                let refusal = try client.refusal("config.refresh")
+                #expect(refusal.name == bad.error)
+                #expect(refusal.detail.contains(bad.message), "\(refusal)")
+                #expect(try client.call("config.get")["value"] == ["a": 1])
+                origin.answer(BadEtcdAnswer.good(2, revision: 6))
+                #expect(try client.call("config.refresh")["upstreamVersion"] == "6")
+                #expect(try client.call("config.get")["value"] == ["a": 2])
+            }
+        }
+
+        @Test("of several endpoints the one that works is found, whichever the host begins with")
+        func failover() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                let garbage = try RawOrigin.listening(.document("<html>"))
+                defer {
+                    etcd.kill()
+                    garbage.stop()
+                }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put("/c/a", "1")
+                let (refusing, nobody) = try LoopbackPort.take()
+                defer { close(refusing) }
+                var endpoints = [etcd.url, "http://127.0.0.1:\(garbage.port)", "http://127.0.0.1:\(nobody)"]
+                for number in 2...4 {
+                    try home.write(
+                        settings: "{ namespaces: { default: { remote: { etcd: { prefix: '/c', endpoints: "
+                            + "[\(endpoints.map { "'\($0)'" }.joined(separator: ","))] } } } } }")
+                    let agent = try home.start()
+                    let client = try agent.connect()
+                    try client.call("config.refresh")
+                    try client.call("config.subscribe")
+                    #expect(try client.event()["value"] == ["a": .int(number - 1)])
+                    try gateway.put("/c/a", "\(number)")
+                    #expect(try client.event()["value"] == ["a": .int(number)])
+                    #expect(try agent.stop() == .exit(0))
+                    endpoints.append(endpoints.removeFirst())
+                }
+            }
+        }
+
         @Test("etcd that is down at the start is shown, holds nothing up, and is found once it is there")
         func downAtStart() throws {
             try AgentHome.with { home in
@@ -164,48 +269,6 @@ extension Integration {
                 #expect(try client.event()["value"] == ["b": 1])
             }
         }
-    }
-}
-
-/// The way to a port, which can be cut, and whose connections can be frozen: open, and silent for ever.
-private final class Relay {
-    let port: Int
-    private let target: Int
-    private var process: ChildProcess?
-    private var frozen: [pid_t] = []
-
-    init(to target: Int) throws {
-        port = try LoopbackPort.free()
-        self.target = target
-        try mend()
-    }
-
-    func mend() throws {
-        process = try ChildProcess(
-            "socat", ["-d", "-d", "TCP-LISTEN:\(port),bind=127.0.0.1,reuseaddr,fork", "TCP:127.0.0.1:\(target)"])
-        try process?.waitForLog("listening on")
-    }
-
-    /// Ends the connections that there are and refuses further ones.
-    func cut() {
-        let children = (try? children()) ?? []
-        process?.kill()
-        for child in children + frozen { kill(child, SIGKILL) }
-        frozen = []
-    }
-
-    /// Freezes the connections that there are.
-    func freeze() throws {
-        let children = try children()
-        for child in children { kill(child, SIGSTOP) }
-        frozen += children
-    }
-
-    /// socat has a process for each connection (proc(5)).
-    private func children() throws -> [pid_t] {
-        guard let process else { return [] }
-        let text = try String(contentsOfFile: "/proc/\(process.pid)/task/\(process.pid)/children", encoding: .utf8)
-        return text.split(separator: " ").compactMap { pid_t($0) }
     }
 }
 

@@ -153,6 +153,22 @@ struct EtcdDocumentTests {
         #expect(try refusal { try value("{\"a\":\"\(String(repeating: "x", count: 100))\"}") }.contains("100 bytes"))
     }
 
+    @Test("each place in the document has a key, or a prefix where several made it")
+    func keysOfPaths() {
+        let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
+        let entries: [[UInt8]: [UInt8]] = [
+            Array("/c/a/b".utf8): Array("{}".utf8), Array("/c/a/d".utf8): [], [0x78]: [],
+        ]
+        for (path, key) in [
+            (["a", "b"], "/c/a/b"), (["a", "b", "inside", "x/y"], "/c/a/b"), (["a"], "/c/a/"), ([], "/c/"),
+            (["a", "c"], nil), (["a/b"], nil), (["x"], nil),
+        ] as [([String], String?)] {
+            #expect(mapping.key(of: path, in: entries) == key, "\(path)")
+        }
+        let whole = EtcdDocument(keys: .key("/doc"), format: .json, maximumBytes: 1000)
+        #expect(whole.key(of: ["a"], in: [:]) == "/doc")
+    }
+
     @Test("an error shows a key on one line")
     func shown() {
         #expect(EtcdDocument.shown(Array("/a\n\"b".utf8)) == "\"/a\\u{a}\\u{22}b\"")
