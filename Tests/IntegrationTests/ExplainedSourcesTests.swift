@@ -23,7 +23,7 @@ extension Integration {
                 let value: JSONValue = ["a": 1, "db": ["host": "h"], "x": ["y": 2, "z": 3]]
                 while try client.event()["value"] != value {}
                 let location = try agent.status()["upstream"]?["location"]
-                for (path, key) in [("a", "/c/a"), ("db.host", "/c/db"), ("x", "/c/x"), ("x.y", "/c/x/y")] {
+                for (path, key) in [("a", "/c/a"), ("db.host", "/c/db"), ("x", "/c/x/"), ("x.y", "/c/x/y")] {
                     let source = try source(client, path)
                     #expect(source["kind"] == "etcd")
                     #expect(source["key"] == .string(key), "\(path)")
