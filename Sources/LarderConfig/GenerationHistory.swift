@@ -15,7 +15,7 @@ struct GenerationHistory: Sendable {
     /// Adds the next one, or another state of the last.
     mutating func append(_ generation: Generation) {
         if generations.last?.revision == generation.revision { generations.removeLast() }
-        generations.append(generation.sharing(with: generations.last))
+        generations.append(generation)
         if generations.count > Self.capacity { generations.removeFirst() }
     }
 
@@ -28,15 +28,19 @@ struct GenerationHistory: Sendable {
 extension Generation {
     /// The same with the documents of another one where they are equal. Those of a running agent are shared already; what
     /// was read from disk is not.
-    fileprivate func sharing(with former: Generation?) -> Generation {
+    func sharing(with former: Generation?) -> Generation {
         guard let former else { return self }
         var shared = self
         for layer in FileLayer.allCases {
-            guard let document = former.layers[layer]?.document, document == layers[layer]?.document else { continue }
-            shared.layers[layer]?.document = document
+            if let known = former.layers[layer], known.document == layers[layer]?.document {
+                shared.layers[layer]?.document = known.document
+            }
         }
-        if let document = former.layers.remote?.document, document == layers.remote?.document {
-            shared.layers.remote?.document = document
+        if let known = former.layers.remote, known.document == layers.remote?.document {
+            shared.layers.remote?.document = known.document
+        }
+        if let known = former.layers.hold?.remote?.content, known.document == layers.hold?.remote?.content?.document {
+            shared.layers.hold?.remote?.content?.document = known.document
         }
         if former.layers.experiment.overlays == layers.experiment.overlays {
             shared.layers.experiment.overlays = former.layers.experiment.overlays

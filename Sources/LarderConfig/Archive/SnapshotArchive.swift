@@ -95,14 +95,16 @@ final class SnapshotArchive: Sendable {
             }
         }
         if let newest = generations.first {
-            restored.layers = newest.layers
             restored.revision = newest.revision
             restored.digest = newest.digest
             restored.publishedAt = newest.publishedAt
             restored.journalSequence = newest.journalSequence
             restored.released = newest.released
         }
-        for generation in generations.reversed() { restored.history.append(generation) }
+        for generation in generations.reversed() {
+            restored.history.append(generation.sharing(with: restored.history.current))
+        }
+        restored.layers = restored.history.current?.layers ?? restored.layers
         restored.unwritten = try replayJournal(into: &restored)
         for generation in restored.unwritten { restored.history.append(generation) }
         return restored
