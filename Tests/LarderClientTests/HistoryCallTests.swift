@@ -33,7 +33,7 @@ struct HistoryCallTests {
         let (params, result) = try await call("config.explain", answer: answer) {
             try await $0.explain("search.limit", namespace: "web")
         }
-        #expect(params == ["path": ["search", "limit"], "namespace": "web"])
+        #expect(params == ["path": "/search/limit", "namespace": "web"])
         #expect(result.winner == "override")
         #expect(result.value == 20)
         #expect(result.layers.map(\.name) == ["host", "override"])
@@ -59,7 +59,7 @@ struct HistoryCallTests {
                  "changes":[{"path":["a"],"kind":"changed","old":1,"new":2}]}
                 """#)
         let diff = try await call("config.diff", answer: difference) { try await $0.diff(from: 40, at: "a") }
-        #expect(diff.params?["from"] == 40 && diff.params?["to"] == nil && diff.params?["path"] == ["a"])
+        #expect(diff.params?["from"] == 40 && diff.params?["to"] == nil && diff.params?["path"] == "/a")
         #expect(diff.result.changes == [.init(path: ["a"], kind: .changed, old: 1, new: 2)])
 
         let change: JSONValue = ["revision": 42, "epoch": "e", "changed": true, "held": true]
