@@ -142,7 +142,7 @@ public final class ConfigNamespace: Sendable {
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
-        start(isReconfigured: hasNewSource)
+        start(isReconfigured: true)
     }
 
     /// Stops, with everything on disk.
@@ -169,6 +169,7 @@ public final class ConfigNamespace: Sendable {
         _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool
     ) async {
         await store.armExpiry()
+        let isHolding = await store.hasRemoteDocument
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, configuration, files[layer]) }
@@ -178,8 +179,9 @@ public final class ConfigNamespace: Sendable {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
-                group.addTask { await poller.run(isReconfigured: isReconfigured) }
-                group.addTask { await poller.follow() }
+                let start = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: isHolding)
+                group.addTask { await poller.run(after: start) }
+                group.addTask { await poller.follow(after: start) }
             }
         }
     }
@@ -261,7 +263,9 @@ public final class ConfigNamespace: Sendable {
             let client = EtcdClient(
                 etcd, fetcher: environment.fetcher, blocking: environment.blocking,
                 startingAt: etcd.firstEndpoint(hostIdentity: environment.hostIdentity), clock: environment.clock)
-            return EtcdSource(etcd, client: client, clock: environment.clock, logger: environment.logger)
+            return EtcdSource(
+                etcd, client: client, clock: environment.clock, generator: environment.generator,
+                logger: environment.logger)
         }
     }
 }
