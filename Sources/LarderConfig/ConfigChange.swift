@@ -168,7 +168,12 @@ enum ConfigChange: Sendable {
         if isComparable, !isSame, let maximumDeletion, let held, let new = next.remote {
             try checkDeletion(from: held.document, to: new.document, maximumDeletion)
         }
-        if isSame { next.remote?.updatedAt = held?.updatedAt ?? now }
+        if isSame, let held {
+            // In the order of members in which it was published: the digest on disk tells a restart what that was.
+            next.remote?.document = held.document
+            next.remote?.experiments = held.experiments
+            next.remote?.updatedAt = held.updatedAt
+        }
         let endsHold =
             layers.hold.map { force || isNews(next.remote, than: $0.refused, isSame: isSame) } ?? false
         if endsHold {

@@ -44,6 +44,10 @@ extension ConfigStore {
                 pending.continuation.resume(returning: .failure(error))
             }
         }
+        // They follow from what the operations say and from the settings, which the journal does not know.
+        if !operations.isEmpty, candidate.experiment.overlays != layers.experiment.overlays {
+            operations.append(.experiment(candidate.experiment))
+        }
         // Also where a change did nothing: it may have brought a new validator for the same document.
         let next = accepted.contains(where: \.layerChanged) ? await resolve(candidate, now: now) : snapshot
         let changed = next !== snapshot

@@ -152,6 +152,44 @@ struct HistoryTests {
         await next.stop()
     }
 
+    @Test("experiments that came with a push are those of its snapshot after a crash, too")
+    func crashWithExperiments() async throws {
+        var fixture = local()
+        fixture.rules = LayerRules(experiments: ExperimentRules(member: "experiments"), unit: "here")
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        let overlay: JSONValue = ["name": "arm", "units": ["here"], "values": ["n": 2]]
+        let document = SourceDocument(value: ["n": 1, "experiments": [overlay]])
+        _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+        #expect(first.value == ["n": 2])
+        let plain = SourceDocument(value: ["n": 3])
+        _ = try await first.replaceRemote(plain, origin: pushOrigin, force: false, isPush: true)
+        let rollback = try await first.rollBack(toRevision: first.revision - 1, by: nil)
+        #expect(first.value == ["n": 2])
+        // Left as a crash leaves it.
+        let next = try await fixture.open()
+        #expect(next.value == ["n": 2])
+        let known = await next.pastSnapshots().map(\.revision)
+        #expect(known.starts(with: [rollback.revision, rollback.revision - 1, rollback.revision - 2]))
+        await next.stop()
+    }
+
+    @Test("a document whose members came in another order is the same, after a restart as well")
+    func otherOrder() async throws {
+        let fixture = StoreFixture()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        for document: JSONValue in [["a": 1, "b": 2], ["b": 2, "a": 1]] {
+            let document = SourceDocument(value: document)
+            _ = try await first.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
+        }
+        #expect(first.revision == 1)
+        await first.stop()
+        let next = try await fixture.open()
+        #expect(next.revision == 1)
+        await next.stop()
+    }
+
     @Test("causes and holds are read from disk as they were written")
     func onDisk() throws {
         var layers = Layers()

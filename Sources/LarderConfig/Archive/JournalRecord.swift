@@ -19,6 +19,8 @@ struct JournalRecord: Sendable {
         /// What a rollback made of the overrides, and what it holds.
         case rollback(overrides: OverrideLayer, Hold?)
         case release
+        /// The experiments that apply after the operations before it.
+        case experiment(ExperimentLayer)
     }
 
     var sequence: Int
@@ -117,6 +119,9 @@ extension JournalRecord.Operation {
             self = .rollback(overrides: override, hold)
         } else if value["release"] != nil {
             self = .release
+        } else if let layer = value["experiment"] {
+            guard let layer = ExperimentLayer(layer) else { return nil }
+            self = .experiment(layer)
         } else {
             return nil
         }
@@ -150,6 +155,9 @@ extension JournalRecord.Operation {
             }
             writer.endObject()
         case .release: writer.member("release", true)
+        case .experiment(let layer):
+            writer.name("experiment")
+            layer.write(to: &writer)
         }
         writer.endObject()
     }
@@ -167,6 +175,7 @@ extension JournalRecord.Operation {
             layers.override = overrides
             layers.hold = hold
         case .release: layers.hold = nil
+        case .experiment(let layer): layers.experiment = layer
         }
     }
 }
