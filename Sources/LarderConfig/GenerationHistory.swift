@@ -38,6 +38,9 @@ extension Generation {
         if let document = former.layers.remote?.document, document == layers.remote?.document {
             shared.layers.remote?.document = document
         }
+        if former.layers.experiment.overlays == layers.experiment.overlays {
+            shared.layers.experiment.overlays = former.layers.experiment.overlays
+        }
         return shared
     }
 }

@@ -90,7 +90,8 @@ extension ConfigExplain.Source {
             kind: try reader.requiredString("kind"), location: try reader.string("location"),
             file: try reader.string("file"), line: try reader.int("line"), key: try reader.string("key"),
             version: try reader.string("version"), experiment: try reader.string("experiment"),
-            peer: try reader.object("peer").map(ConfigExplain.Peer.init), expiresAt: try reader.timestamp("expiresAt"))
+            peer: try reader.object("peer").map { (peer) throws(WireError) in try WirePeer(from: peer) },
+            expiresAt: try reader.timestamp("expiresAt"))
     }
 
     func write(to writer: inout JSONWriter) {
@@ -107,22 +108,6 @@ extension ConfigExplain.Source {
             peer.write(to: &writer)
         }
         writer.member("expiresAt", expiresAt?.description)
-        writer.endObject()
-    }
-}
-
-extension ConfigExplain.Peer {
-    init(_ reader: MemberReader) throws(WireError) {
-        self.init(
-            pid: try reader.requiredInt("pid"), uid: try reader.requiredInt("uid"),
-            command: try reader.requiredString("command"))
-    }
-
-    func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("pid", pid)
-        writer.member("uid", uid)
-        writer.member("command", command)
         writer.endObject()
     }
 }

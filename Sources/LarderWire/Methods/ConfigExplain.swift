@@ -32,22 +32,6 @@ public enum ConfigExplain: WireMethod {
         }
     }
 
-    /// A local process that set or pushed something, as it was when it connected.
-    public struct Peer: Sendable, Equatable {
-        /// Its process id.
-        public var pid: Int
-        /// Its effective user id.
-        public var uid: Int
-        /// Its short name; empty where that could not be read.
-        public var command: String
-        /// Makes it.
-        public init(pid: Int, uid: Int, command: String) {
-            self.pid = pid
-            self.uid = uid
-            self.command = command
-        }
-    }
-
     /// Where a layer has from what it says.
     public struct Source: Sendable, Equatable {
         /// `file`, `http`, `sse`, `etcd`, `push`, `set` or `settings`.
@@ -65,13 +49,13 @@ public enum ConfigExplain: WireMethod {
         /// The name of the overlay: the arm of an experiment that this host is in.
         public var experiment: String?
         /// Who set or pushed it.
-        public var peer: Peer?
+        public var peer: WirePeer?
         /// When it ends by itself.
         public var expiresAt: Timestamp?
         /// Makes it.
         public init(
             kind: String, location: String? = nil, file: String? = nil, line: Int? = nil, key: String? = nil,
-            version: String? = nil, experiment: String? = nil, peer: Peer? = nil, expiresAt: Timestamp? = nil
+            version: String? = nil, experiment: String? = nil, peer: WirePeer? = nil, expiresAt: Timestamp? = nil
         ) {
             self.kind = kind
             self.location = location
