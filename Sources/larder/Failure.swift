@@ -39,20 +39,3 @@ struct Failure: Error, Equatable {
         }
     }
 }
-
-extension LarderClient {
-    /// Tells the agent that a snapshot is in use here, or why it is not. That is only for people to see: nothing depends
-    /// on it, and an agent that does not know the method is as good as any.
-    func acknowledge(_ snapshot: ConfigSnapshot, _ failure: Failure?) async {
-        // A reason has 1,024 bytes at most.
-        let reason = failure.map { String($0.message.prefix(250)) }
-        try? await config.acknowledge(snapshot, accepted: failure == nil, reason: reason)
-    }
-}
-
-extension Result {
-    /// Why it is no success.
-    var failure: Failure? {
-        if case .failure(let failure) = self { failure } else { nil }
-    }
-}
