@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds Larder, starts an agent in a temporary directory, and shows its main job on real input:
-# a value set and read, a watch that receives two changes, and a namespace refreshed from a real nginx.
+# a value set and read, explained, watched and waited for, a file rendered from it, a program run with it, and a
+# namespace refreshed from a real nginx.
 #
 #   contrib/quickstart.sh          show it, then stop everything
 #   contrib/quickstart.sh --keep   leave the agent and its origin running, and say how to reach them
@@ -14,7 +15,7 @@ case "${1:-}" in
   "") ;;
   --keep) keep=yes ;;
   -h | --help)
-    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    sed -n '2,10s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
   *)
@@ -141,6 +142,45 @@ watch=''
 sed 's/^/watch: /' "$dir/watch.out"
 expect "watch" "$(paste -sd' ' "$dir/watch.out")" "20 30 40"
 
+say "Which layer says so, and who set it"
+show "larder explain search.limit"
+expect "the layer that wins" "$(larder explain search.limit --json | grep -o '"winner":"[a-z]*"')" '"winner":"override"'
+
+say "Wait until a value is there"
+printf '%s$ larder wait search.enabled=true --timeout 30s &%s\n' "$bold" "$plain"
+larder wait search.enabled=true --timeout 30s >"$dir/wait.out" &
+wait=$!
+show "larder set search.enabled true"
+wait "$wait"
+sed 's/^/wait: /' "$dir/wait.out"
+expect "what was waited for" "$(cat "$dir/wait.out")" true
+
+say "A file for a program that reads its own format, checked before it is replaced"
+printf 'limit = {{search.limit}}\nenabled = {{search.enabled}}\n' >"$dir/search.conf.mustache"
+show "larder render $dir/search.conf.mustache $dir/search.conf --check 'grep -q limit {}' --exec 'echo reloaded'"
+show "cat $dir/search.conf"
+expect "the rendered file" "$(head -n 1 "$dir/search.conf")" "limit = 40"
+
+say "A program with the configuration as its environment, started again when it changes"
+printf '%s$ larder exec --watch --path search -- sh -c '\''echo "limit $LIMIT"; exec sleep 600'\'' &%s\n' "$bold" "$plain"
+# shellcheck disable=SC2016 # the program's shell is to read it
+larder exec --watch --path search -- sh -c 'echo "limit $LIMIT"; exec sleep 600' >"$dir/exec.out" &
+watch=$!
+for _ in $(seq 100); do [ -s "$dir/exec.out" ] && break; sleep 0.1; done
+show "larder set search.limit 50"
+for _ in $(seq 100); do [ "$(wc -l <"$dir/exec.out")" -ge 2 ] && break; sleep 0.1; done
+kill "$watch"
+wait "$watch" || expect "the exit status of a program that SIGTERM ended" $? 143
+watch=''
+sed 's/^/exec: /' "$dir/exec.out"
+expect "what the program saw" "$(paste -sd' ' "$dir/exec.out")" "limit 40 limit 50"
+show "larder history --limit 3"
+
+say "And a plain copy for whoever only knows files"
+for _ in $(seq 100); do grep -q '"limit":50' "$dir/current/default.json" && break; sleep 0.1; done
+show "cat $dir/current/default.json"
+expect "the plain copy" "$(grep -c '"limit":50' "$dir/current/default.json")" 1
+
 say "A namespace that comes from a real origin (nginx)"
 larder refresh --namespace shop >/dev/null # the agent did not wait for the first answer, but what follows must
 show "larder get --namespace shop checkout.enabled"
@@ -167,7 +207,7 @@ kill "$agent"
 wait "$agent"
 start_agent
 show "larder get search.limit"
-expect "the value after a restart" "$(larder get search.limit)" 40
+expect "the value after a restart" "$(larder get search.limit)" 50
 show "larder status --namespace shop"
 
 if [ "$keep" = yes ]; then

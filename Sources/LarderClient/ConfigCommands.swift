@@ -33,11 +33,20 @@ public struct ConfigCommands: Sendable {
     /// let snapshot = try await client.config.snapshot(at: "search")
     /// print(snapshot.revision, snapshot.state, snapshot.value?["limit"]?.int ?? 10)
     /// ```
-    /// - Throws: `remote` with `notFound` where there is nothing at the path.
+    /// - Parameters:
+    ///   - maximumAge: how long ago the remote source may have confirmed it at most; the agent asks it now if need be. nil
+    ///     for what is there, at once.
+    ///   - staleIfError: with a maximum age, how old it may be where the source gives no usable answer; nil for an error
+    ///     in that case.
+    /// - Throws: `remote` with `notFound` where there is nothing at the path, with `upstreamFailed` or `rejected` where a
+    ///   maximum age cannot be kept.
     public func snapshot(
-        at path: String = "", namespace: String = defaultNamespace
+        at path: String = "", namespace: String = defaultNamespace, maximumAge: Duration? = nil,
+        staleIfError: Duration? = nil
     ) async throws(LarderClientError) -> ConfigSnapshot {
-        let parameters = ConfigGet.Parameters(path: try JSONPath(argument: path), namespace: namespace)
+        let parameters = ConfigGet.Parameters(
+            path: try JSONPath(argument: path), namespace: namespace, maximumAgeSeconds: maximumAge?.seconds,
+            staleIfErrorSeconds: staleIfError?.seconds)
         let result = try await client.call(ConfigGet.self, parameters)
         return ConfigSnapshot(
             value: result.value, revision: result.revision, epoch: result.epoch, state: result.state,
@@ -137,27 +146,5 @@ public struct ConfigCommands: Sendable {
     /// - Parameter namespace: the namespace; nil for all.
     public func status(namespace: String? = nil) async throws(LarderClientError) -> [ConfigStatus.Namespace] {
         try await client.call(ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace)).namespaces
-    }
-}
-
-extension JSONPath {
-    /// Reads a path that a program gave.
-    fileprivate init(argument: String) throws(LarderClientError) {
-        do {
-            try self.init(parsing: argument)
-        } catch {
-            throw LarderClientError(
-                .invalidArgument, "\"\(argument)\" is no path: \(error.reason)",
-                advice: "write search.limit, or /search/limit as a JSON Pointer")
-        }
-    }
-}
-
-extension Duration {
-    /// Whole milliseconds, rounded up so that no time becomes none; what no integer can hold is the largest.
-    fileprivate var milliseconds: Int {
-        let (seconds, attoseconds) = components
-        guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
-        return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 }

@@ -5,23 +5,12 @@ struct ClientsTable {
     /// The time that ages are counted from.
     let now: Timestamp
 
-    private static let headings = [
-        "ID", "PID", "UID", "COMMAND", "CONNECTED", "REQUESTS", "SUBS", "IN", "OUT", "PENDING",
-    ]
-    /// The columns that hold text; the others hold figures and are aligned to the right.
-    private static let textColumns: Set = [3, 4]
+    private static let table = TextTable(
+        headings: ["ID", "PID", "UID", "COMMAND", "CONNECTED", "REQUESTS", "SUBS", "IN", "OUT", "PENDING", "RUNS"],
+        figures: [0, 1, 2, 5, 6, 7, 8, 9])
 
     /// The whole table without its last line end.
-    func text(_ clients: [AgentClients.Client]) -> String {
-        let rows = [Self.headings] + clients.map(row)
-        let widths = Self.headings.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            row.enumerated().map { column, cell in
-                Self.textColumns.contains(column)
-                    ? cell.padded(to: widths[column]) : cell.rightAligned(to: widths[column])
-            }.joined(separator: "  ")
-        }.joined(separator: "\n")
-    }
+    func text(_ clients: [AgentClients.Client]) -> String { Self.table.text(clients.map(row)) }
 
     private func row(_ client: AgentClients.Client) -> [String] {
         [
@@ -30,6 +19,14 @@ struct ClientsTable {
             Human.ago(milliseconds: now.milliseconds - client.connectedAt.milliseconds),
             "\(client.requests)", "\(client.subscriptions)",
             Human.bytes(client.bytesReceived), Human.bytes(client.bytesSent), Human.bytes(client.pendingBytes),
+            client.acknowledged.map(Self.acknowledged).joined(separator: ", "),
         ]
+    }
+
+    /// What a client says of a namespace's snapshot: `41`, `web 7`, `not web 8: the port is taken`.
+    private static func acknowledged(_ said: AgentClients.Acknowledgement) -> String {
+        let snapshot = (said.namespace == defaultNamespace ? "" : "\(said.namespace) ") + "\(said.revision)"
+        if said.accepted { return snapshot.printable }
+        return "not \(snapshot)\(said.reason.map { ": \($0)" } ?? "")".printable
     }
 }

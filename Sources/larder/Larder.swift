@@ -14,6 +14,7 @@ struct Larder: AsyncParsableCommand {
               larder get search.limit            print one value
               larder set search.limit 25         put a value above all others
               larder watch search                one line for each new snapshot
+              larder explain search.limit        which layer says so, from where, since when
               larder status                      how fresh everything is, and why
 
             EXIT STATUS:
@@ -26,9 +27,10 @@ struct Larder: AsyncParsableCommand {
             """,
         version: larderVersion,
         subcommands: [
-            GetCommand.self, SetCommand.self, UnsetCommand.self, WatchCommand.self, RefreshCommand.self,
-            PushCommand.self, StatusCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self,
-            CallCommand.self, ExecCommand.self, RenderCommand.self,
+            GetCommand.self, SetCommand.self, UnsetCommand.self, WatchCommand.self, WaitCommand.self,
+            ExplainCommand.self, HistoryCommand.self, DiffCommand.self, RollbackCommand.self, RefreshCommand.self,
+            PushCommand.self, RenderCommand.self, ExecCommand.self, AcknowledgeCommand.self, StatusCommand.self,
+            InfoCommand.self, PingCommand.self, ClientsCommand.self, CallCommand.self,
         ])
 
     private static var exitStatuses: String {

@@ -30,19 +30,31 @@ struct AgentOptions: ParsableArguments {
     var json = false
 
     /// Calls a method and prints its result: the whole of it with `--json`, else what `text` makes of it.
+    /// - Parameters:
+    ///   - timeout: how long the call may take; nil for `--timeout`.
+    ///   - text: makes nil of a result that there is nothing to print of.
     func printResult<Method: WireMethod>(
-        of method: Method.Type, _ parameters: Method.Parameters, _ text: (Method.Result) throws -> String
+        of method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil,
+        _ text: (Method.Result) throws -> String?
     ) async throws {
         try await connection.withClient { client in
-            // The result as it came: with --json nothing that a newer agent adds is lost.
-            let params = JSONValue.building { parameters.write(to: &$0) }
-            let result = try await client.call(Method.name, params: params)
-            if json { return try Output.line(result.compactText) }
-            do {
-                try Output.line(text(Method.Result(from: result)))
-            } catch let error as WireError {
-                throw Failure(.failure, "the agent's result cannot be read: \(error.detail); try --json")
-            }
+            try await printResult(of: method, parameters, over: client, timeout: timeout, text)
+        }
+    }
+
+    /// The same over a connection that is there already.
+    func printResult<Method: WireMethod>(
+        of method: Method.Type, _ parameters: Method.Parameters, over client: LarderClient, timeout: Duration? = nil,
+        _ text: (Method.Result) throws -> String?
+    ) async throws {
+        // The result as it came: with --json nothing that a newer agent adds is lost.
+        let params = JSONValue.building { parameters.write(to: &$0) }
+        let result = try await client.call(Method.name, params: params, timeout: timeout)
+        if json { return try Output.line(result.compactText) }
+        do {
+            if let text = try text(Method.Result(from: result)) { try Output.line(text) }
+        } catch let error as WireError {
+            throw Failure(.failure, "the agent's result cannot be read: \(error.detail); try --json")
         }
     }
 }

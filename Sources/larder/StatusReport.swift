@@ -30,12 +30,42 @@ struct StatusReport {
             lines += rows(
                 "refused", [style.problem("\(version): \(refused.reason.printable)"), ago(refused.at)])
         }
+        if let quarantine = namespace.quarantine {
+            let version = quarantine.version.map { "version \($0)" } ?? "a document"
+            let what = "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
+            lines += rows(
+                "quarantine",
+                [style.problem(what.printable), ago(quarantine.at), "take it with: larder refresh --force"])
+        }
+        if let hold = namespace.hold {
+            let refused = hold.refusedVersion.map { ", version \($0) is held back" } ?? ""
+            lines += rows(
+                "rolled back",
+                [
+                    "to revision \(hold.revision)\(refused)".printable, ago(hold.since),
+                    "end it with: larder rollback --release",
+                ])
+        }
         if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }
         lines += layers(namespace)
         if let copy = namespace.copy {
             lines += rows("copy", [copy.path.printable] + (copy.problem.map { [style.problem($0.printable)] } ?? []))
         }
+        lines += acknowledgements(namespace.acknowledgements)
         return lines
+    }
+
+    /// Who runs which revision, and who refused one.
+    private func acknowledgements(_ said: ConfigStatus.Acknowledgements) -> [String] {
+        let accepted = said.accepted.sorted { $0.key > $1.key }.map { revision, count in
+            "revision \(revision) by \(Human.count(count, "client", "clients"))"
+        }
+        let refused = said.refused.map { refusal in
+            let peer = Provenance.process(refusal.peer.command, pid: refusal.peer.pid, uid: refusal.peer.uid)
+            let reason = refusal.reason.map { ": \($0.printable)" } ?? ""
+            return style.problem("revision \(refusal.revision) refused by \(peer)\(reason)") + ", \(ago(refusal.at))"
+        }
+        return rows("in use", accepted + refused)
     }
 
     private func snapshot(_ namespace: ConfigStatus.Namespace) -> [String] {

@@ -36,6 +36,9 @@ struct Style {
     /// Something that went wrong.
     func problem(_ text: String) -> String { wrapped(text, "31") }
 
+    /// Something that came into being.
+    func added(_ text: String) -> String { wrapped(text, "32") }
+
     private func wrapped(_ text: String, _ code: String) -> String {
         isColoured ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
     }

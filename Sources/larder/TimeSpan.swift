@@ -42,5 +42,8 @@ struct TimeSpan: ExpressibleByArgument, Equatable {
         return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
     }
 
+    /// The span in seconds.
+    var seconds: Double { Double(milliseconds) / 1000 }
+
     var defaultValueDescription: String { "\(duration.components.seconds)s" }
 }

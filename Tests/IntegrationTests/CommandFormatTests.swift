@@ -165,9 +165,134 @@ struct CommandFormatTests {
             requests: 12, subscriptions: 1, bytesReceived: 800, bytesSent: 12_345, pendingBytes: 0)
         #expect(
             ClientsTable(now: now).text([client]) == """
-                ID   PID   UID  COMMAND      CONNECTED      REQUESTS  SUBS     IN    OUT  PENDING
+                ID   PID   UID  COMMAND      CONNECTED      REQUESTS  SUBS     IN    OUT  PENDING  RUNS
                  7  4242  1000  so\\u{1B}cat  1 min 5 s ago        12     1  800 B  12 kB      0 B
                 """)
+        var other = client
+        other.acknowledged = [
+            .init(namespace: "default", revision: 41, accepted: true, reason: nil, at: now),
+            .init(namespace: "web", revision: 8, accepted: false, reason: "no\nport", at: now),
+        ]
+        #expect(ClientsTable(now: now).text([other]).hasSuffix("    0 B  41, not web 8: no\\nport"))
+    }
+
+    @Test("explain shows the value, then each layer's say, the highest first and the winner marked")
+    func explanation() {
+        let result = ConfigExplain.Result(
+            path: "search.limit", namespace: "default", revision: 41, epoch: "e", value: 20, winner: "override",
+            isMasked: false, lock: nil,
+            layers: [
+                .init(
+                    name: "defaults", value: .string(String(repeating: "x", count: 50)),
+                    source: .init(kind: "file", file: "/usr/share/app.json", line: 3),
+                    since: .init(revision: 1, at: before(7500), orEarlier: true)),
+                .init(name: "host"),
+                .init(
+                    name: "remote", isHiding: true,
+                    source: .init(kind: "http", location: "https://config.example.org/a.json", version: "7"),
+                    since: .init(revision: 40, at: before(60), orEarlier: false)),
+                .init(
+                    name: "experiment", value: "b",
+                    source: .init(kind: "settings", file: "/etc/larder.json", line: 9, experiment: "new search")),
+                .init(
+                    name: "override", value: 20,
+                    source: .init(
+                        kind: "set", peer: .init(pid: 7, uid: 0, command: "so\u{1B}cat"), expiresAt: before(-600)),
+                    since: .init(revision: 41, at: now, orEarlier: false)),
+            ])
+        let plain = Style(isTerminal: false, noColor: "", terminal: "")
+        let lines = ExplainReport(style: plain, now: now).text(result).split(separator: "\n").map { line in
+            // Columns are two spaces apart or more.
+            line.replacing(#/ {2,}/#, with: "|")
+        }
+        #expect(
+            lines == [
+                "search.limit = 20|(default, revision 41)",
+                "|LAYER|VALUE|FROM|SINCE",
+                "*|override|20|set by so\\u{1B}cat (process 7, user 0), ends in 10 min|revision 41, just now",
+                "|experiment|\"b\"|settings /etc/larder.json:9, experiment new search",
+                "|remote|hides what is below|http https://config.example.org/a.json, version 7|revision 40, 1 min ago",
+                "|host|-",
+                "|defaults|\"\(String(repeating: "x", count: 38))…|/usr/share/app.json:3|revision 1, 2 h 5 min ago, or earlier",
+            ])
+        var locked = result
+        locked.value = nil
+        locked.lock = .init(path: "search", file: "/etc/a.json", line: 2, settings: "/etc/larder.json")
+        #expect(
+            ExplainReport(style: plain, now: now).text(locked).hasPrefix(
+                "nothing is at search.limit  (default, revision 41)\n"
+                    + "search is pinned by /etc/a.json:2; locked by /etc/larder.json\n"))
+    }
+
+    @Test("history and diff are a line for each snapshot and each place")
+    func history() {
+        let generations = [
+            ConfigHistory.Generation(
+                revision: 41, digest: "", bytes: 1234, publishedAt: now, current: true, upstreamVersion: "7",
+                causes: [
+                    .init(kind: "set", path: "a.b", peer: .init(pid: 7, uid: 0, command: "larder")),
+                    .init(kind: "refresh", origin: "https://h/a.json"),
+                ]),
+            ConfigHistory.Generation(
+                revision: 9, digest: "", bytes: 2, publishedAt: before(60), current: false, upstreamVersion: nil,
+                causes: [.init(kind: "rollback", revision: 5)]),
+        ]
+        #expect(
+            HistoryReport(now: now).text(generations) == """
+                   REVISION  PUBLISHED    SIZE  VERSION  BECAUSE OF
+                *        41  just now   1.2 kB  7        set a.b by larder (process 7, user 0); refresh from https://h/a.json
+                          9  1 min ago     2 B           rollback to 5
+                """)
+        let plain = DiffReport(style: Style(isTerminal: false, noColor: "", terminal: ""))
+        let changes: [ConfigDiff.Change] = [
+            .init(path: ["a"], kind: .added, old: nil, new: ["x": 1]),
+            .init(path: ["b"], kind: .removed, old: 1, new: nil),
+            .init(path: ["c.d", "e"], kind: .changed, old: "x", new: "y\u{1B}"),
+        ]
+        #expect(
+            plain.text(.init(from: 1, to: 2, epoch: "e", patch: [:], changes: changes, isMasked: false)) == """
+                + a: {"x":1}
+                - b: 1
+                ~ /c.d/e: "x" → "y\\u001b"
+                """)
+        #expect(
+            plain.text(.init(from: 1, to: 2, epoch: "e", patch: [:], changes: [], isMasked: false))
+                == "revisions 1 and 2 say the same")
+    }
+
+    @Test("status shows what is held back or in quarantine, the copy, and who uses what")
+    func holds() {
+        var namespace = status()
+        namespace.quarantine = .init(version: "18", at: before(60), members: 40, removed: 39)
+        namespace.hold = .init(revision: 38, refusedVersion: "17", since: before(60))
+        namespace.copy = .init(path: "/run/larder/current/default.json", problem: "no space")
+        namespace.acknowledgements = .init(
+            accepted: [40: 1, 41: 2],
+            refused: [
+                .init(
+                    client: 7, peer: .init(pid: 7, uid: 0, command: "app"), revision: 41, reason: "no port",
+                    at: before(60))
+            ])
+        let text = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now).text([namespace])
+        #expect(
+            text.contains(
+                """
+                  quarantine  version 18 would remove 39 of 40 members
+                              1 min ago
+                              take it with: larder refresh --force
+                  rolled back to revision 38, version 17 is held back
+                              1 min ago
+                              end it with: larder rollback --release
+                """))
+        #expect(
+            text.hasSuffix(
+                """
+                  copy        /run/larder/current/default.json
+                              no space
+                  in use      revision 41 by 2 clients
+                              revision 40 by 1 client
+                              revision 41 refused by app (process 7, user 0): no port, 1 min ago
+                """))
     }
 
     @Test("each failure has its exit status and says what to do next")

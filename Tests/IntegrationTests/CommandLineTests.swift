@@ -162,6 +162,78 @@ struct CommandLineTests {
         }
     }
 
+    @Test("explain, history, diff, rollback, wait and acknowledge")
+    func revisions() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            _ = try await agent.larder("set", "search", #"{"limit": 10, "name": "x"}"#)
+            let first = try JSONValue(parsing: try await agent.larder("get", "--json").output)["revision"]?.int ?? 0
+            _ = try await agent.larder("set", "search.limit", "20")
+            let explanation = try await agent.larder("explain", "search.limit")
+            #expect(explanation.output.hasPrefix("search.limit = 20  (default, revision \(first + 1))\n"))
+            #expect(explanation.output.contains("*  override    20     set by larder (process "))
+            let whole = try await agent.larder("explain", "search.limit", "--json")
+            #expect(try JSONValue(parsing: whole.output)["winner"] == "override")
+
+            let history = try await agent.larder("history").output.split(separator: "\n")
+            #expect(history.count > 2)
+            #expect(history[1].hasPrefix("*") && history[1].contains("set search.limit by larder"))
+            #expect(
+                try await agent.larder("diff", "\(first)")
+                    == End(status: 0, output: "~ search.limit: 10 → 20\n", errors: ""))
+            #expect(try await agent.larder("diff", "\(first + 1)").output.contains("say the same"))
+            #expect(try await agent.larder("diff", "9999").status == 3)
+            #expect(try await agent.larder("rollback", "\(first)").output == "revision \(first + 2)\n")
+            #expect(try await agent.larder("get", "search.limit").output == "10\n")
+            #expect(try await agent.larder("rollback", "9999").status == 3)
+            #expect(try await agent.larder("rollback", "--release").output.hasPrefix("unchanged"))
+
+            #expect(try await agent.larder("wait", "search.limit=10").output == "10\n")
+            #expect(try await agent.larder("wait", "!search.nope") == End(status: 0, output: "", errors: ""))
+            #expect(try await agent.larder("wait", "search.limit!=10", "--timeout", "10ms").status == 6)
+            let wait = try SpawnedProgram("larder", ["wait", "search.ready"], environment: agent.environment)
+            _ = try await agent.larder("set", "search.ready", "yes")
+            #expect(await wait.end() == End(status: 0, output: "yes\n", errors: ""))
+
+            #expect(try await agent.larder("acknowledge", "\(first + 2)").output == "accepted revision \(first + 2)\n")
+            let staying = try SpawnedProgram(
+                "larder", ["acknowledge", "\(first + 2)", "--refuse", "no port", "--stay"],
+                environment: agent.environment)
+            #expect(await staying.line() == "refused revision \(first + 2)")
+            #expect(try await agent.larder("status").output.contains(": no port, "))
+            #expect(try await agent.larder("clients").output.contains("not \(first + 2): no port"))
+            staying.signal(SIGINT)
+            #expect(await staying.end().status == 130)
+        }
+    }
+
+    @Test("render and exec say what they use, and what they cannot use and why")
+    func acknowledgements() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            _ = try await agent.larder("set", "a", "1")
+            let render = try SpawnedProgram(
+                "larder", ["render", "--env", "\(agent.directory)/app.env", "--watch", "--exec", "echo done"],
+                environment: agent.environment)
+            #expect(await render.errorLine() == "done")
+            _ = try await agent.larder("set", "A", "2")
+            #expect(await render.errorLine()?.contains("would both be A") == true)
+            // The acknowledgement follows the note; it is there once the next question is answered.
+            var clients = try await agent.larder("clients").output
+            while !clients.contains("not ") { clients = try await agent.larder("clients").output }
+            #expect(clients.contains("would both be A"))
+            render.signal(SIGTERM)
+            _ = await render.end()
+        }
+    }
+
+    @Test("a value no older than asked: without a remote source always at once")
+    func maximumAge() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            _ = try await agent.larder("set", "a", "1")
+            #expect(try await agent.larder("get", "a", "--max-age", "1ms").output == "1\n")
+            #expect(try await agent.larder("get", "a", "--max-age", "1ms", "--stale-if-error", "1h").output == "1\n")
+        }
+    }
+
     @Test("help is printed for every verb and needs no agent")
     func help() async throws {
         for arguments in [["--help"], ["get", "--help"], ["help", "watch"], ["--version"]] {

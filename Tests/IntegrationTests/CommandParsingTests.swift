@@ -68,7 +68,9 @@ struct CommandParsingTests {
             ["exec", "--watch", "--signal", "NOPE", "--", "a"], ["exec", "--prefix", "9", "--", "a"],
             ["exec", "--watch", "--restart", "--signal", "HUP", "--", "a"], ["exec", "--splay", "1s", "--", "a"],
             ["render", "t"], ["render", "t", "o", "--mode", "640x"], ["render", "t", "o", "--owner", ":"],
-            ["render", "t", "o", "p"], ["render", "--json", "t", "o"],
+            ["render", "t", "o", "p"], ["wait"], ["wait", "a", "--revision", "1"], ["rollback"],
+            ["rollback", "1", "--release"], ["rollback", "x"], ["diff"], ["history", "--limit", "0"],
+            ["get", "--stale-if-error", "1s"], ["acknowledge"], ["render", "--json", "t", "o"],
         ])
     func usageErrors(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try Larder.parseAsRoot(Arguments.normalized(arguments)) }
@@ -107,6 +109,34 @@ struct CommandParsingTests {
         ])
     func noSpans(text: String) {
         #expect(TimeSpan(argument: text) == nil)
+    }
+
+    @Test("the conditions of wait")
+    func conditions() throws {
+        func parse(_ text: String, isString: Bool = false) throws -> (String, ConfigWait.Condition) {
+            let (path, condition) = try WaitCommand.parse(text, isString: isString)
+            return (path.description, condition)
+        }
+        #expect(try parse("a.b=true") == ("a.b", .equals(true)))
+        #expect(try parse("a.b=true", isString: true) == ("a.b", .equals("true")))
+        #expect(try parse("a!=x=y") == ("a", .notEquals("x=y")))
+        #expect(try parse("/a.b/c={\"d\": [1]}") == ("/a.b/c", .equals(["d": [1]])))
+        #expect(try parse("a=") == ("a", .equals("")))
+        #expect(try parse("a.b") == ("a.b", .exists(true)))
+        #expect(try parse("!a.b") == ("a.b", .exists(false)))
+        for text in ["a=null", "a..b", "a={"] {
+            #expect(throws: Failure.self) { try parse(text) }
+        }
+    }
+
+    @Test("the completions of every shell know the verbs")
+    func completions() {
+        let verbs = Larder.configuration.subcommands.map { $0._commandName }
+        #expect(verbs.contains("explain") && verbs.contains("exec"))
+        for shell in CompletionShell.allCases {
+            let script = Larder.completionScript(for: shell)
+            for verb in verbs { #expect(script.contains(verb), "\(verb) in \(shell.rawValue)") }
+        }
     }
 
     @Test("a value is JSON where it is JSON, and a string otherwise")

@@ -57,6 +57,49 @@ struct DocumentationExamplesTests {
         }
     }
 
+    @Test("ConfigCommands: explain, history, diff, rollback, wait, acknowledge")
+    func revisions() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+                let first = try await client.config.set("search.limit", to: 10)
+                try await client.config.set("search.limit", to: 25)
+
+                let explanation = try await client.config.explain("search.limit")
+                print(explanation.winner ?? "nobody", explanation.layers.last?.value ?? .null)
+                #expect(explanation.winner == "override" && explanation.layers.last?.value == 25)
+
+                for generation in try await client.config.history(limit: 5).generations {
+                    print(generation.revision, generation.publishedAt, generation.causes.map(\.kind))
+                }
+                #expect(try await client.config.history(limit: 1).generations.first?.causes.first?.kind == "set")
+
+                let difference = try await client.config.diff(from: first.revision)
+                for change in difference.changes { print(change.kind, change.path) }
+                #expect(difference.changes == [.init(path: ["search", "limit"], kind: .changed, old: 10, new: 25)])
+
+                let change = try await client.config.rollback(to: first.revision)
+                if change.held { print("what the source says now is not shown") }
+                #expect(change.changed && !change.held)
+                #expect(try await client.config.value(at: "search.limit", as: Int.self) == 10)
+                #expect(try await client.config.releaseRollback().changed == false)
+
+                async let waiting = client.config.wait(
+                    for: .equals(true), at: "search.enabled", timeout: .seconds(30))
+                try await client.config.set("search.enabled", to: true)
+                let snapshot = try await waiting
+                #expect(snapshot.value == true)
+                try await client.config.acknowledge(snapshot)
+                #expect(
+                    try await client.config.status(namespace: "default").first?.acknowledgements.accepted
+                        == [snapshot.revision: 1])
+                let never = await #expect(throws: LarderClientError.self) {
+                    try await client.config.wait(for: .exists(false), at: "search", timeout: .milliseconds(1))
+                }
+                #expect(never?.remoteError?.code == .timeout)
+            }
+        }
+    }
+
     @Test("AgentCommands and raw calls")
     func agentMethods() async throws {
         try await TemporaryAgent.with { (agent) async throws in

@@ -96,6 +96,7 @@ struct ExecCommand: AsyncParsableCommand {
                 case (let supervised?, .success(let variables)): supervised.program.change(to: variables)
                 case (_, .failure(let failure)): Output.note("\(failure.message); the program keeps what it has")
                 }
+                await client.acknowledge(snapshot, variables.failure)
             }
         } catch let error as LarderClientError where supervised != nil {
             Output.note("\(error); no more changes come, and the program keeps what it has")

@@ -19,7 +19,8 @@ struct RenderCommand: AsyncParsableCommand {
             ends with a question mark: {{name?}}. Functions: json(name) prints any value as JSON, strings in quotes; \
             enumerated(object) and sorted(object) make a list of key and value; count, empty, first, last, reversed, \
             uppercased, lowercased, capitalized; within a list index(), first() and last(). With --watch the template is \
-            read again for each new snapshot, and what fails after the first time is noted on standard error.
+            read again for each new snapshot, the commands run at most once a second, and what fails after the first time \
+            is noted on standard error.
 
             --json writes the whole as JSON and --env as a file for shells (set -a; . FILE) and for EnvironmentFile= of \
             systemd, with the names of larder exec; - is then the default.
@@ -74,6 +75,9 @@ struct RenderCommand: AsyncParsableCommand {
         }
     }
 
+    /// The shortest time from one run of the commands to the next.
+    private static let pause = Duration.seconds(1)
+
     /// Where the result goes; `-` for standard output.
     var output: String { (json || env ? files.first : files.last) ?? "-" }
 
@@ -84,7 +88,8 @@ struct RenderCommand: AsyncParsableCommand {
         try await connection.withClient { client in
             guard watch else {
                 let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
-                return try await write(text(of: client.call(ConfigGet.self, parameters).value, at: path))
+                _ = try await write(text(of: client.call(ConfigGet.self, parameters).value, at: path))
+                return
             }
             let notes = InterruptionNotes()
             let snapshots = client.config.snapshots(
@@ -93,12 +98,18 @@ struct RenderCommand: AsyncParsableCommand {
             var isFirst = true
             for try await snapshot in snapshots {
                 notes.resumed()
+                var failure: Failure?
+                var isReplaced = true
                 do {
-                    try await write(text(of: source.value(of: snapshot, at: path), at: path))
-                } catch let failure as Failure where !isFirst {
-                    Output.note(failure.message)
+                    isReplaced = try await write(text(of: source.value(of: snapshot, at: path), at: path))
+                } catch let caught as Failure where !isFirst {
+                    Output.note(caught.message)
+                    failure = caught
                 }
                 isFirst = false
+                await client.acknowledge(snapshot, failure)
+                // What comes meanwhile is joined: a configuration that flaps must not make the commands do so.
+                if isReplaced, check != nil || exec != nil { try await Task.sleep(for: Self.pause) }
             }
         }
     }
@@ -113,12 +124,19 @@ struct RenderCommand: AsyncParsableCommand {
         return try ConfigTemplate(text, name: files[0]).render(value)
     }
 
-    private func write(_ text: String) async throws {
-        if output == "-" { return try Output.text(text) }
+    /// Brings the output up to date.
+    /// - Returns: whether it had another content before.
+    private func write(_ text: String) async throws -> Bool {
+        if output == "-" {
+            try Output.text(text)
+            return false
+        }
         let file = RenderedFile(path: output, mode: mode, owner: owner)
         switch try file.difference(to: text) {
-        case .none: return
-        case .attributes: return try await file.replace(with: text) { _ in }
+        case .none: return false
+        case .attributes:
+            try await file.replace(with: text) { _ in }
+            return false
         case .content: break
         }
         try await file.replace(with: text) { temporary in
@@ -134,5 +152,6 @@ struct RenderCommand: AsyncParsableCommand {
                 throw Failure(.failure, "\(output) is written, but the command after it ended with \(end.text)")
             }
         }
+        return true
     }
 }

@@ -1,0 +1,76 @@
+public import LarderWire
+
+/// How a value came about, and what was before it.
+extension ConfigCommands {
+    /// What each layer says at a path, which of them wins, and where each has it from.
+    ///
+    /// ```swift
+    /// let explanation = try await client.config.explain("search.limit")
+    /// print(explanation.winner ?? "nobody", explanation.layers.last?.value ?? .null)
+    /// ```
+    /// Values that the settings call secret come as `"<masked>"`, unless this process may see them.
+    public func explain(
+        _ path: String = "", namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigExplain.Result {
+        let parameters = ConfigExplain.Parameters(path: try JSONPath(argument: path), namespace: namespace)
+        return try await client.call(ConfigExplain.self, parameters)
+    }
+
+    /// The newest snapshots and why each came into being, newest first.
+    ///
+    /// ```swift
+    /// for generation in try await client.config.history(limit: 5).generations {
+    ///     print(generation.revision, generation.publishedAt, generation.causes.map(\.kind))
+    /// }
+    /// ```
+    /// - Parameter limit: how many at most; nil for all that the agent knows, which are 16.
+    public func history(
+        limit: Int? = nil, namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigHistory.Result {
+        try await client.call(ConfigHistory.self, ConfigHistory.Parameters(namespace: namespace, limit: limit))
+    }
+
+    /// What differs between two snapshots of the history.
+    ///
+    /// ```swift
+    /// let difference = try await client.config.diff(from: 40)
+    /// for change in difference.changes { print(change.kind, change.path) }
+    /// ```
+    /// - Parameters:
+    ///   - from: the revision to begin from.
+    ///   - to: the revision to go to; nil for the current one.
+    /// - Throws: `remote` with `notFound` where a revision is not known any more.
+    public func diff(
+        from: Int, to: Int? = nil, at path: String = "", namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigDiff.Result {
+        let parameters = ConfigDiff.Parameters(
+            from: from, to: to, namespace: namespace, path: try JSONPath(argument: path))
+        return try await client.call(ConfigDiff.self, parameters)
+    }
+
+    /// Goes back to the content of a snapshot of the history, under a new revision.
+    ///
+    /// ```swift
+    /// let change = try await client.config.rollback(to: 40)
+    /// if change.held { print("what the source says now is not shown") }
+    /// ```
+    ///
+    /// Where the sources say something else now, that is held back until ``releaseRollback(namespace:)``, a forced refresh
+    /// or push, or a newer document than the one that is refused by this.
+    /// - Throws: `remote` with `notFound` where the revision is not known any more.
+    @discardableResult
+    public func rollback(
+        to revision: Int, namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigRollback.Result {
+        try await client.call(
+            ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision), namespace: namespace))
+    }
+
+    /// Shows what the sources say again, after a rollback.
+    @discardableResult
+    public func releaseRollback(
+        namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigRollback.Result {
+        try await client.call(ConfigRollback.self, ConfigRollback.Parameters(.release, namespace: namespace))
+    }
+}

@@ -1,0 +1,39 @@
+import LarderClient
+
+/// Who or what something comes from, as people say it.
+enum Provenance {
+    /// A local process: `larder (process 4711, user 0)`.
+    static func process(_ command: String, pid: Int, uid: Int) -> String {
+        "\(command.isEmpty ? "?" : command.printable) (process \(pid), user \(uid))"
+    }
+
+    /// Where a layer has from what it says.
+    static func text(_ source: ConfigExplain.Source, now: Timestamp) -> String {
+        var parts: [String] = []
+        if let peer = source.peer {
+            parts.append("\(source.kind) by \(process(peer.command, pid: peer.pid, uid: peer.uid))")
+        } else if let file = source.file {
+            parts.append(file + (source.line.map { ":\($0)" } ?? ""))
+            if source.kind == "settings" { parts[0] = "settings \(parts[0])" }
+        } else {
+            parts.append([source.kind, source.location].compactMap(\.self).joined(separator: " "))
+        }
+        if let key = source.key { parts.append("key \(key)") }
+        if let experiment = source.experiment { parts.append("experiment \(experiment)") }
+        if let version = source.version { parts.append("version \(version)") }
+        if let end = source.expiresAt {
+            parts.append("ends \(Human.ahead(milliseconds: end.milliseconds - now.milliseconds))")
+        }
+        return parts.joined(separator: ", ").printable
+    }
+
+    /// Why a snapshot was published: `set search.limit by larder (process 4711, user 0)`.
+    static func text(_ cause: ConfigHistory.Cause) -> String {
+        var text = cause.kind
+        if let path = cause.path { text += path.isEmpty ? " everything" : " \(path)" }
+        if let revision = cause.revision { text += " to \(revision)" }
+        if let origin = cause.origin { text += " from \(origin)" }
+        if let peer = cause.peer { text += " by \(process(peer.command, pid: peer.pid, uid: peer.uid))" }
+        return text.printable
+    }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import LarderClient
+
+/// `larder wait CONDITION`
+struct WaitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "wait",
+        abstract: "Wait until the configuration is as you want it.",
+        discussion: """
+            CONDITION is PATH=VALUE, PATH!=VALUE, PATH (something is there) or !PATH (nothing is there). VALUE is read as \
+            JSON if it is JSON, and taken as a string otherwise; --string takes it as a string in any case. What holds \
+            already is not waited for. Prints the value; exit status 6 when --timeout is over.
+
+            EXAMPLES:
+              larder wait search.enabled=true --timeout 30s
+              larder wait 'log.level!=debug' --timeout 1h
+              larder wait db.url && ./server
+              larder wait --revision 41          until that revision or a newer one is there
+            """)
+
+    @Argument(help: ArgumentHelp("PATH=VALUE, PATH!=VALUE, PATH or !PATH.", valueName: "condition"))
+    var condition: String?
+
+    @Option(help: ArgumentHelp("Wait for this revision or a newer one.", valueName: "number"))
+    var revision: Int?
+
+    @Flag(help: "Take VALUE as a string even if it is JSON.")
+    var string = false
+
+    @OptionGroup var namespace: NamespaceOption
+    @OptionGroup var format: FormatOptions
+    @OptionGroup var agent: AgentOptions
+
+    func validate() throws {
+        if (condition == nil) == (revision == nil) {
+            throw ValidationError("name one condition, such as search.enabled=true, or --revision")
+        }
+    }
+
+    func run() async throws {
+        let (path, condition) = try parsed()
+        let timeout = agent.connection.timeout
+        let parameters = ConfigWait.Parameters(
+            condition, path: path, namespace: namespace.namespace, timeoutMilliseconds: timeout.milliseconds)
+        // The agent keeps the time and says so; what is added is for one that does not answer.
+        try await agent.printResult(
+            of: ConfigWait.self, parameters, timeout: timeout.duration + .seconds(10)
+        ) { result in
+            result.value.map { format.format.text($0, isTerminal: Output.isTerminal) }
+        }
+    }
+
+    private func parsed() throws(Failure) -> (JSONPath, ConfigWait.Condition) {
+        guard let condition else { return (JSONPath([]), .revisionAtLeast(revision ?? 0, epoch: nil)) }
+        return try Self.parse(condition, isString: string)
+    }
+
+    /// Reads a condition.
+    static func parse(_ text: String, isString: Bool) throws(Failure) -> (JSONPath, ConfigWait.Condition) {
+        guard let sign = text.firstIndex(of: "=") else {
+            let isAbsent = text.hasPrefix("!")
+            return (try PathArgument.parse(isAbsent ? String(text.dropFirst()) : text), .exists(!isAbsent))
+        }
+        let isOther = text[..<sign].hasSuffix("!")
+        let path = try PathArgument.parse(String(isOther ? text[..<sign].dropLast() : text[..<sign]))
+        let value = try ValueArgument.parse(String(text[text.index(after: sign)...]), isString: isString)
+        if value.isNull {
+            throw Failure(.usage, "no value is null; wait for !\(path) where nothing is to be there, or add --string")
+        }
+        return (path, isOther ? .notEquals(value) : .equals(value))
+    }
+}

@@ -1,0 +1,113 @@
+import JSON
+@testable import LarderClient
+import Testing
+
+@Suite("Calls about how the configuration came about", .timeLimit(.minutes(1)))
+struct HistoryCallTests {
+    /// Makes a call and answers it.
+    /// - Returns: the parameters that came, and the call's result.
+    private func call<Result: Sendable>(
+        _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ConfigCommands) async throws -> Result
+    ) async throws -> (params: JSONValue?, result: Result) {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let result = body(client.config)
+            let connection = try await agent.accept()
+            let request = try await connection.request(method)
+            try await connection.reply(request, answer)
+            return (request.params, try await result)
+        }
+    }
+
+    @Test("explain tells every layer's say, its source and since when")
+    func explain() async throws {
+        let answer = try JSONValue(
+            parsing: #"""
+                {"path":"search.limit","namespace":"web","revision":41,"epoch":"e","exists":true,"value":20,
+                 "winner":"override","layers":[
+                  {"layer":"host","exists":true,"value":10,"source":{"kind":"file","file":"/etc/a.json","line":3},
+                   "since":{"revision":7,"at":"2026-01-31T12:00:00.000Z","orEarlier":true}},
+                  {"layer":"override","exists":true,"value":20,
+                   "source":{"kind":"set","peer":{"pid":1,"uid":2,"command":"larder"}}}]}
+                """#)
+        let (params, result) = try await call("config.explain", answer: answer) {
+            try await $0.explain("search.limit", namespace: "web")
+        }
+        #expect(params == ["path": "/search/limit", "namespace": "web"])
+        #expect(result.winner == "override")
+        #expect(result.value == 20)
+        #expect(result.layers.map(\.name) == ["host", "override"])
+        #expect(result.layers.first?.source?.line == 3)
+        #expect(result.layers.first?.since?.orEarlier == true)
+        #expect(result.layers.last?.source?.peer?.command == "larder")
+    }
+
+    @Test("history, diff and rollback")
+    func revisions() async throws {
+        let generations = try JSONValue(
+            parsing: #"""
+                {"namespace":"default","epoch":"e","generations":[{"revision":41,"digest":"sha256:x","bytes":2,
+                 "publishedAt":"2026-01-31T12:00:00.000Z","current":true,"causes":[{"kind":"set","path":"a"}]}]}
+                """#)
+        let history = try await call("config.history", answer: generations) { try await $0.history(limit: 5) }
+        #expect(history.params?["limit"] == 5)
+        #expect(history.result.generations.first?.causes.first?.path == "a")
+
+        let difference = try JSONValue(
+            parsing: #"""
+                {"from":40,"to":41,"epoch":"e","patch":{"a":2},
+                 "changes":[{"path":["a"],"kind":"changed","old":1,"new":2}]}
+                """#)
+        let diff = try await call("config.diff", answer: difference) { try await $0.diff(from: 40, at: "a") }
+        #expect(diff.params?["from"] == 40 && diff.params?["to"] == nil && diff.params?["path"] == "/a")
+        #expect(diff.result.changes == [.init(path: ["a"], kind: .changed, old: 1, new: 2)])
+
+        let change: JSONValue = ["revision": 42, "epoch": "e", "changed": true, "held": true]
+        let rollback = try await call("config.rollback", answer: change) { try await $0.rollback(to: 40) }
+        #expect(rollback.params?["revision"] == 40 && rollback.params?["release"] == nil)
+        #expect(rollback.result.held)
+        let release = try await call("config.rollback", answer: change) { try await $0.releaseRollback() }
+        #expect(release.params?["release"] == true && release.params?["revision"] == nil)
+    }
+
+    @Test(
+        "each condition of wait, and the time that the agent is told",
+        arguments: [
+            (ConfigWait.Condition.equals(true), "equals", true as JSONValue), (.notEquals("x"), "notEquals", "x"),
+            (.exists(false), "exists", false), (.revisionAtLeast(7, epoch: "e"), "revisionAtLeast", 7),
+        ])
+    func wait(condition: ConfigWait.Condition, member: String, value: JSONValue) async throws {
+        let answer: JSONValue = ["exists": true, "value": true, "revision": 41, "epoch": "e", "state": "fresh"]
+        let (params, snapshot) = try await call("config.wait", answer: answer) {
+            try await $0.wait(for: condition, at: "a", timeout: .milliseconds(1500), namespace: "web")
+        }
+        #expect(params?[member] == value)
+        #expect(params?["timeoutMilliseconds"] == 1500)
+        #expect(
+            snapshot
+                == ConfigSnapshot(value: true, revision: 41, epoch: "e", state: .fresh, skipped: 0, namespace: "web"))
+    }
+
+    @Test("acknowledge names the snapshot with its epoch")
+    func acknowledge() async throws {
+        let snapshot = ConfigSnapshot(value: 1, revision: 41, epoch: "e", state: .fresh, namespace: "web")
+        let accepted = try await call("config.acknowledge", answer: ["revision": 41]) {
+            try await $0.acknowledge(snapshot)
+        }
+        #expect(accepted.params == ["revision": 41, "accepted": true, "namespace": "web", "epoch": "e"])
+        let refused = try await call("config.acknowledge", answer: ["revision": 41]) {
+            try await $0.acknowledge(snapshot, accepted: false, reason: "no port")
+        }
+        #expect(refused.params?["accepted"] == false && refused.params?["reason"] == "no port")
+    }
+
+    @Test("a value may be asked for that is no older than a time")
+    func maximumAge() async throws {
+        let answer: JSONValue = ["value": 1, "revision": 41, "epoch": "e", "state": "fresh"]
+        let (params, _) = try await call("config.get", answer: answer) {
+            try await $0.snapshot(at: "a", maximumAge: .milliseconds(1500), staleIfError: .seconds(60))
+        }
+        #expect(params?["maximumAgeSeconds"] == 1.5)
+        #expect(params?["staleIfErrorSeconds"] == 60)
+    }
+}
