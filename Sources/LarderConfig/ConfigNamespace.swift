@@ -106,14 +106,20 @@ public final class ConfigNamespace: Sendable {
     // MARK: Life
 
     /// Starts to keep the namespace fresh, unless that is so already.
-    func start() { start(isReconfigured: false) }
+    func start() { start(isReconfigured: false, isStart: true) }
 
-    private func start(isReconfigured: Bool) {
+    /// - Parameters:
+    ///   - isReconfigured: whether the source is another one than before
+    ///   - isStart: whether the agent starts
+    private func start(isReconfigured: Bool, isStart: Bool) {
         running.withLock { running in
             if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
             let (configuration, source, files) = (running.configuration, running.source, running.files)
-            running.task = Task { await self.keepFresh(configuration, source, files, isReconfigured: isReconfigured) }
+            running.task = Task {
+                await self.keepFresh(
+                    configuration, source, files, isReconfigured: isReconfigured, isStart: isStart)
+            }
         }
     }
 
@@ -142,7 +148,7 @@ public final class ConfigNamespace: Sendable {
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
-        start(isReconfigured: hasNewSource)
+        start(isReconfigured: hasNewSource, isStart: false)
     }
 
     /// Stops, with everything on disk.
@@ -166,7 +172,7 @@ public final class ConfigNamespace: Sendable {
 
     private func keepFresh(
         _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?,
-        _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool
+        _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool, isStart: Bool
     ) async {
         await store.armExpiry()
         await withTaskGroup { group in
@@ -179,7 +185,7 @@ public final class ConfigNamespace: Sendable {
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
                 group.addTask { await poller.run(isReconfigured: isReconfigured) }
-                group.addTask { await poller.follow() }
+                group.addTask { await poller.follow(isStart: isStart) }
             }
         }
     }

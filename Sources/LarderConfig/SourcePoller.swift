@@ -47,10 +47,13 @@ struct SourcePoller: Sendable {
     }
 
     /// Asks after each signal, until it is cancelled, where the source gives any.
-    func follow() async {
-        // A source that connects for its signals does so when it is asked for the first time, too.
+    ///
+    /// - Parameter isStart: whether the agent starts, perhaps together with all others; otherwise settings were changed, and
+    ///   a connection that was there before comes back soon
+    func follow(isStart: Bool) async {
         if source.reconnects, await store.hasRemoteDocument {
-            do { try await clock.sleep(for: schedule.connectionSplay) } catch { return }
+            let splay = isStart ? schedule.connectionSplay : schedule.splay(within: .seconds(5))
+            do { try await clock.sleep(for: splay) } catch { return }
         }
         guard let changes = source.changes() else { return }
         // A failure is in the status and the log already.
