@@ -91,7 +91,7 @@ public final class ConfigNamespace: Sendable {
         store = try await ConfigStore.open(
             restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
-            maximumBytes: configuration.maximumBytes,
+            maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,
             rules: configuration.rules(hostIdentity: environment.hostIdentity),
             status: status, logger: environment.logger)
         let source = Self.source(configuration, environment)
@@ -106,20 +106,14 @@ public final class ConfigNamespace: Sendable {
     // MARK: Life
 
     /// Starts to keep the namespace fresh, unless that is so already.
-    func start() { start(isReconfigured: false, isStart: true) }
+    func start() { start(isReconfigured: false) }
 
-    /// - Parameters:
-    ///   - isReconfigured: whether the source is another one than before
-    ///   - isStart: whether the agent starts
-    private func start(isReconfigured: Bool, isStart: Bool) {
+    private func start(isReconfigured: Bool) {
         running.withLock { running in
             if running.isApplying || running.task != nil { return }
             if running.flow == nil { running.flow = Task { await self.refresher.run() } }
             let (configuration, source, files) = (running.configuration, running.source, running.files)
-            running.task = Task {
-                await self.keepFresh(
-                    configuration, source, files, isReconfigured: isReconfigured, isStart: isStart)
-            }
+            running.task = Task { await self.keepFresh(configuration, source, files, isReconfigured: isReconfigured) }
         }
     }
 
@@ -144,11 +138,11 @@ public final class ConfigNamespace: Sendable {
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
-            status: NamespaceStatus(configuration))
+            maximumDeletion: configuration.maximumDeletion, status: NamespaceStatus(configuration))
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
-        start(isReconfigured: hasNewSource, isStart: false)
+        start(isReconfigured: true)
     }
 
     /// Stops, with everything on disk.
@@ -172,9 +166,10 @@ public final class ConfigNamespace: Sendable {
 
     private func keepFresh(
         _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?,
-        _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool, isStart: Bool
+        _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool
     ) async {
         await store.armExpiry()
+        let isHolding = await store.hasRemoteDocument
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, configuration, files[layer]) }
@@ -184,8 +179,9 @@ public final class ConfigNamespace: Sendable {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
-                group.addTask { await poller.run(isReconfigured: isReconfigured) }
-                group.addTask { await poller.follow(isStart: isStart) }
+                let start = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: isHolding)
+                group.addTask { await poller.run(after: start) }
+                group.addTask { await poller.follow(after: start) }
             }
         }
     }
@@ -267,7 +263,9 @@ public final class ConfigNamespace: Sendable {
             let client = EtcdClient(
                 etcd, fetcher: environment.fetcher, blocking: environment.blocking,
                 startingAt: etcd.firstEndpoint(hostIdentity: environment.hostIdentity), clock: environment.clock)
-            return EtcdSource(etcd, client: client, clock: environment.clock, logger: environment.logger)
+            return EtcdSource(
+                etcd, client: client, clock: environment.clock, generator: environment.generator,
+                logger: environment.logger)
         }
     }
 }

@@ -7,6 +7,8 @@ import Synchronization
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
+        /// The source of chance for the distance between two connections.
+        var generator: any RandomNumberGenerator & Sendable
         /// Who hears of changes.
         var changes: AsyncStream<Void>.Continuation?
         /// What tells the step under way to look at the state.
@@ -25,7 +27,8 @@ final class EtcdSource: ConfigSource {
     var reconnects: Bool { true }
 
     init(
-        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>, logger: Logger
+        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>,
+        generator: any RandomNumberGenerator & Sendable, logger: Logger
     ) {
         self.client = client
         self.clock = clock
@@ -34,7 +37,8 @@ final class EtcdSource: ConfigSource {
         location = configuration.location
         document = EtcdDocument(
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
-        state = Mutex(State(follower: EtcdFollower(maximumBytes: configuration.maximumHeldBytes)))
+        state = Mutex(
+            State(follower: EtcdFollower(maximumBytes: configuration.maximumBytes), generator: generator))
     }
 
     // MARK: Answers
@@ -85,12 +89,13 @@ final class EtcdSource: ConfigSource {
                     "the endpoints belong to another cluster than before; its revisions are counted anew",
                     metadata: ["source": "\(location)"])
             }
-            tell { follower, _ in follower.readingCame(reading, began: start) }
+            let isElsewhere = client.isWatchElsewhere
+            tell { follower, _ in follower.readingCame(reading, began: start, isElsewhere: isElsewhere) }
         } catch {
-            if let number, error.kind != .cancelled {
-                tell { follower, generator in
-                    follower.readingFailed(error, number: number, using: &generator)
-                }
+            if error.kind == .cancelled { throw error }
+            tell { follower, generator in
+                guard let number else { return follower.flowsReadingFailed() }
+                return follower.readingFailed(error, number: number, using: &generator)
             }
             throw error
         }
@@ -173,9 +178,10 @@ final class EtcdSource: ConfigSource {
 
     // MARK: The follower
 
-    private func tell(_ event: (inout EtcdFollower, inout SystemRandomNumberGenerator) -> EtcdFollower.Effects) {
-        var generator = SystemRandomNumberGenerator()
-        perform(state.withLock { event(&$0.follower, &generator) })
+    private func tell(
+        _ event: (inout EtcdFollower, inout any RandomNumberGenerator & Sendable) -> EtcdFollower.Effects
+    ) {
+        perform(state.withLock { event(&$0.follower, &$0.generator) })
     }
 
     /// Nothing is yielded under the lock.
