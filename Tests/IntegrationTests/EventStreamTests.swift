@@ -295,6 +295,21 @@ extension Integration {
             }
         }
 
+        @Test("a refresh does not wait for the moment at which a host that starts with a document connects")
+        func refreshAtStart() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let first = try home.start()
+                try first.ask("config.refresh")
+                #expect(try first.stop() == .exit(0))
+                origin.answer(.stream(event(#"{"v":2}"#)))
+                let second = try home.start()
+                #expect(try second.ask("config.refresh")["changed"] == true)
+                #expect(try second.ask("config.get", ["v"])["value"] == 2)
+            }
+        }
+
         @Test("other settings end the connection, and the new ones make another")
         func reload() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))

@@ -44,34 +44,46 @@ struct StreamTests {
     @Test("a stream may last longer than the time for its head")
     func endless() async throws {
         let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
-        let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(500))
+        let clock = SteppedClock()
+        let timeouts = FetchTimeouts(idle: .seconds(3600), whole: .seconds(60))
         try await withFetcher { fetcher in
-            try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts)) {
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts), clock: clock) {
                 _, body throws(UpstreamError) in
-                // The limit is over when this is: it is what is tested, and nothing hangs on how long it takes.
-                do { try await Task.sleep(for: .milliseconds(600)) } catch {}
+                await clock.advance(by: .seconds(120))
                 server.send(Self.chunk("late;"))
                 #expect(try await Self.text(&body, to: ";") == "late;")
+                body.allow(.seconds(60))
+                server.send(Self.chunk("later;"))
+                #expect(try await Self.text(&body, to: ";") == "later;")
             }
         }
         await server.stop()
     }
 
-    @Test("silence after the head is a timeout, and the connection is closed")
-    func silence() async throws {
+    @Test("silence after the head is a timeout, and the connection is closed", arguments: [false, true])
+    func silence(_ isLimited: Bool) async throws {
         let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
-        let timeouts = FetchTimeouts(idle: .milliseconds(100), whole: .seconds(60))
+        let clock = SteppedClock()
+        let timeouts = FetchTimeouts(idle: .seconds(isLimited ? 3600 : 30), whole: .seconds(60))
         try await withFetcher { fetcher in
-            let error = await #expect(throws: UpstreamError.self) {
-                try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts)) {
+            let (started, start) = AsyncStream.makeStream(of: Void.self)
+            let task = Task {
+                try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts), clock: clock) {
                     _, body throws(UpstreamError) in
-                    try await Self.text(&body)
+                    if isLimited { body.allow(.seconds(60)) }
+                    start.yield()
+                    return try await Self.text(&body)
                 }
             }
-            #expect(error?.code == .timeout)
-            #expect(error?.message.contains("sent nothing") == true)
+            for await _ in started { break }
             var events = server.events.makeAsyncIterator()
             _ = await events.next()
+            // However late the reader begins to wait, the time comes.
+            let ticking = Task { while !Task.isCancelled { await clock.advance(by: .seconds(30)) } }
+            let error = await #expect(throws: UpstreamError.self) { try await task.value }
+            ticking.cancel()
+            #expect(error?.code == .timeout)
+            #expect(error?.message.contains(isLimited ? "completely" : "sent nothing") == true)
             #expect(await events.next() == .closed)
         }
         await server.stop()

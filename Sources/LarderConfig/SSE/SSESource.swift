@@ -78,6 +78,9 @@ final class SSESource: ConfigSource {
 
     /// Has a new connection bring the whole document, and waits for it or for what is wrong.
     private func readAnew() async throws(ConfigError) -> SourceDocument {
+        // Before the consumer comes, who takes his time at a start, the connection lasts as long as the question.
+        let own = state.withLock { $0.hasConsumer } ? nil : connections()
+        defer { own?.end() }
         let id = Mutex<Int?>(nil)
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: StreamState.Waiter) in
@@ -100,11 +103,26 @@ final class SSESource: ConfigSource {
     // MARK: The stream
 
     func changes() -> AsyncStream<Void>? {
+        let connections = connections()
+        connections.signal.onTermination = { _ in connections.end() }
+        return connections.changes
+    }
+
+    /// One connection after the other.
+    private struct Connections: Sendable {
+        let changes: AsyncStream<Void>
+        let signal: AsyncStream<Void>.Continuation
+        let end: @Sendable () -> Void
+    }
+
+    private func connections() -> Connections {
         let (changes, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let consumer = state.withLock { $0.begin(signal) }
         let task = Task { await self.follow(consumer) }
-        signal.onTermination = { _ in task.cancel() }
-        return changes
+        return Connections(changes: changes, signal: signal) {
+            task.cancel()
+            self.state.withLock { $0.end(consumer) }
+        }
     }
 
     private func follow(_ consumer: Int) async {

@@ -36,6 +36,7 @@ struct StreamState: Sendable {
 
     /// Which of the consumers is the present one: a former one's connection may take a moment to end.
     private(set) var consumer = 0
+    /// Nil where nobody keeps a connection.
     private var signal: AsyncStream<Void>.Continuation?
     /// What goes on: a connection, or a pause.
     private var current: Task<StreamEnd?, Never>?
@@ -59,6 +60,14 @@ struct StreamState: Sendable {
         current = nil
         isReading = document == nil
         return consumer
+    }
+
+    /// Whether somebody keeps a connection.
+    var hasConsumer: Bool { signal != nil }
+
+    /// A consumer is gone.
+    mutating func end(_ consumer: Int) {
+        if consumer == self.consumer { signal = nil }
     }
 
     /// Notes what goes on, and says whether it is to be ended at once.
