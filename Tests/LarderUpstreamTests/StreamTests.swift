@@ -44,12 +44,12 @@ struct StreamTests {
     @Test("a stream may last longer than the time for its head")
     func endless() async throws {
         let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
-        let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(500))
+        let timeouts = FetchTimeouts(idle: .seconds(60), whole: .seconds(2))
         try await withFetcher { fetcher in
             try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts)) {
                 _, body throws(UpstreamError) in
                 // The limit is over when this is: it is what is tested, and nothing hangs on how long it takes.
-                do { try await Task.sleep(for: .milliseconds(600)) } catch {}
+                do { try await Task.sleep(for: .milliseconds(2_100)) } catch {}
                 server.send(Self.chunk("late;"))
                 #expect(try await Self.text(&body, to: ";") == "late;")
             }
