@@ -91,7 +91,7 @@ public final class ConfigNamespace: Sendable {
         store = try await ConfigStore.open(
             restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
-            maximumBytes: configuration.maximumBytes,
+            maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,
             rules: configuration.rules(hostIdentity: environment.hostIdentity),
             status: status, logger: environment.logger)
         let source = Self.source(configuration, environment)
@@ -138,7 +138,7 @@ public final class ConfigNamespace: Sendable {
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
-            status: NamespaceStatus(configuration))
+            maximumDeletion: configuration.maximumDeletion, status: NamespaceStatus(configuration))
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }

@@ -71,15 +71,15 @@ struct EtcdSettingsTests {
             ("endpoints: ['http://h'], prefix: '/c', passwordFile: '/p'", " has a password but no \"user\""),
             (
                 "endpoints: ['http://h'], prefix: '/c', user: 'u', passwordFile: '/p', passwordCredential: 'p'",
-                " names two passwords"
+                ".passwordCredential is one too many"
             ),
             (
                 "endpoints: ['http://h'], prefix: '/c', user: 'u', passwordCredential: '../p'",
-                ".passwordCredential must be the name of a systemd credential"
+                ".passwordCredential must be the name of a credential"
             ),
             (
                 "endpoints: ['https://h'], prefix: '/c', certificate: '/c'",
-                " needs \"certificate\" and \"privateKey\" together"
+                ".certificate needs \"privateKey\" beside it"
             ),
             (
                 "endpoints: ['http://h'], prefix: '/c', certificateAuthority: '/c'",

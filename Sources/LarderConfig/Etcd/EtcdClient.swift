@@ -11,9 +11,9 @@ final class EtcdClient: Sendable {
     let fetcher: HTTPFetcher
     let blocking: BlockingWork
     let clock: any Clock<Duration>
-    /// How many keys a page has at most.
-    private let pageSize: Int
     let token = Mutex(Token.unknown)
+    /// Where the last watch was begun.
+    private let watched = Mutex<String?>(nil)
 
     enum Token: Equatable {
         case unknown
@@ -26,18 +26,20 @@ final class EtcdClient: Sendable {
     /// event up to twice that; a watch that misses a change is found out by the next reading.
     static let longestSilence = Duration.seconds(25 * 60)
 
+    /// How many keys a page has at most.
+    private static let pageSize = 500
+
     /// How often a reading begins anew because its revision was compacted away under it.
     private static let restarts = 3
 
     init(
         _ configuration: NamespaceConfiguration.Etcd, fetcher: HTTPFetcher, blocking: BlockingWork,
-        startingAt start: Int, clock: any Clock<Duration>, pageSize: Int = 500
+        startingAt start: Int, clock: any Clock<Duration>
     ) {
         self.configuration = configuration
         self.fetcher = fetcher
         self.blocking = blocking
         self.clock = clock
-        self.pageSize = pageSize
         keys = EtcdKeys(configuration.keys)
         endpoints = EtcdEndpoints(configuration.endpoints, startingAt: start)
     }
@@ -81,7 +83,7 @@ final class EtcdClient: Sendable {
         var keyspace = EtcdKeyspace(page.header)
         while true {
             keyspace.add(page.pairs)
-            guard keyspace.bytes <= configuration.maximumHeldBytes else { throw tooLarge }
+            if keyspace.exceeds(configuration.maximumBytes) { throw tooLarge }
             guard page.hasMore, let last = page.pairs.last else { return keyspace }
             page = try await self.page(keys.from(after: last.key), revision: keyspace.revision, from: endpoint)
             guard page.header.cluster == keyspace.cluster else {
@@ -95,7 +97,7 @@ final class EtcdClient: Sendable {
         var writer = JSONWriter()
         writer.beginObject()
         writer.write(keys)
-        writer.member("limit", pageSize)
+        writer.member("limit", Self.pageSize)
         if let revision { writer.member("revision", String(revision)) }
         writer.endObject()
         let answer = try await post("/v3/kv/range", writer.bytes, to: endpoint, isAuthorized: true)
@@ -112,6 +114,7 @@ final class EtcdClient: Sendable {
         after revision: Int, _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
     ) async -> EtcdError? {
         let endpoint = endpoints.current
+        watched.withLock { $0 = endpoint }
         let end: EtcdError?
         do throws(EtcdError) {
             end = try await listen(try await watchRequest(after: revision, at: endpoint), at: endpoint, hear)
@@ -122,6 +125,9 @@ final class EtcdClient: Sendable {
         if end?.kind == .unavailable { endpoints.leave(endpoint) }
         return end
     }
+
+    /// Whether the endpoint of the last watch has been left since.
+    var isWatchElsewhere: Bool { watched.withLock { $0 }.map { $0 != endpoints.current } ?? false }
 
     private func watchRequest(after revision: Int, at endpoint: String) async throws(EtcdError) -> FetchRequest {
         var writer = JSONWriter()

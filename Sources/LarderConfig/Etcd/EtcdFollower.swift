@@ -30,7 +30,7 @@ struct EtcdFollower: Sendable {
         static let signal = Effects(rawValue: 1)
         /// The step was replaced.
         static let newStep = Effects(rawValue: 2)
-        /// The watch has not told what a reading shows. If it goes on to be silent it is dead.
+        /// There is reason to think that the watch is dead. It is, if it goes on to be silent.
         static let suspicion = Effects(rawValue: 4)
     }
 
@@ -54,7 +54,7 @@ struct EtcdFollower: Sendable {
     /// Events whose rest has not come yet.
     private var fragments: [EtcdEvent] = []
 
-    /// The most bytes that keys and values are held with.
+    /// The most bytes that a document may have.
     private let maximumBytes: Int
 
     init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
@@ -84,7 +84,10 @@ struct EtcdFollower: Sendable {
     func readingBegins() -> ReadingStart { ReadingStart(cluster: known?.cluster, revision: known?.revision ?? 0) }
 
     /// A reading has come.
-    mutating func readingCame(_ reading: EtcdKeyspace, began start: ReadingStart) -> Effects {
+    /// - Parameter isElsewhere: whether another endpoint than that of the watch gave it, because that one did not answer.
+    mutating func readingCame(
+        _ reading: EtcdKeyspace, began start: ReadingStart, isElsewhere: Bool = false
+    ) -> Effects {
         let former = known
         // A reading is never older than what was known in its cluster when it began, unless the cluster was set back.
         let lowest = start.cluster == reading.cluster ? start.revision : 0
@@ -93,17 +96,24 @@ struct EtcdFollower: Sendable {
             known = reading.replacing(former)
         }  // else the watch has told more since the cluster answered
         let hasChanged = known?.cluster != former?.cluster || known?.changedAt != former?.changedAt
-        var effects: Effects = hasChanged || failure != nil ? .signal : []
         failure = nil
-        guard case .watch = step.task, !isOtherPast else { return effects.union(watchOn()) }
-        if hasChanged, !isSuspect {
-            isSuspect = true
-            effects.insert(.suspicion)
-        }
-        return effects
+        guard case .watch = step.task else { return [.signal, watchOn()] }
+        let signal: Effects = hasChanged ? .signal : []
+        if isOtherPast || isElsewhere { return signal.union(watchOn()) }
+        return hasChanged ? signal.union(suspect()) : signal
     }
 
-    /// Our reading has failed. What fails for others they know themselves.
+    /// A reading that the flow asked for has failed, which the flow knows. A watch that is as silent may be as dead.
+    mutating func flowsReadingFailed() -> Effects {
+        if case .watch = step.task { suspect() } else { [] }
+    }
+
+    private mutating func suspect() -> Effects {
+        defer { isSuspect = true }
+        return isSuspect ? [] : .suspicion
+    }
+
+    /// Our own reading has failed.
     mutating func readingFailed(
         _ error: EtcdError, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
@@ -146,7 +156,7 @@ struct EtcdFollower: Sendable {
         fragments = []
         let hasChanged = known.apply(events)
         if message.isProgress { known.advance(to: message.header.revision) }
-        guard known.bytes <= maximumBytes else {
+        if known.exceeds(maximumBytes) {
             throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
         }
         self.known = known

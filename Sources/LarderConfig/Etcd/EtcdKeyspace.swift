@@ -20,6 +20,10 @@ struct EtcdKeyspace: Sendable, Equatable {
         changedAt = header.revision
     }
 
+    /// Whether there is more than can make a document of so many bytes: keys are longer than the paths that they become,
+    /// but hardly longer than that and their values together.
+    func exceeds(_ documentBytes: Int) -> Bool { bytes > 2 * documentBytes }
+
     /// Takes the pairs of a page that was read at this revision.
     mutating func add(_ pairs: [EtcdPair]) {
         for pair in pairs { set(pair.key, to: pair.value) }

@@ -38,7 +38,7 @@ final class EtcdSource: ConfigSource {
         document = EtcdDocument(
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
         state = Mutex(
-            State(follower: EtcdFollower(maximumBytes: configuration.maximumHeldBytes), generator: generator))
+            State(follower: EtcdFollower(maximumBytes: configuration.maximumBytes), generator: generator))
     }
 
     // MARK: Answers
@@ -89,12 +89,13 @@ final class EtcdSource: ConfigSource {
                     "the endpoints belong to another cluster than before; its revisions are counted anew",
                     metadata: ["source": "\(location)"])
             }
-            tell { follower, _ in follower.readingCame(reading, began: start) }
+            let isElsewhere = client.isWatchElsewhere
+            tell { follower, _ in follower.readingCame(reading, began: start, isElsewhere: isElsewhere) }
         } catch {
-            if let number, error.kind != .cancelled {
-                tell { follower, generator in
-                    follower.readingFailed(error, number: number, using: &generator)
-                }
+            if error.kind == .cancelled { throw error }
+            tell { follower, generator in
+                guard let number else { return follower.flowsReadingFailed() }
+                return follower.readingFailed(error, number: number, using: &generator)
             }
             throw error
         }

@@ -84,9 +84,6 @@ extension NamespaceConfiguration {
             return Int(schedule.phase.components.seconds)
         }
 
-        /// The most bytes that keys and values are held with: keys are longer than the paths that they become.
-        var maximumHeldBytes: Int { 2 * maximumBytes }
-
         /// The longest answer or message that is taken: base64 makes three bytes four, and each key has revisions.
         var maximumAnswerBytes: Int { 3 * maximumBytes + (1 << 20) }
     }

@@ -62,33 +62,19 @@ extension NamespaceConfiguration.Etcd {
 
     private static func user(_ reader: SettingsReader) throws(SettingsError) -> User? {
         let name = try reader.string("user", expected: "a user's name in quotes") { !$0.isEmpty }
-        let file = try reader.path("passwordFile")
-        let credential = try reader.string("passwordCredential", expected: "the name of a systemd credential in quotes")
-        {
-            !$0.isEmpty && $0 != "." && $0 != ".." && !$0.utf8.contains(UInt8(ascii: "/")) && !$0.utf8.contains(0)
-        }
-        guard let name else {
-            guard file == nil, credential == nil else { throw reader.failure(nil, "has a password but no \"user\"") }
-            return nil
-        }
-        switch (file, credential) {
-        case (let file?, nil): return User(name: name, password: .file(file))
-        case (nil, let credential?): return User(name: name, password: .systemd(credential))
-        case (nil, nil):
+        let password = try reader.credential("password")
+        switch (name, password) {
+        case (nil, nil): return nil
+        case (let name?, let password?): return User(name: name, password: password)
+        case (_?, nil):
             throw reader.failure("user", "needs a password; give \"passwordFile\" or \"passwordCredential\"")
-        case (_?, _?):
-            throw reader.failure(nil, "names two passwords; keep \"passwordFile\" or \"passwordCredential\"")
+        case (nil, _?): throw reader.failure(nil, "has a password but no \"user\"")
         }
     }
 
     private static func tls(_ reader: SettingsReader, _ endpoints: [String]) throws(SettingsError) -> TLSFiles {
-        let files = TLSFiles(
-            certificateAuthority: try reader.path("certificateAuthority"), certificate: try reader.path("certificate"),
-            privateKey: try reader.path("privateKey"))
-        guard (files.certificate == nil) == (files.privateKey == nil) else {
-            throw reader.failure(nil, "needs \"certificate\" and \"privateKey\" together, or neither")
-        }
-        if files != TLSFiles(), !endpoints.contains(where: { $0.lowercased().hasPrefix("https://") }) {
+        let files = try TLSFiles(reader)
+        if files != TLSFiles(), !endpoints.contains(where: { $0.lowercased().hasPrefix("https:") }) {
             throw reader.failure("endpoints", "must begin with \"https://\" for certificates to count")
         }
         return files

@@ -24,6 +24,12 @@ extension Integration {
                 #expect(status["upstream"]?["location"]?.string == "\(etcd.url) prefix /c/")
                 #expect(status["upstream"]?["version"]?.string == "\(first)")
 
+                let explanation = try client.call("config.explain", ["search.limit"])
+                let remote = explanation["layers"]?.elements.first { $0["layer"] == "remote" }
+                #expect(remote?["source"]?["kind"] == "etcd")
+                #expect(remote?["source"]?["key"] == "/c/search/limit")
+                #expect(remote?["source"]?["version"]?.string == "\(first)")
+
                 try gateway.put("/c/search/limit", "30")
                 #expect(try client.event()["value"]?["search"]?["limit"] == 30)
                 let last = try gateway.delete("/c/banner")
@@ -69,6 +75,31 @@ extension Integration {
                 let value = try require(try client.event()["value"], "value")
                 #expect(value.members.reduce(0) { $0 + $1.value.count } == 1234)
                 #expect(value["group4"]?["key1234"] == nil && value["group3"]?["key1233"] == 1233)
+            }
+        }
+
+        @Test("keys of one transaction change together, on whatever pages they are and however they come")
+        func transactions() throws {
+            try AgentHome.with { home in
+                let etcd = try EtcdServer.start(in: home.directory)
+                defer { etcd.kill() }
+                let gateway = EtcdGateway(port: etcd.clientPort)
+                try gateway.put((0..<1100).map { ("/c/k\($0)", "0") })
+                try gateway.put([("/c/a", "0"), ("/c/z", "0")])
+                let (_, client) = try home.startFollowing([etcd])
+                var value = try require(try client.event()["value"], "value")
+                for round in 1...10 {
+                    let refresh = try client.request("config.refresh")
+                    for step in 0..<10 {
+                        let text = "\(round * 10 + step)"
+                        try gateway.put([("/c/a", text), ("/c/z", text)])
+                    }
+                    _ = try client.reply(to: refresh)
+                }
+                while value["a"] != 109 {
+                    value = try require(try client.event()["value"], "value")
+                    #expect(value["a"] == value["z"] && value.count == 1102)
+                }
             }
         }
 

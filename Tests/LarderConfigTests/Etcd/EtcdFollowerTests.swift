@@ -7,7 +7,7 @@ import Testing
 struct EtcdFollowerTests {
     private typealias Step = EtcdFollower.Step.Task
 
-    private var generator = SplitMix(state: 1)
+    private var generator = SeededGenerator(seed: 1)
     private var follower = EtcdFollower(maximumBytes: 1000)
 
     private static func keyspace(
@@ -284,7 +284,7 @@ struct EtcdFollowerTests {
 
     @Test("any order of readings, events and losses ends with exactly the keys of the cluster", arguments: 0..<200)
     mutating func anyOrder(seed: UInt64) throws {
-        var chance = SplitMix(state: seed)
+        var chance = SeededGenerator(seed: seed)
         var model = ModelCluster()
         _ = begin()
         var lastChange = 0
@@ -338,7 +338,7 @@ private struct ModelCluster {
         return keyspace
     }
 
-    mutating func change(using chance: inout SplitMix) {
+    mutating func change(using chance: inout SeededGenerator) {
         revision += 1
         var events: [EtcdEvent] = []
         for key in (0..<6 as Range<UInt8>).shuffled(using: &chance).prefix(Int.random(in: 1...3, using: &chance)) {
@@ -353,7 +353,7 @@ private struct ModelCluster {
     }
 
     /// The next messages of a watch: whole revisions, some of them in fragments, or that nothing happened.
-    mutating func messages(after: Int, using chance: inout SplitMix) -> [EtcdWatchMessage] {
+    mutating func messages(after: Int, using chance: inout SeededGenerator) -> [EtcdWatchMessage] {
         let last = Int.random(in: after...max(after, revision), using: &chance)
         var messages: [EtcdWatchMessage] = []
         for number in (after + 1)..<max(after + 1, last + 1) {

@@ -18,7 +18,7 @@ struct EtcdFramerTests {
 
     @Test("the same messages come out however the bytes are cut", arguments: 0..<100)
     func everySplit(seed: UInt64) throws {
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         let texts = (0..<Int.random(in: 1...8, using: &generator)).map { _ in
             Array(Self.object(3, using: &generator).utf8)
         }
@@ -37,7 +37,7 @@ struct EtcdFramerTests {
     }
 
     /// An object with whatever confuses who looks for brackets, quotes or line ends.
-    private static func object(_ depth: Int, using generator: inout SplitMix) -> String {
+    private static func object(_ depth: Int, using generator: inout SeededGenerator) -> String {
         let strings = ["\"}\"", "\"{\"", "\"\\\"\"", "\"\\\\\"", "\"]\\n[\"", "\"é\u{1F600}\"", "\"\""]
         let members = (0..<Int.random(in: 0...3, using: &generator)).map { index in
             let value: String
@@ -71,18 +71,5 @@ struct EtcdFramerTests {
         #expect(throws: EtcdFramer.Failure.tooLarge) {
             try messages([Array("{\"a\":\"".utf8), [UInt8](repeating: 0x61, count: 100)], maximumBytes: 50)
         }
-    }
-}
-
-/// Numbers by chance that are the same in each run (SplitMix64).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
     }
 }
