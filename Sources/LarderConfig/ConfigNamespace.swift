@@ -261,7 +261,9 @@ public final class ConfigNamespace: Sendable {
             let client = EtcdClient(
                 etcd, fetcher: environment.fetcher, blocking: environment.blocking,
                 startingAt: etcd.firstEndpoint(hostIdentity: environment.hostIdentity), clock: environment.clock)
-            return EtcdSource(etcd, client: client, clock: environment.clock, logger: environment.logger)
+            return EtcdSource(
+                etcd, client: client, clock: environment.clock, generator: environment.generator,
+                logger: environment.logger)
         }
     }
 }

@@ -7,6 +7,7 @@ import Synchronization
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
+        var generator: any RandomNumberGenerator & Sendable
         /// Who hears of changes.
         var changes: AsyncStream<Void>.Continuation?
         /// What tells the step under way to look at the state.
@@ -25,7 +26,8 @@ final class EtcdSource: ConfigSource {
     var reconnects: Bool { true }
 
     init(
-        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>, logger: Logger
+        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>,
+        generator: any RandomNumberGenerator & Sendable, logger: Logger
     ) {
         self.client = client
         self.clock = clock
@@ -34,7 +36,8 @@ final class EtcdSource: ConfigSource {
         location = configuration.location
         document = EtcdDocument(
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
-        state = Mutex(State(follower: EtcdFollower(maximumBytes: configuration.maximumBytes)))
+        state = Mutex(
+            State(follower: EtcdFollower(maximumBytes: configuration.maximumBytes), generator: generator))
     }
 
     // MARK: Answers
@@ -174,9 +177,10 @@ final class EtcdSource: ConfigSource {
 
     // MARK: The follower
 
-    private func tell(_ event: (inout EtcdFollower, inout SystemRandomNumberGenerator) -> EtcdFollower.Effects) {
-        var generator = SystemRandomNumberGenerator()
-        perform(state.withLock { event(&$0.follower, &generator) })
+    private func tell(
+        _ event: (inout EtcdFollower, inout any RandomNumberGenerator & Sendable) -> EtcdFollower.Effects
+    ) {
+        perform(state.withLock { event(&$0.follower, &$0.generator) })
     }
 
     /// Nothing is yielded under the lock.
