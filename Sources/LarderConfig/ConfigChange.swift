@@ -68,9 +68,10 @@ enum ConfigChange: Sendable {
     /// - Parameters:
     ///   - resolved: what the layers resolve to now
     ///   - maximumBytes: what each layer may have
+    ///   - maximumDeletion: the percentage of the remote layer's members that another document may remove; nil for all
     /// - Throws: `rejected` or `invalidChange`; the layers are then as before.
     func apply(
-        to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, now: Int
+        to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, maximumDeletion: Int?, now: Int
     ) throws(ConfigError) -> Effect {
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
@@ -105,7 +106,8 @@ enum ConfigChange: Sendable {
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.value.textSize, maximumBytes, "the document has")
-            return try Self.replaceRemote(document, origin, force: force, now: now, in: &layers)
+            return try Self.replaceRemote(
+                document, origin, force: force, maximumDeletion: force ? nil : maximumDeletion, now: now, in: &layers)
         case .rollback(let target, _):
             layers.rollBack(to: target.layers, revision: target.revision, now: now)
             layers.followWhatGoes(layers.rules, now: now)
@@ -143,13 +145,13 @@ enum ConfigChange: Sendable {
     }
 
     private static func replaceRemote(
-        _ document: SourceDocument, _ origin: String, force: Bool, now: Int, in layers: inout Layers
+        _ document: SourceDocument, _ origin: String, force: Bool, maximumDeletion: Int?, now: Int,
+        in layers: inout Layers
     ) throws(ConfigError) -> Effect {
         guard document.value.kind == .object else {
             throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
         }
-        // Two sources count each for itself; a push is a version of whatever source there is.
-        let isComparable = [layers.remote?.origin, pushOrigin].contains(origin) || layers.remote?.origin == pushOrigin
+        let isComparable = isComparable(origin, layers.remote?.origin)
         if !force, isComparable, let held = layers.remote?.version, let new = document.version, new.isOlder(than: held)
         {
             throw ConfigError(
@@ -163,11 +165,12 @@ enum ConfigChange: Sendable {
             updatedAt: now, pushedBy: document.pushedBy)
         try next.follow(layers.rules, now: now)
         let isSame = next.remote?.saysTheSame(as: held) ?? false
+        if isComparable, !isSame, let maximumDeletion, let held, let new = next.remote {
+            try checkDeletion(from: held.document, to: new.document, maximumDeletion)
+        }
         if isSame { next.remote?.updatedAt = held?.updatedAt ?? now }
         let endsHold =
-            layers.hold.map { hold in
-                force || Self.isNews(document, refused: hold.refusedVersion, isSame: isSame, isComparable)
-            } ?? false
+            layers.hold.map { force || isNews(next.remote, than: $0.refused, isSame: isSame) } ?? false
         if endsHold {
             next.hold = nil
             try next.follow(layers.rules, now: now)
@@ -178,15 +181,35 @@ enum ConfigChange: Sendable {
         return .changed(.remote(remote, endsHold: endsHold))
     }
 
-    /// Whether a document is another one than that which a rollback refused, and not an older one. What has come since and
-    /// did not end the hold is, where there are no versions, the same document as that which was refused.
+    private static func checkDeletion(
+        from held: JSONValue, to new: JSONValue, _ maximum: Int
+    ) throws(ConfigError) {
+        let deletion = MassDeletion(from: held, to: new)
+        guard deletion.exceeds(percent: maximum) else { return }
+        throw ConfigError(
+            .rejected,
+            "the document would remove \(deletion.removed) of \(deletion.members) members, and maximumDeletionPercent "
+                + "in the settings is \(maximum); force it if that is intended",
+            deletion: deletion)
+    }
+
+    /// Whether the versions of two origins can be compared. Two sources count each for itself; a push is a version of
+    /// whatever source there is.
+    private static func isComparable(_ origin: String, _ other: String?) -> Bool {
+        origin == other || origin == pushOrigin && other != nil || other == pushOrigin
+    }
+
+    /// Whether a document is another one than that which a rollback refused, and not an older one.
+    /// - Parameter isSame: whether it is the live one: what has come since and did not end the hold is no news either.
     private static func isNews(
-        _ document: SourceDocument, refused: UpstreamVersion?, isSame: Bool, _ isComparable: Bool
+        _ remote: Layers.Remote?, than refused: Hold.Refused?, isSame: Bool
     ) -> Bool {
-        if isComparable, let refused, let version = document.version {
-            return version != refused && !version.isOlder(than: refused)
+        if let remote, isComparable(remote.origin, refused?.origin), let old = refused?.version,
+            let new = remote.version
+        {
+            return new != old && !new.isOlder(than: old)
         }
-        return !isSame
+        return !isSame && remote.map { Hold.Refused($0).digest } != refused?.digest
     }
 }
 

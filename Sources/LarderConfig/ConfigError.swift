@@ -36,11 +36,15 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// How long the source asked to be left alone (`Retry-After`).
     public let retryAfter: Duration?
 
+    /// What a document would remove that was rejected for that.
+    public let deletion: MassDeletion?
+
     /// Makes an error.
-    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil) {
+    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil) {
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
+        self.deletion = deletion
     }
 
     /// The message.

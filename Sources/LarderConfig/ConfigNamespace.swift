@@ -91,7 +91,7 @@ public final class ConfigNamespace: Sendable {
         store = try await ConfigStore.open(
             restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
-            maximumBytes: configuration.maximumBytes,
+            maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,
             rules: configuration.rules(hostIdentity: environment.hostIdentity),
             status: status, logger: environment.logger)
         let source = Self.source(configuration, environment)
@@ -138,11 +138,11 @@ public final class ConfigNamespace: Sendable {
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
-            status: NamespaceStatus(configuration))
+            maximumDeletion: configuration.maximumDeletion, status: NamespaceStatus(configuration))
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }
-        start(isReconfigured: hasNewSource)
+        start(isReconfigured: true)
     }
 
     /// Stops, with everything on disk.
@@ -169,6 +169,7 @@ public final class ConfigNamespace: Sendable {
         _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool
     ) async {
         await store.armExpiry()
+        let isHolding = await store.hasRemoteDocument
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, configuration, files[layer]) }
@@ -178,8 +179,9 @@ public final class ConfigNamespace: Sendable {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
-                group.addTask { await poller.run(isReconfigured: isReconfigured) }
-                group.addTask { await poller.follow() }
+                let start = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: isHolding)
+                group.addTask { await poller.run(after: start) }
+                group.addTask { await poller.follow(after: start) }
             }
         }
     }

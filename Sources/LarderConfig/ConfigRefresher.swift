@@ -61,6 +61,8 @@ public actor ConfigRefresher {
         var id: Int
         var command: Command
         var waiters: [Int: Waiter]
+        /// When it began, in milliseconds since 1970; nil as long as it waits.
+        var beganAt: Int?
         /// Whether the last waiter cancelled while it ran; nobody joins it any more.
         var isAbandoned = false
     }
@@ -92,6 +94,12 @@ public actor ConfigRefresher {
     /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
     public func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
+    /// Asks the source, as ``refreshIfNeeded()``, but does not settle for an answer that was asked for before a time.
+    /// - Parameter earliest: in milliseconds since 1970
+    public func refresh(begunSince earliest: Int) async throws(ConfigError) -> Outcome {
+        try await submit(.refresh, joiningSince: earliest)
+    }
+
     /// Asks the source after it signalled a change: an answer that was under way before the signal does not do.
     func refreshAfterChange() async throws(ConfigError) -> Outcome { try await submit(.refreshAfterChange) }
 
@@ -120,14 +128,17 @@ public actor ConfigRefresher {
         _ = await runningTask.result
     }
 
-    private func submit(_ command: Command) async throws(ConfigError) -> Outcome {
+    /// - Parameter earliest: what runs is joined if it began then or later
+    private func submit(
+        _ command: Command, joiningSince earliest: Int = .min
+    ) async throws(ConfigError) -> Outcome {
         nextID += 1
         let waiterID = nextID
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: Waiter) in
                 if Task.isCancelled { return waiter.resume(returning: .failure(Self.cancelled)) }
                 if isStopped { return waiter.resume(returning: .failure(Self.stopped)) }
-                enqueue(command, waiterID, waiter)
+                enqueue(command, joiningSince: earliest, waiterID, waiter)
             }
         } onCancel: {
             Task { await self.leave(waiterID) }
@@ -135,13 +146,15 @@ public actor ConfigRefresher {
         return try result.get()
     }
 
-    private func enqueue(_ command: Command, _ waiterID: Int, _ waiter: Waiter) {
+    private func enqueue(_ command: Command, joiningSince earliest: Int, _ waiterID: Int, _ waiter: Waiter) {
         if let last = queue.last {
             if command.shares(with: last.command) {
                 queue[queue.count - 1].waiters[waiterID] = waiter
                 return
             }
-        } else if case .refresh = command, let running, command.shares(with: running.command), !running.isAbandoned {
+        } else if case .refresh = command, let running, command.shares(with: running.command), !running.isAbandoned,
+            running.beganAt ?? .min >= earliest
+        {
             self.running?.waiters[waiterID] = waiter
             return
         }
@@ -198,6 +211,7 @@ public actor ConfigRefresher {
                 break
             }
             let (command, source) = (entry.command, source)
+            running?.beganAt = store.wallClock.now
             // A task of its own, because it ends with its last waiter and not with the flow.
             let task = Task { try await self.execute(command, source) }
             runningTask = task
@@ -225,6 +239,8 @@ public actor ConfigRefresher {
             return outcome(commit, notModified: false)
         }
         guard let source, let occasion = command.occasion else {
+            // There is nobody to ask, but a rollback may hold something.
+            if command.occasion == .forced { return outcome(try await store.release(by: nil), notModified: true) }
             let revision = store.publication.current.snapshot.revision
             return outcome(
                 ConfigStore.Commit(revision: revision, changed: false, layerChanged: false), notModified: true)

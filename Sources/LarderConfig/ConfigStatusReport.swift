@@ -33,6 +33,16 @@ public struct ConfigStatusReport: Sendable {
         public var at: Int
     }
 
+    /// A document that was refused because it removes more than the settings allow.
+    public struct Quarantine: Sendable {
+        /// Its upstream version, where it had one.
+        public var version: String?
+        /// What it would remove.
+        public var deletion: MassDeletion
+        /// When it came.
+        public var at: Int
+    }
+
     /// What a rollback holds.
     public struct Hold: Sendable {
         /// The revision whose documents are shown.
@@ -110,10 +120,15 @@ public struct ConfigStatusReport: Sendable {
     public var awaitsSource = false
     /// What was refused last; nil once a document is taken again.
     public var refused: Refusal?
+    /// What was refused last for what it removes; nil once a document is taken again.
+    public var quarantine: Quarantine?
     /// What a rollback holds; nil for nothing.
     public var hold: Hold?
     /// The remote source; nil where there is none.
     public var upstream: Upstream?
+    /// When the source was asked for what it confirmed last; where it was not asked since the start, when its document
+    /// last changed. What is held is no older than that.
+    public var confirmedAt: Int?
     /// The upstream version held.
     public var upstreamVersion: String?
     /// The entity tag held.

@@ -33,7 +33,7 @@ extension ConfigStore {
             do {
                 switch try pending.change.apply(
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
-                    maximumBytes: maximumBytes, now: now)
+                    maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, now: now)
                 {
                 case .none: accepted.append((pending, false, candidate.hold != nil))
                 case .changed(let operation):

@@ -63,9 +63,12 @@ extension ConfigStore {
     }
 
     /// Takes over what the settings now say of the namespace.
-    func configure(durability: Durability, maximumBytes: Int, status newStatus: NamespaceStatus) {
+    func configure(
+        durability: Durability, maximumBytes: Int, maximumDeletion: Int?, status newStatus: NamespaceStatus
+    ) {
         self.durability = durability
         self.maximumBytes = maximumBytes
+        self.maximumDeletion = maximumDeletion
         status = newStatus.continuing(status, layers: layers, now: wallClock.now)
         report()
     }

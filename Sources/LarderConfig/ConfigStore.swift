@@ -48,6 +48,8 @@ public actor ConfigStore {
     let logger: Logger
     var durability: Durability
     var maximumBytes: Int
+    /// The percentage of the remote layer's members that another document may remove; nil for all.
+    var maximumDeletion: Int?
     var status: NamespaceStatus
 
     var layers: Layers
@@ -74,6 +76,7 @@ public actor ConfigStore {
         archive: SnapshotArchive,
         blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
+        maximumDeletion: Int?,
         status: NamespaceStatus, logger: Logger
     ) {
         self.archive = archive
@@ -82,6 +85,7 @@ public actor ConfigStore {
         self.clock = clock
         self.durability = durability
         self.maximumBytes = maximumBytes
+        self.maximumDeletion = maximumDeletion
         self.logger = logger
         layers = restored.layers
         journalSequence = restored.journalSequence
@@ -103,7 +107,8 @@ public actor ConfigStore {
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
     static func open(
         _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork, wallClock: WallClock,
-        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, rules: LayerRules = LayerRules(),
+        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, maximumDeletion: Int? = nil,
+        rules: LayerRules = LayerRules(),
         status: NamespaceStatus, logger: Logger
     ) async throws(FileError) -> ConfigStore {
         var restored = restored
@@ -140,7 +145,10 @@ public actor ConfigStore {
         let store = ConfigStore(
             snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
             wallClock: wallClock,
-            clock: clock, durability: durability, maximumBytes: maximumBytes, status: status, logger: logger)
+            clock: clock, durability: durability, maximumBytes: maximumBytes, maximumDeletion: maximumDeletion,
+            status: status, logger: logger)
+        // The journal will be written from its start again once the newest generation is on disk.
+        if epoch == nil { for generation in restored.unwritten { store.writer.note(generation) } }
         if isNew { await store.writeBehind() }
         return store
     }

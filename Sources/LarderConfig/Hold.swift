@@ -12,15 +12,31 @@ struct Hold: Sendable {
     var revision: Int
     /// When, in milliseconds since 1970.
     var since: Int
-    /// The upstream version that was current then, and thereby refused; nil where it had none.
-    var refusedVersion: UpstreamVersion?
+    /// The document that was current then and is thereby refused; nil where there was none.
+    var refused: Refused?
     /// What is shown instead of layers of files; without those that are shown themselves.
     var files: [FileLayer: Layer<Layers.Files>] = [:]
     /// What is shown instead of the remote layer; nil where that is shown itself.
     var remote: Layer<Layers.Remote>?
 
+    /// What tells a remote document from others. It is kept by itself, because after a crash the live document may be
+    /// another one.
+    struct Refused: Equatable {
+        var version: UpstreamVersion?
+        /// Of its text, the experiments that it declares included; as ``ConfigSnapshot/digest``.
+        var digest: String
+        var origin: String
+    }
+
     /// Whether nothing is held.
     var isEmpty: Bool { files.isEmpty && remote == nil }
+}
+
+extension Hold.Refused {
+    init(_ remote: Layers.Remote) {
+        let all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
+        self.init(version: remote.version, digest: ConfigSnapshot.digest(of: all), origin: remote.origin)
+    }
 }
 
 extension Layers {
@@ -38,7 +54,7 @@ extension Layers {
     /// Overrides that have ended since stay away.
     mutating func rollBack(to old: Layers, revision: Int, now: Int) {
         let old = old.shown
-        var hold = Hold(revision: revision, since: now, refusedVersion: remote?.version)
+        var hold = Hold(revision: revision, since: now, refused: remote.map(Hold.Refused.init))
         for layer in FileLayer.allCases
         where (old[layer]?.document ?? .emptyObject) != (self[layer]?.document ?? .emptyObject) {
             hold.files[layer] = Hold.Layer(content: old[layer])

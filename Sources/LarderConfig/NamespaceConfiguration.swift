@@ -37,6 +37,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public var durability: ConfigStore.Durability
     /// The most bytes that a pushed document, and all overrides together, may have.
     public var maximumBytes: Int
+    /// The percentage of the remote layer's members that another document may remove unless it is forced; nil for all.
+    public var maximumDeletion: Int?
     /// The file or directory of the defaults that programs are shipped with; nil for no such layer.
     public var defaultsPath: String?
     /// The directory of the administrator's files; nil for no host layer.
@@ -57,11 +59,12 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     /// Makes it.
     public init(
         name: String, durability: ConfigStore.Durability = .full, maximumBytes: Int = 16 << 20,
-        defaultsPath: String? = nil, hostDirectory: String? = nil, isHostDirectoryNamed: Bool = true,
-        remote: Remote? = nil, locks: [JSONPath] = [], experiments: ExperimentRules = ExperimentRules(),
-        settingsPath: String? = nil, secrets: SecretPatterns = .none
+        maximumDeletion: Int? = nil, defaultsPath: String? = nil, hostDirectory: String? = nil,
+        isHostDirectoryNamed: Bool = true, remote: Remote? = nil, locks: [JSONPath] = [],
+        experiments: ExperimentRules = ExperimentRules(), settingsPath: String? = nil, secrets: SecretPatterns = .none
     ) {
         self.maximumBytes = maximumBytes
+        self.maximumDeletion = maximumDeletion
         self.name = name
         self.durability = durability
         self.hostDirectory = hostDirectory

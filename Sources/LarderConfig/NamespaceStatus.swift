@@ -22,6 +22,9 @@ struct NamespaceStatus: Sendable {
     private var since = 0
     private var lastError: ConfigStatusReport.Problem?
     private var refused: ConfigStatusReport.Refusal?
+    private var quarantine: ConfigStatusReport.Quarantine?
+    /// When the source was asked for what it confirmed last.
+    private var confirmedAt: Int?
     private var lastAttemptAt: Int?
     private var lastSuccessAt: Int?
     private var consecutiveFailures = 0
@@ -69,7 +72,9 @@ struct NamespaceStatus: Sendable {
             status.isRefreshing = false
             status.lastError = nil
             status.refused = nil
+            status.quarantine = nil
             status.lastSuccessAt = nil
+            status.confirmedAt = nil
             status.consecutiveFailures = 0
             status.settled = !hasRemote ? .fresh : layers.remote == nil ? .initializing : .stale
             status.since = now
@@ -90,9 +95,12 @@ struct NamespaceStatus: Sendable {
 
     mutating func remoteAnswered(changed: Bool, now: Int) {
         lastSuccessAt = now
+        // A long poll is answered when something happens, long after the question.
+        confirmedAt = isRefreshing ? lastAttemptAt : now
         consecutiveFailures = 0
         lastError = nil
         refused = nil
+        quarantine = nil
         if changed { counters.changed += 1 } else { counters.notModified += 1 }
         change(now) {
             $0.isRefreshing = false
@@ -102,11 +110,15 @@ struct NamespaceStatus: Sendable {
 
     mutating func remotePushed(now: Int) {
         refused = nil
+        quarantine = nil
         change(now) { $0.settled = .fresh }
     }
 
     mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
         refused = ConfigStatusReport.Refusal(version: version?.text, reason: error.message, at: now)
+        if let deletion = error.deletion {
+            quarantine = ConfigStatusReport.Quarantine(version: version?.text, deletion: deletion, at: now)
+        }
     }
 
     /// - Parameter heldSince: when the document came that is held and goes on being served, in milliseconds since 1970;
@@ -149,9 +161,10 @@ struct NamespaceStatus: Sendable {
         var report = ConfigStatusReport(freshness: freshness, since: since)
         report.lastError = [lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
         report.refused = refused
+        report.quarantine = quarantine
         report.hold = layers.hold.map { hold in
             ConfigStatusReport.Hold(
-                revision: hold.revision, refusedVersion: hold.refusedVersion?.text, since: hold.since)
+                revision: hold.revision, refusedVersion: hold.refused?.version?.text, since: hold.since)
         }
         report.awaitsSource = hasRemote && layers.remote == nil
         report.upstreamVersion = layers.remote?.version?.text
@@ -159,6 +172,8 @@ struct NamespaceStatus: Sendable {
         report.counters = counters
         report.counters.publishes = publishes
         if let source {
+            report.confirmedAt =
+                confirmedAt ?? layers.remote.flatMap { $0.origin == source.location ? $0.updatedAt : nil }
             report.upstream = ConfigStatusReport.Upstream(
                 kind: source.kind, location: source.location, lastAttemptAt: lastAttemptAt,
                 lastSuccessAt: lastSuccessAt, nextAttemptAt: nextAttemptAt, consecutiveFailures: consecutiveFailures)

@@ -14,11 +14,11 @@ struct SourcePoller: Sendable {
 
     /// Polls until it is cancelled.
     ///
-    /// - Parameter isReconfigured: whether other settings, and not a start, are why it begins
-    func run(isReconfigured: Bool = false) async {
+    /// - Parameter start: why it begins
+    func run(after start: PollPlan.Event) async {
         var generator = generator
         var plan = PollPlan(schedule)
-        var event = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: await store.hasRemoteDocument)
+        var event = start
         var isAwaiting = false
         while await pause(plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)) {
             do {
@@ -47,10 +47,12 @@ struct SourcePoller: Sendable {
     }
 
     /// Asks after each signal, until it is cancelled, where the source gives any.
-    func follow() async {
+    ///
+    /// - Parameter start: why it begins
+    func follow(after start: PollPlan.Event) async {
         // A source that connects for its signals does so when it is asked for the first time, too.
-        if source.reconnects, await store.hasRemoteDocument {
-            do { try await clock.sleep(for: schedule.connectionSplay) } catch { return }
+        if source.reconnects {
+            do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
         }
         guard let changes = source.changes() else { return }
         // A failure is in the status and the log already.

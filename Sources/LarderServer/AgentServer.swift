@@ -109,6 +109,7 @@ extension MethodTable {
         var table = MethodTable()
         table.addAgentMethods()
         table.addConfigMethods()
+        table.addHistoryMethods()
         table.addExplainMethod()
         return table
     }

@@ -9,6 +9,8 @@ final class ConnectionRegistry: Sendable {
     private let refused = Atomic<Int>(0)
     /// Tells of refused connections.
     let refusals = RefusalLog()
+    /// What the clients say of snapshots.
+    let acknowledgements = AcknowledgementBook()
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
     private let emptied = Mutex<[CheckedContinuation<Void, Never>]>([])
 

@@ -8,10 +8,13 @@ struct MethodTable {
     enum Answer {
         /// At once, on the connection's event loop, into the output: for what needs no waiting.
         case immediate(Immediate)
-        /// At once, from a snapshot; the encoded reply serves again as long as the snapshot is current.
-        case reading(Reading)
+        /// At once, from a snapshot; the encoded reply serves again as long as the snapshot is current. Where the snapshot
+        /// does not do, later, by a task that gets another one.
+        case reading(Reading, orLater: Deferred)
         /// Later, by a task. What it starts synchronously is started in the order of the requests.
         case deferred(Deferred, endsWithConnection: Bool)
+        /// By the session itself, when a condition holds.
+        case waiting(Waiting)
         /// By the session itself, because it changes the session: subscriptions and cancellation.
         case session(InSession, needsReply: Bool)
 
@@ -21,8 +24,9 @@ struct MethodTable {
     }
 
     typealias Immediate = (RequestScope, JSONValue?, inout JSONWriter) throws(WireError) -> Void
-    typealias Reading = (RequestScope, JSONValue?) throws(WireError) -> SnapshotReading
+    typealias Reading = (RequestScope, JSONValue?) throws(WireError) -> SnapshotReading?
     typealias Deferred = @Sendable (RequestScope, JSONValue?) async throws(WireError) -> any WireResult
+    typealias Waiting = (RequestScope, JSONValue?) throws(WireError) -> SnapshotWait
     typealias InSession = (SessionHandler, JSONValue?) throws(WireError) -> SessionReply
 
     /// A result, and the snapshot that it was read from.
@@ -30,6 +34,8 @@ struct MethodTable {
         var publication: ConfigPublication
         var current: ConfigPublication.Current
         var result: ConfigGet.Result
+        /// Whether the same words get the same reply as long as the snapshot is current.
+        var isRepeatable: Bool
     }
 
     /// What a method that changes the session leaves to do after its reply was written.
@@ -59,10 +65,26 @@ struct MethodTable {
     }
 
     /// Adds a method that reads the current snapshot.
+    /// - Parameters:
+    ///   - body: reads it; nil where that snapshot does not do
+    ///   - later: gets one that does
     mutating func reading<Method: WireMethod>(
-        _ method: Method.Type, _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> SnapshotReading
+        _ method: Method.Type,
+        _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> SnapshotReading?,
+        orLater later: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) {
-        answers[Method.name] = .reading { (scope, params) throws(WireError) in
+        answers[Method.name] = .reading(
+            { (scope, params) throws(WireError) in try body(scope, Method.Parameters(params: params)) },
+            orLater: { (scope, params) async throws(WireError) -> any WireResult in
+                try await later(scope, Method.Parameters(params: params))
+            })
+    }
+
+    /// Adds a method that is answered when a condition holds in the current snapshot.
+    mutating func waiting<Method: WireMethod>(
+        _ method: Method.Type, _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> SnapshotWait
+    ) {
+        answers[Method.name] = .waiting { (scope, params) throws(WireError) in
             try body(scope, Method.Parameters(params: params))
         }
     }

@@ -3,8 +3,8 @@ import LarderConfig
 import LarderWire
 import NIOCore
 
-/// Brings new snapshots to the subscriptions of one event loop: one stream per namespace and loop, however many
-/// subscribe.
+/// Brings new snapshots to the subscriptions and waits of one event loop: one stream per namespace and loop, however many
+/// there are.
 final class SubscriptionHub {
     private let eventLoop: any EventLoop
     private var feeds: [ObjectIdentifier: Feed] = [:]
@@ -16,11 +16,26 @@ final class SubscriptionHub {
         let key = ObjectIdentifier(publication)
         // It writes, and finds clients that are gone: the last one takes the feed with it.
         feeds[key]?.advance(to: publication.current)
-        if let feed = feeds[key] { return feed.topic(path) }
+        return feed(of: publication).topic(path)
+    }
+
+    private func feed(of publication: ConfigPublication) -> Feed {
+        let key = ObjectIdentifier(publication)
+        if let feed = feeds[key] { return feed }
         let feed = Feed(publication: publication)
         feeds[key] = feed
         follow(feed)
-        return feed.topic(path)
+        return feed
+    }
+
+    /// Adds a wait. What is published from now on is shown to it.
+    func add(_ wait: SnapshotWait) { feed(of: wait.publication).add(wait) }
+
+    /// Removes a wait, and the feed with the last one that uses it.
+    func remove(_ wait: SnapshotWait) {
+        guard let feed = feeds[ObjectIdentifier(wait.publication)] else { return }
+        feed.remove(wait)
+        removeUnused(feed)
     }
 
     /// Removes a subscription, its topic with the last one, and the feed with the last topic.
@@ -32,12 +47,14 @@ final class SubscriptionHub {
     /// Removes a topic to which nobody subscribes.
     func removeUnused(_ topic: Topic) {
         guard topic.subscriptions.isEmpty else { return }
-        let feed = topic.feed
-        feed.remove(topic)
-        if feed.isEmpty, let follower = feed.follower {
-            follower.cancel()
-            feeds[ObjectIdentifier(feed.publication)] = nil
-        }
+        topic.feed.remove(topic)
+        removeUnused(topic.feed)
+    }
+
+    private func removeUnused(_ feed: Feed) {
+        guard feed.isEmpty, let follower = feed.follower else { return }
+        follower.cancel()
+        feeds[ObjectIdentifier(feed.publication)] = nil
     }
 
     private func follow(_ feed: Feed) {
@@ -68,6 +85,7 @@ final class Feed {
     private(set) var snapshot: ConfigSnapshot
     var follower: Task<Void, Never>?
     private var topics: [JSONPath: Topic] = [:]
+    private var waits: [ObjectIdentifier: SnapshotWait] = [:]
     /// The revision before the current one, as this loop saw them.
     private var previousRevision: Int
 
@@ -77,7 +95,7 @@ final class Feed {
         previousRevision = snapshot.revision
     }
 
-    var isEmpty: Bool { topics.isEmpty }
+    var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
 
     func topic(_ path: JSONPath) -> Topic {
         if let topic = topics[path] { return topic }
@@ -87,6 +105,10 @@ final class Feed {
     }
 
     func remove(_ topic: Topic) { topics[topic.path] = nil }
+
+    func add(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = wait }
+
+    func remove(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = nil }
 
     /// Goes on to a newer snapshot and offers it to the subscriptions whose value changed.
     func advance(to current: ConfigPublication.Current) {
@@ -100,10 +122,12 @@ final class Feed {
                 }
                 topic.forgetBase()
             }
+            for wait in waits.values { wait.look(at: current) }
         }
         if current.hasEnded {
             let subscriptions = topics.values.flatMap(\.subscriptions)
             for subscription in subscriptions { subscription.session?.end(subscription, .namespaceRemoved) }
+            for wait in waits.values { wait.giveUp(.namespaceRemoved) }
         }
     }
 }

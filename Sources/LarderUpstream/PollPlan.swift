@@ -12,7 +12,7 @@ public struct PollPlan: Sendable, Hashable {
     public enum Event: Sendable, Hashable {
         /// The agent started. `holding`: with a document from an earlier life to serve.
         case started(holding: Bool)
-        /// The settings name another source, or say something else of it.
+        /// Other settings were taken over.
         case reconfigured
         /// The origin gave a usable answer.
         case answered
@@ -42,9 +42,6 @@ public struct PollPlan: Sendable, Hashable {
     private static let mostTurns = 5
     /// `Retry-After` is honoured up to this.
     private static let longestRetryAfter = Duration.seconds(3_600)
-    /// Somebody waits to see what changed settings bring.
-    private static let longestSplay = Duration.seconds(5)
-
     /// A source that always has something new is not asked without end.
     private static let longestBreath = Duration.seconds(1)
 
@@ -72,7 +69,7 @@ public struct PollPlan: Sendable, Hashable {
         case .started(holding: true):
             return turns.delay(after: now, notBefore: .zero, using: &generator)
         case .reconfigured:
-            return schedule.splay(within: min(schedule.interval / 10, Self.longestSplay))
+            return schedule.connectionDelay(after: event)
         case .waited:
             backoff.reset()
             return .zero

@@ -68,12 +68,22 @@ public struct PollSchedule: Sendable, Hashable {
         PollSchedule(interval: interval, seed: "turn\u{0}" + seed, jitter: jitter / self.interval)
     }
 
-    /// How long this host waits before it connects at a start, where it keeps a connection to its origin and has something
-    /// to serve meanwhile: the same at every start, and up to a third of the interval. Hosts that boot together bring their
-    /// origin no more than three times the load of one connection and one poll in each interval.
-    public var connectionSplay: Duration { splay(within: min(interval / 3, Self.longestConnectionSplay)) }
+    /// How long this host waits before it connects, where it keeps a connection to its origin: the same each time. At a
+    /// start with something to serve that is up to a third of the interval: hosts that boot together bring their origin no
+    /// more than three times the load of one connection and one poll in each interval.
+    ///
+    /// - Parameter event: why it connects
+    public func connectionDelay(after event: PollPlan.Event) -> Duration {
+        switch event {
+        case .started(holding: true): splay(within: min(interval / 3, Self.longestConnectionSplay))
+        case .reconfigured: splay(within: min(interval / 10, Self.longestSplay))
+        default: .zero
+        }
+    }
 
     private static let longestConnectionSplay = Duration.seconds(100)
+    /// Somebody waits to see what changed settings bring.
+    static let longestSplay = Duration.seconds(5)
 
     /// This host's share of a window: a wait before a first, unscheduled request that is the same at every start.
     public func splay(within window: Duration) -> Duration {

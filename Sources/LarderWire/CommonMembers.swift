@@ -6,6 +6,16 @@ extension MemberReader {
     /// `namespace`, or the default one.
     func namespace() throws(WireError) -> String { try string("namespace") ?? defaultNamespace }
 
+    /// A number of seconds up to ten years, fractions allowed; nil where the member is absent or null.
+    func seconds(_ name: String) throws(WireError) -> Double? {
+        guard let seconds = try number(name) else { return nil }
+        guard (0...longestSeconds).contains(seconds) else {
+            throw WireError(
+                .invalidParams, "\"\(name)\" is \(seconds), it must be from 0 to \(Int(longestSeconds)) seconds")
+        }
+        return seconds
+    }
+
     /// A time; nil where the member is absent or null.
     func timestamp(_ name: String) throws(WireError) -> Timestamp? {
         guard let text = try string(name) else { return nil }
@@ -28,7 +38,17 @@ extension MemberReader {
     }
 }
 
+/// Ten years: more is a mistake in the unit.
+private let longestSeconds: Double = 10 * 366 * 86_400
+
 extension JSONWriter {
+    /// A member that is a number, or none. Whole ones are written without fraction.
+    mutating func member(_ name: StaticString, _ number: Double?) {
+        guard let number else { return }
+        self.name(name)
+        if let whole = Int(exactly: number) { int(whole) } else { double(number) }
+    }
+
     /// `path`, left out for the whole document.
     mutating func path(_ path: JSONPath) {
         if !path.segments.isEmpty { member("path", path.pointer) }

@@ -22,3 +22,6 @@ public struct ConfigState: RawRepresentable, Sendable, Hashable, CustomStringCon
 
 /// The namespace that always exists and that a request without `namespace` means.
 public let defaultNamespace = "default"
+
+/// No revision is ever larger: every reader of JSON knows numbers up to this exactly.
+let largestRevision = (1 << 53) - 1

@@ -63,6 +63,11 @@ public struct MemberReader {
         return number
     }
 
+    /// A number; nil where the member is absent or null.
+    public func number(_ name: String) throws(WireError) -> Double? {
+        try optional(name, "a number") { $0.double }
+    }
+
     /// A path in any of its three forms; the whole document where the member is absent or null.
     public func path(_ name: String = "path") throws(WireError) -> JSONPath {
         guard let given = value(name), !given.isNull else { return JSONPath([]) }

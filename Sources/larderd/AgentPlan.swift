@@ -74,7 +74,7 @@ struct AgentPlan: Sendable {
         try settings.namespaces.sorted { $0.key < $1.key }.map { name, namespace in
             NamespaceConfiguration(
                 name: name, durability: namespace.durability == .full ? .full : .relaxed,
-                maximumBytes: settings.limits.documentBytes,
+                maximumBytes: settings.limits.documentBytes, maximumDeletion: namespace.maximumDeletionPercent,
                 defaultsPath: namespace.defaults?.path,
                 hostDirectory: namespace.host.directory ?? (name == "default" ? hostDirectory : nil),
                 isHostDirectoryNamed: namespace.host.directory != nil,

@@ -225,6 +225,28 @@ extension Integration {
             }
         }
 
+        @Test("a refresh that is cancelled while a new connection is made leaves no trace")
+        func cancellation() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin, "timeoutSeconds: 600")) { home in
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                origin.forgetEvents()
+                origin.answer(.hang)
+                let refresh = try client.request("config.refresh")
+                try origin.request()
+                try client.call("request.cancel", ["id": .int(refresh)])
+                #expect(throws: LineClient.Refusal.self) { try client.reply(to: refresh) }
+                let status = try client.status { $0["state"] != "refreshing" }
+                #expect(status["lastError"]?.isNull == true)
+                // The connection that was asked for comes all the same.
+                origin.answer(.stream(event(#"{"v":2}"#)))
+                try client.events(until: 2)
+            }
+        }
+
         @Test("a poll URL is where the whole document comes from, at the start and after each new connection")
         func poll() throws {
             let origin = try RawOrigin.listening(.stream())

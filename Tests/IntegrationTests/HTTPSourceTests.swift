@@ -12,19 +12,24 @@ extension Integration {
 
         @Test("the next request waits at the origin for a change, and neither a push nor a refresh waits for it")
         func longPoll() throws {
+            let path = "/config.json?wait=3000"
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#, etag: "1"))
             defer { origin.stop() }
-            try AgentHome.with(settings: Self.settings(origin, "longPoll: { waitSeconds: 3000 }")) { home in
+            origin.answer(.hang, to: path)
+            let more = "longPoll: { waitSeconds: 3000, queryMember: \"wait\" }"
+            try AgentHome.with(settings: Self.settings(origin, more)) { home in
                 let client = try home.start().connect()
                 try client.call("config.subscribe", ["v"])
-                origin.answer(.hang)
-                // The first answer may have been followed by a request that got one, too: it says that nothing waits there.
                 try client.events(until: 1)
+                try origin.request(for: path)
                 #expect(try client.call("config.push", ["document": ["v": 2]])["changed"] == true)
                 try client.events(until: 2)
+                try origin.disconnection()
+                try origin.request(for: path)
                 origin.answer(.document(#"{"v":3}"#, etag: "3"))
-                try client.call("config.refresh")
+                #expect(try client.call("config.refresh")["changed"] == true)
                 try client.events(until: 3)
+                try origin.request(for: path)
             }
         }
 

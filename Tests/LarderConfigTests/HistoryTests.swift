@@ -79,6 +79,33 @@ struct HistoryTests {
         await next.stop()
     }
 
+    @Test("after one crash upon the other the history has every snapshot that was acknowledged")
+    func crashes() async throws {
+        var fixture = local()
+        defer { fixture.remove() }
+        var expected: [Int] = []
+        var keptAlive: [ConfigStore] = []
+        for round in 1...9 {
+            // Every third agent gets to write generations.
+            let clock = ManualClock()
+            fixture.clock = clock
+            let store = try await fixture.open()
+            let known = await store.pastSnapshots().map(\.revision)
+            #expect(known.starts(with: expected.reversed().prefix(16)))
+            for number in 1...3 {
+                let commit = try await store.set(JSONPath(["n"]), to: .int(round * 10 + number), timeToLive: nil)
+                expected.append(commit.revision)
+            }
+            if round % 3 == 0 {
+                await clock.waitForSleepers(1)
+                clock.advance(by: .seconds(1))
+                // It sleeps again after it has written.
+                await clock.waitForSleepers(1)
+            }
+            keptAlive.append(store)
+        }
+    }
+
     @Test("after a crash the history has no snapshot that is not certain")
     func crashWithRemote() async throws {
         var fixture = StoreFixture()
@@ -131,7 +158,8 @@ struct HistoryTests {
         let remote = Layers.Remote(
             document: ["r": 1], version: UpstreamVersion("7"), validator: nil, origin: "o", updatedAt: 6)
         layers.remote = remote
-        layers.hold = Hold(revision: 3, since: 9, refusedVersion: UpstreamVersion("8"))
+        let refused = Hold.Refused(version: UpstreamVersion("8"), digest: "d8", origin: "o")
+        layers.hold = Hold(revision: 3, since: 9, refused: refused)
         layers.hold?.files[.host] = Hold.Layer(content: nil)
         layers.hold?.remote = Hold.Layer(content: remote)
         let causes = [
@@ -145,7 +173,7 @@ struct HistoryTests {
         #expect(read.causes == causes)
         #expect(read.bytes == 7)
         #expect(read.layers.hold?.revision == 3)
-        #expect(read.layers.hold?.refusedVersion?.text == "8")
+        #expect(read.layers.hold?.refused == refused)
         #expect(read.layers.hold?.files[.host] != nil && read.layers.hold?.files[.host]?.content == nil)
         #expect(read.layers.hold?.remote?.content?.document == ["r": 1])
     }

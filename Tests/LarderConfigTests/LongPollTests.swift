@@ -16,7 +16,7 @@ struct LongPollTests {
                 source: source, refresher: refresher, store: store,
                 schedule: PollSchedule(interval: .seconds(100), seed: "test"), clock: clock,
                 wallClock: WallClock { 0 }, generator: SeededGenerator(seed: 1))
-            let task = Task { await poller.run() }
+            let task = Task { await poller.run(after: .started(holding: false)) }
             try await body(store, refresher, source, clock)
             task.cancel()
             await task.value

@@ -263,7 +263,7 @@ struct CancellationTests {
 extension ConfigRefresher {
     /// Returns after all that was said to this actor before: an actor takes what has the same priority in the order in
     /// which it came, and a task that was started at once has said it when it gives way for the first time.
-    fileprivate func takeTurn() {}
+    func takeTurn() {}
 }
 
 /// A refresher as one would write it who believes that an actor is exclusive across an await.

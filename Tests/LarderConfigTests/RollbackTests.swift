@@ -198,4 +198,30 @@ struct RollbackTests {
         #expect(await third.pastSnapshots().map(\.revision) == [4, 3, 2, 1])
         await third.stop()
     }
+
+    @Test(
+        "a crash that loses the refused document does not lose what it was",
+        arguments: [("2", "2"), (nil, nil)] as [(String?, String?)])
+    func refusedIsRemembered(version: String?, again: String?) async throws {
+        var fixture = StoreFixture()
+        // Nothing is written behind while this clock stands still.
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        func take(_ document: JSONValue, _ version: String?, into store: ConfigStore) async throws {
+            let document = SourceDocument(value: document, version: version.map(UpstreamVersion.init))
+            _ = try await store.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
+        }
+        try await take(["v": 1], version == nil ? nil : "1", into: first)
+        try await take(["v": 2], version, into: first)
+        _ = try await first.rollBack(toRevision: 1, by: nil)
+        let second = try await fixture.open()
+        #expect(second.value == ["v": 1])
+        try await take(["v": 2], again, into: second)
+        #expect(second.value == ["v": 1])
+        #expect(second.publication.status.hold != nil)
+        try await take(["v": 3], version == nil ? nil : "3", into: second)
+        #expect(second.value == ["v": 3])
+        await second.stop()
+    }
 }

@@ -24,7 +24,7 @@ struct SourcePollerTests {
             let poller = SourcePoller(
                 source: source, refresher: refresher, store: store, schedule: schedule, clock: clock,
                 wallClock: wallClock, generator: SeededGenerator(seed: seed))
-            let polling = Task { await poller.run() }
+            let polling = Task { await poller.run(after: .started(holding: false)) }
             var (plan, generator) = (PollPlan(schedule), SeededGenerator(seed: seed))
             #expect(plan.delay(after: .started(holding: false), at: .zero, using: &generator) == .zero)
             var isHolding = false

@@ -21,6 +21,7 @@ struct StoreFixture {
     var wallClock = WallClock.system
     var durability = ConfigStore.Durability.full
     var hasRemote = true
+    var maximumDeletion: Int?
     var staleIfError: Duration?
     var rules = LayerRules()
 
@@ -34,7 +35,7 @@ struct StoreFixture {
             logger: Self.silent)
         return try await ConfigStore.open(
             archive.restore(), archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
-            clock: clock, durability: durability, maximumBytes: 1 << 20, rules: rules,
+            clock: clock, durability: durability, maximumBytes: 1 << 20, maximumDeletion: maximumDeletion, rules: rules,
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
             logger: Self.silent)

@@ -80,11 +80,14 @@ enum SessionFixture {
         return pool
     }()
 
-    private static func serverContext() async throws -> ServerContext {
+    /// What a server with one namespace is made of.
+    static func serverContext(
+        _ namespace: NamespaceConfiguration = NamespaceConfiguration(name: "default")
+    ) async throws -> ServerContext {
         let directory = NSTemporaryDirectory() + "/larder-session-" + UUID().uuidString
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let namespaces = try await ConfigNamespaces(
-            [NamespaceConfiguration(name: "default")], stateDirectory: directory, threads: threads,
+            [namespace], stateDirectory: directory, threads: threads,
             fetcher: HTTPFetcher(configuration: .init(version: "test")), hostIdentity: "test", logger: logger)
         return ServerContext(
             namespaces: namespaces,

@@ -184,6 +184,19 @@ struct SettingsTests {
         #expect(error?.description.contains("hunter2") == false)
     }
 
+    @Test("the share of members that may be removed is 90 percent, another one, or any")
+    func maximumDeletion() throws {
+        func percent(_ member: String) throws -> Int? {
+            try settings("{namespaces:{a:{\(member)}}}").namespaces["a"]?.maximumDeletionPercent
+        }
+        #expect(try percent("") == 90)
+        #expect(try percent("maximumDeletionPercent: 0") == 0)
+        #expect(try percent("maximumDeletionPercent: null") == nil)
+        for bad in ["101", "-1", "0.5", "'50'"] {
+            #expect(throws: SettingsError.self) { try percent("maximumDeletionPercent: \(bad)") }
+        }
+    }
+
     @Test("a file is read, and an error in it begins with its name, line and column")
     func file() throws {
         try inDirectory { directory in

@@ -38,7 +38,7 @@ private struct StreamFleet {
             let poll = hosts[index].plan.delay(
                 after: .started(holding: true), at: Self.start + boot, using: &generator)
             enter(index, .poll, at: boot + poll)
-            enter(index, .connection, at: boot + hosts[index].schedule.connectionSplay)
+            enter(index, .connection, at: boot + hosts[index].schedule.connectionDelay(after: .started(holding: true)))
         }
     }
 

@@ -89,8 +89,9 @@ struct ParameterTests {
 
     @Test("more positional parameters than are known are refused")
     func tooMany() throws {
-        let error = try #require(throws: WireError.self) { try get(#"["a","web",1]"#) }
-        #expect(error.detail == "too many positional parameters: 3, where at most 2 are known (path, namespace)")
+        let error = try #require(throws: WireError.self) { try get(#"["a","web",1,2,3]"#) }
+        let known = "path, namespace, maximumAgeSeconds, staleIfErrorSeconds"
+        #expect(error.detail == "too many positional parameters: 5, where at most 4 are known (\(known))")
         let none = try #require(throws: WireError.self) { try AgentPing.Parameters(params: [1]) }
         #expect(none.detail == "too many positional parameters: 1, where none is known")
     }

@@ -6,11 +6,14 @@ import LarderUpstream
 extension Hold {
     init?(_ value: JSONValue) {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
-        self.init(
-            revision: revision, since: since,
-            refusedVersion: value["refusedVersion"]?.string.map {
-                UpstreamVersion($0, series: value["refusedVersionSeries"]?.string)
-            })
+        self.init(revision: revision, since: since)
+        if let refused = value["refused"] {
+            guard let digest = refused["digest"]?.string, let origin = refused["origin"]?.string else { return nil }
+            let version = refused["version"]?.string.map {
+                UpstreamVersion($0, series: refused["versionSeries"]?.string)
+            }
+            self.refused = Refused(version: version, digest: digest, origin: origin)
+        }
         for layer in FileLayer.allCases {
             guard let held = value[layer.rawValue] else { continue }
             let content = Layers.Files(held)
@@ -27,8 +30,15 @@ extension Hold {
         writer.beginObject()
         writer.member("revision", revision)
         writer.member("since", since)
-        writer.member("refusedVersion", refusedVersion?.text)
-        writer.member("refusedVersionSeries", refusedVersion?.series)
+        if let refused {
+            writer.name("refused")
+            writer.beginObject()
+            writer.member("version", refused.version?.text)
+            writer.member("versionSeries", refused.version?.series)
+            writer.member("digest", refused.digest)
+            writer.member("origin", refused.origin)
+            writer.endObject()
+        }
         // A layer that was not there is held as null.
         for layer in FileLayer.allCases {
             guard let held = files[layer] else { continue }

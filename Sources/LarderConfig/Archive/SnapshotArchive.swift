@@ -48,6 +48,8 @@ final class SnapshotArchive: Sendable {
         var layers = Layers()
         /// The newest snapshots that are known for certain.
         var history = GenerationHistory()
+        /// Those of them that are in the journal only.
+        var unwritten: [Generation] = []
         /// The revision that the layers resolved to.
         var revision = 0
         /// The digest that the layers had then.
@@ -101,7 +103,8 @@ final class SnapshotArchive: Sendable {
             restored.released = newest.released
         }
         for generation in generations.reversed() { restored.history.append(generation) }
-        for generation in try replayJournal(into: &restored) { restored.history.append(generation) }
+        restored.unwritten = try replayJournal(into: &restored)
+        for generation in restored.unwritten { restored.history.append(generation) }
         return restored
     }
 

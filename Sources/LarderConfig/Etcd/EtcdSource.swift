@@ -7,6 +7,7 @@ import Synchronization
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
+        /// The source of chance for the distance between two connections.
         var generator: any RandomNumberGenerator & Sendable
         /// Who hears of changes.
         var changes: AsyncStream<Void>.Continuation?

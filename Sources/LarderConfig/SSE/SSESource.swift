@@ -122,9 +122,9 @@ final class SSESource: ConfigSource {
                 fail(error, isParked: true, consumer)
                 await pause(nil, consumer)
             case .failed(let error):
-                if duration >= Self.steadyAfter { backoff.reset() }
+                let (isGood, retry) = state.withLock { ($0.isGood, $0.retry) }
+                if isGood, duration >= Self.steadyAfter { backoff.reset() }
                 fail(error, isParked: false, consumer)
-                let retry = state.withLock { $0.retry }
                 let floor = [error.retryAfter, retry].compactMap { $0 }.max()
                 await pause(backoff.next(retryAfter: floor, using: &generator), consumer)
             }

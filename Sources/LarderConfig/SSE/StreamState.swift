@@ -29,6 +29,8 @@ struct StreamState: Sendable {
     private var failure: ConfigError?
     /// What a new connection says to go on where this one ended; empty where it must begin anew.
     private(set) var lastEventID = ""
+    /// Whether the present connection, or the last one, brought a document or went on where another one ended.
+    private(set) var isGood = false
     /// How long the origin wants to be left alone between two connections.
     private(set) var retry: Duration?
 
@@ -79,6 +81,7 @@ struct StreamState: Sendable {
     mutating func connects(for consumer: Int) -> String? {
         guard consumer == self.consumer else { return nil }
         isParked = false
+        isGood = false
         isReading = isReadingAsked || !waiters.isEmpty || document == nil || lastEventID.isEmpty
         isReadingAsked = false
         return isReading ? nil : lastEventID
@@ -88,6 +91,7 @@ struct StreamState: Sendable {
     mutating func resumed(for consumer: Int) -> Effects {
         guard consumer == self.consumer, document != nil else { return Effects() }
         failure = nil
+        isGood = true
         isUntold = true
         return Effects(signal: signal)
     }
@@ -106,6 +110,7 @@ struct StreamState: Sendable {
         hold(document)
         told += 1
         failure = nil
+        isGood = true
         isUntold = true
         isReading = false
         return Effects(signal: signal, waiters: takeWaiters())

@@ -5,7 +5,15 @@ import LarderWire
 extension MethodTable {
     /// Adds `config.…`.
     mutating func addConfigMethods() {
-        reading(ConfigGet.self) { (scope, parameters) throws(WireError) in try scope.read(parameters) }
+        reading(ConfigGet.self) { (scope, parameters) throws(WireError) in
+            try scope.isYoungEnough(parameters) ? scope.read(parameters) : nil
+        } orLater: { (scope, parameters) async throws(WireError) in
+            try await scope.refresh(for: parameters)
+            return try scope.read(parameters).result
+        }
+        waiting(ConfigWait.self) { (scope, parameters) throws(WireError) in
+            SnapshotWait(parameters, try scope.context.namespace(parameters.namespace).publication)
+        }
         immediate(ConfigStatus.self) { (scope, parameters) throws(WireError) in
             try scope.status(parameters)
         }
@@ -14,6 +22,9 @@ extension MethodTable {
         }
         session(ConfigUnsubscribe.self) { (session, parameters) throws(WireError) in
             SessionReply(result: try session.unsubscribe(parameters.subscription))
+        }
+        session(ConfigAcknowledge.self) { (session, parameters) throws(WireError) in
+            SessionReply(result: try session.acknowledge(parameters))
         }
         deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.context.namespace(parameters.namespace)
@@ -56,7 +67,8 @@ extension RequestScope {
             publication: publication, current: current,
             result: ConfigGet.Result(
                 value: value, revision: current.snapshot.revision, epoch: publication.epoch,
-                state: ConfigState(current.freshness)))
+                state: ConfigState(current.freshness)),
+            isRepeatable: parameters.maximumAgeSeconds == nil)
     }
 
     private static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
@@ -77,6 +89,7 @@ extension RequestScope {
 
     private func status(of namespace: ConfigNamespace) -> ConfigStatus.Namespace {
         var status = namespace.wireStatus
+        status.acknowledgements = connections.acknowledgements.summary(of: namespace.name)
         status.copy = context.copies.map { copies in
             let (path, problem) = copies.copy(of: namespace.name)
             return ConfigStatus.Copy(path: path, problem: problem)
@@ -131,6 +144,7 @@ extension WireError {
         case .cancelled: self.init(.cancelled, error.message)
         case .stopped: self.init(.shuttingDown, error.message)
         case .invalidChange: self.init(.invalidParams, error.message)
+        case .notFound: self.init(.notFound, error.message)
         case .locked: self.init(.denied, error.message)
         default: self.init(.internalError, error.message)
         }

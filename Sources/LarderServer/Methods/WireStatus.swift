@@ -7,7 +7,7 @@ extension ConfigNamespace {
         let (current, status) = (publication.current, publication.status)
         let now = WallClock.system.now
         let isPublished = current.snapshot.revision > 0
-        return ConfigStatus.Namespace(
+        var result = ConfigStatus.Namespace(
             namespace: name, state: ConfigState(status.freshness), since: Timestamp(milliseconds: status.since),
             revision: current.snapshot.revision, epoch: publication.epoch,
             digest: isPublished ? "sha256:" + current.snapshot.digest : nil,
@@ -35,5 +35,15 @@ extension ConfigNamespace {
                     name: layer.layer.rawValue, present: layer.isPresent, bytes: layer.bytes, origin: layer.origin,
                     updatedAt: layer.updatedAt.map(Timestamp.init(milliseconds:)), problem: layer.problem)
             })
+        result.quarantine = status.quarantine.map {
+            ConfigStatus.Quarantine(
+                version: $0.version, at: Timestamp(milliseconds: $0.at), members: $0.deletion.members,
+                removed: $0.deletion.removed)
+        }
+        result.hold = status.hold.map {
+            ConfigStatus.Hold(
+                revision: $0.revision, refusedVersion: $0.refusedVersion, since: Timestamp(milliseconds: $0.since))
+        }
+        return result
     }
 }

@@ -14,12 +14,17 @@ extension SessionHandler {
     }
 
     /// Answers a read, and keeps the reply for the next one in the same words.
-    /// - Parameter words: the line's, where it is certain that their id is the request's.
+    /// - Parameters:
+    ///   - later: what answers it where the current snapshot does not do
+    ///   - words: the line's, where it is certain that their id is the request's.
     func serveReading(
-        _ request: Request, _ body: MethodTable.Reading, in place: BatchPlace?, _ words: RequestWords?
+        _ request: Request, _ body: MethodTable.Reading, orLater later: @escaping MethodTable.Deferred,
+        in place: BatchPlace?, _ words: RequestWords?
     ) {
         do throws(WireError) {
-            let reading = try body(scope, request.params)
+            guard let reading = try body(scope, request.params) else {
+                return serveLater(request, later, endsWithConnection: true, in: place)
+            }
             guard place == nil, let id = request.id else { return reply(id: request.id, reading.result, in: place) }
             var text = id.text
             text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output) }
@@ -28,7 +33,7 @@ extension SessionHandler {
             reading.result.write(to: &loop.output)
             Self.append("}", to: &loop.output)
             loop.output.endLine()
-            if let words {
+            if let words, reading.isRepeatable {
                 loop.replies.keep(loop.output.bytes[start...], for: words, reading.publication, reading.current)
             }
         } catch {

@@ -5,7 +5,8 @@ import NIOCore
 /// A request whose reply is not written yet.
 struct RequestInFlight {
     var id: RequestID?
-    var task: Task<Void, Never>?
+    /// Gives it up, for a reason; it still gets its reply.
+    var cancel: ((WireError) -> Void)?
     var place: BatchPlace?
     /// Whether it is given up when its connection ends.
     var endsWithConnection: Bool
@@ -55,9 +56,10 @@ extension SessionHandler {
         if isClosed, !answer.isDeferred { return }
         switch answer {
         case .immediate(let body): serveNow(request, body, in: place)
-        case .reading(let body): serveReading(request, body, in: place, words)
+        case .reading(let body, let later): serveReading(request, body, orLater: later, in: place, words)
         case .deferred(let body, let endsWithConnection):
             serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
+        case .waiting(let body): serveWhenMet(request, body, in: place)
         case .session(let body, let needsReply):
             if needsReply, request.id == nil {
                 place?.leaveEmpty()
@@ -104,14 +106,10 @@ extension SessionHandler {
         }
     }
 
-    private func serveLater(
+    func serveLater(
         _ request: Request, _ body: @escaping MethodTable.Deferred, endsWithConnection: Bool, in place: BatchPlace?
     ) {
-        nextTicket += 1
-        let ticket = nextTicket
-        inFlight[ticket] = RequestInFlight(
-            id: request.id, task: nil, place: place, endsWithConnection: endsWithConnection)
-        loop.traffic.requestsInFlight += 1
+        let ticket = ticket(for: request, in: place, endsWithConnection: endsWithConnection)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let (scope, params, eventLoop) = (scope, request.params, loop.eventLoop)
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
@@ -125,10 +123,20 @@ extension SessionHandler {
             }
             eventLoop.execute { session.value.complete(ticket, result) }
         }
-        inFlight[ticket]?.task = task
+        inFlight[ticket]?.cancel = { _ in task.cancel() }
     }
 
-    private func complete(_ ticket: Int, _ result: Result<any WireResult, WireError>) {
+    /// Counts a request among those that are not answered yet.
+    func ticket(for request: Request, in place: BatchPlace?, endsWithConnection: Bool) -> Int {
+        nextTicket += 1
+        inFlight[nextTicket] = RequestInFlight(
+            id: request.id, cancel: nil, place: place, endsWithConnection: endsWithConnection)
+        loop.traffic.requestsInFlight += 1
+        return nextTicket
+    }
+
+    /// Answers a request that was counted so.
+    func complete(_ ticket: Int, _ result: Result<any WireResult, WireError>) {
         guard let request = inFlight.removeValue(forKey: ticket) else { return }
         loop.traffic.requestsInFlight -= 1
         switch result {
@@ -144,17 +152,19 @@ extension SessionHandler {
         closeIfDone()
     }
 
-    /// Cancels what only waits for something, because the agent is stopping; each request gets its own reply. What a
-    /// client handed over goes on to its end.
+    /// Cancels what only waits for something, because the agent is stopping or the client is gone; each request gets its
+    /// own reply. What a client handed over goes on to its end.
     func cancelWaiting() {
-        for request in inFlight.values where request.endsWithConnection { request.task?.cancel() }
+        let reason = WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
+        for request in inFlight.values where request.endsWithConnection { request.cancel?(reason) }
     }
 
     /// Cancels a request that waits; it gets its own reply.
     func cancel(_ id: RequestID) -> Bool {
         var isFound = false
+        let reason = WireError(.cancelled, "request \(id.text) was cancelled by request.cancel")
         for request in inFlight.values where request.id == id {
-            request.task?.cancel()
+            request.cancel?(reason)
             isFound = true
         }
         return isFound

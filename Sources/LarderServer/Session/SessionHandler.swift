@@ -49,6 +49,9 @@ final class SessionHandler: ChannelInboundHandler {
     /// Subscriptions that were not offered the newest snapshot because output waited.
     var behind: [Subscription] = []
 
+    /// Whether the client ever said something of a snapshot.
+    var hasAcknowledged = false
+
     private var requests = 0
     private var bytesReceived = 0
 
@@ -94,6 +97,7 @@ final class SessionHandler: ChannelInboundHandler {
         loop.traffic.requestsInFlight -= inFlight.count
         inFlight.removeAll()
         endSubscriptions(reason: nil)
+        forgetAcknowledgements()
         loop.remove(self)
     }
 
@@ -130,7 +134,7 @@ final class SessionHandler: ChannelInboundHandler {
         AgentClients.Client(
             id: id, peer: peer.wire, command: peer.command, connectedAt: connectedAt, requests: requests,
             subscriptions: subscriptions.count, bytesReceived: bytesReceived, bytesSent: output.acceptedBytes,
-            pendingBytes: output.pendingBytes)
+            pendingBytes: output.pendingBytes, acknowledged: acknowledged)
     }
 
     func logMetadata(_ more: Logger.Metadata = [:]) -> Logger.Metadata {

@@ -19,6 +19,9 @@ public struct NamespaceSettings: Sendable, Equatable {
     public var host = HostLayerSettings()
     /// `remote`: the upstream; `nil` when there is none.
     public var remote: RemoteSettings?
+    /// `maximumDeletionPercent`: a document of the remote source that removes a larger share of the members held is refused
+    /// unless it is forced; `nil` for no limit. Default 90.
+    public var maximumDeletionPercent: Int? = 90
     /// `locks`: paths that stay as the files of `defaults` and `host` have them. Default: none.
     public var locks: [JSONPath] = []
     /// `experiments`: overlays for a part of all hosts. Default: none.
@@ -42,12 +45,21 @@ public struct HostLayerSettings: Sendable, Equatable {
 extension NamespaceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
-            value, at: path, knowing: ["durability", "defaults", "host", "remote", "locks", "experiments", "secrets"])
+            value, at: path,
+            knowing: [
+                "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
+            ])
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
         durability = word.flatMap(Durability.init(rawValue:)) ?? durability
         defaults = try reader.section("defaults", DefaultsLayerSettings.init)
         host = try reader.section("host", HostLayerSettings.init) ?? host
         remote = try reader.section("remote", RemoteSettings.init)
+        if reader.isNull("maximumDeletionPercent") {
+            maximumDeletionPercent = nil
+        } else {
+            maximumDeletionPercent =
+                try reader.integer("maximumDeletionPercent", in: 0...100) ?? maximumDeletionPercent
+        }
         let locked = try reader.strings("locks", each: "a path such as \"search.limit\"", where: Self.isPath)
         experiments = try reader.section("experiments", ExperimentRules.init) ?? experiments
         let patterns = try reader.strings(

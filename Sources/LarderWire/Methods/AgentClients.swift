@@ -7,6 +7,28 @@ public enum AgentClients: WireMethod {
     /// None.
     public typealias Parameters = NoParameters
 
+    /// What a client said of a snapshot.
+    public struct Acknowledgement: Sendable, Equatable {
+        /// The namespace's name.
+        public var namespace: String
+        /// The snapshot's revision.
+        public var revision: Int
+        /// Whether the client runs it.
+        public var accepted: Bool
+        /// Why not, or what else it said.
+        public var reason: String?
+        /// When it said so.
+        public var at: Timestamp
+        /// Makes it.
+        public init(namespace: String, revision: Int, accepted: Bool, reason: String?, at: Timestamp) {
+            self.namespace = namespace
+            self.revision = revision
+            self.accepted = accepted
+            self.reason = reason
+            self.at = at
+        }
+    }
+
     /// One connection.
     public struct Client: WireResult, Equatable {
         /// The connection's number, never used twice in the agent's life.
@@ -27,11 +49,13 @@ public enum AgentClients: WireMethod {
         public var bytesSent: Int
         /// Bytes that wait for it.
         public var pendingBytes: Int
+        /// The last that it said of each namespace's snapshots, in the order of their names.
+        public var acknowledged: [Acknowledgement]
 
         /// Makes it.
         public init(
             id: Int, peer: AgentInfo.Peer, command: String, connectedAt: Timestamp, requests: Int, subscriptions: Int,
-            bytesReceived: Int, bytesSent: Int, pendingBytes: Int
+            bytesReceived: Int, bytesSent: Int, pendingBytes: Int, acknowledged: [Acknowledgement] = []
         ) {
             self.id = id
             self.peer = peer
@@ -42,6 +66,7 @@ public enum AgentClients: WireMethod {
             self.bytesReceived = bytesReceived
             self.bytesSent = bytesSent
             self.pendingBytes = pendingBytes
+            self.acknowledged = acknowledged
         }
 
         /// Reads it.
@@ -58,6 +83,10 @@ public enum AgentClients: WireMethod {
             bytesReceived = try reader.requiredInt("bytesReceived")
             bytesSent = try reader.requiredInt("bytesSent")
             pendingBytes = try reader.requiredInt("pendingBytes")
+            acknowledged = []
+            for said in (reader.value("acknowledged") ?? .array([])).elements {
+                acknowledged.append(try Acknowledgement(from: MemberReader(object: said)))
+            }
         }
 
         /// Writes it.
@@ -74,6 +103,10 @@ public enum AgentClients: WireMethod {
             writer.member("bytesReceived", bytesReceived)
             writer.member("bytesSent", bytesSent)
             writer.member("pendingBytes", pendingBytes)
+            writer.name("acknowledged")
+            writer.beginArray()
+            for said in acknowledged { said.write(to: &writer) }
+            writer.endArray()
             writer.endObject()
         }
     }
@@ -103,5 +136,25 @@ public enum AgentClients: WireMethod {
             writer.endArray()
             writer.endObject()
         }
+    }
+}
+
+extension AgentClients.Acknowledgement {
+    fileprivate init(from reader: MemberReader) throws(WireError) {
+        namespace = try reader.requiredString("namespace")
+        revision = try reader.requiredInt("revision")
+        accepted = try reader.requiredBool("accepted")
+        reason = try reader.string("reason")
+        at = try reader.requiredTimestamp("at")
+    }
+
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("namespace", namespace)
+        writer.member("revision", revision)
+        writer.member("accepted", accepted)
+        writer.member("reason", reason)
+        writer.member("at", at.description)
+        writer.endObject()
     }
 }

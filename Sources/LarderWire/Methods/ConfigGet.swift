@@ -11,23 +11,38 @@ public enum ConfigGet: WireMethod {
         public var path: JSONPath
         /// The namespace's name.
         public var namespace: String
-        /// `path`, `namespace`
-        public static var positional: [String] { ["path", "namespace"] }
+        /// How many seconds ago the remote source must have confirmed the value at least, by being asked now if need be;
+        /// nil for whatever is there.
+        public var maximumAgeSeconds: Double?
+        /// With a maximum age: how many seconds ago it may have confirmed the value where it gives no usable answer now; nil
+        /// for an error in that case.
+        public var staleIfErrorSeconds: Double?
+        /// `path`, `namespace`, `maximumAgeSeconds`, `staleIfErrorSeconds`
+        public static var positional: [String] { ["path", "namespace", "maximumAgeSeconds", "staleIfErrorSeconds"] }
         /// Makes them.
-        public init(path: JSONPath = JSONPath([]), namespace: String = defaultNamespace) {
+        public init(
+            path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, maximumAgeSeconds: Double? = nil,
+            staleIfErrorSeconds: Double? = nil
+        ) {
             self.path = path
             self.namespace = namespace
+            self.maximumAgeSeconds = maximumAgeSeconds
+            self.staleIfErrorSeconds = staleIfErrorSeconds
         }
         /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
             namespace = try reader.namespace()
+            maximumAgeSeconds = try reader.seconds("maximumAgeSeconds")
+            staleIfErrorSeconds = try reader.seconds("staleIfErrorSeconds")
         }
         /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.path(path)
             writer.namespace(namespace)
+            writer.member("maximumAgeSeconds", maximumAgeSeconds)
+            writer.member("staleIfErrorSeconds", staleIfErrorSeconds)
             writer.endObject()
         }
     }

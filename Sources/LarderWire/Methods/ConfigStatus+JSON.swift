@@ -32,6 +32,14 @@ extension ConfigStatus.Namespace {
                 nextAttemptAt: try upstream.timestamp("nextAttemptAt"),
                 consecutiveFailures: try upstream.requiredInt("consecutiveFailures"))
         }
+        quarantine = try reader.object("quarantine").map { (quarantine) throws(WireError) in
+            try ConfigStatus.Quarantine(from: quarantine)
+        }
+        hold = try reader.object("hold").map { (hold) throws(WireError) in try ConfigStatus.Hold(from: hold) }
+        acknowledgements =
+            try reader.object("acknowledgements").map { (said) throws(WireError) in
+                try ConfigStatus.Acknowledgements(from: said)
+            } ?? ConfigStatus.Acknowledgements()
         layers = []
         for layer in try reader.requiredValue("layers").elements {
             let reader = try MemberReader(object: layer)
@@ -62,12 +70,18 @@ extension ConfigStatus.Namespace {
         if let lastError { lastError.write(to: &writer) } else { writer.null() }
         writer.name("refused")
         if let refused { refused.write(to: &writer) } else { writer.null() }
+        writer.name("quarantine")
+        if let quarantine { quarantine.write(to: &writer) } else { writer.null() }
+        writer.name("hold")
+        if let hold { hold.write(to: &writer) } else { writer.null() }
         writer.name("upstream")
         if let upstream { upstream.write(to: &writer) } else { writer.null() }
         writer.name("layers")
         writer.beginArray()
         for layer in layers { layer.write(to: &writer) }
         writer.endArray()
+        writer.name("acknowledgements")
+        acknowledgements.write(to: &writer)
         writer.name("copy")
         if let copy { copy.write(to: &writer) } else { writer.null() }
         writer.endObject()

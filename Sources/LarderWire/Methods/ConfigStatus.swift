@@ -155,14 +155,20 @@ public enum ConfigStatus: WireMethod {
         public var lastError: Problem?
         /// What was refused last; nil once a document is taken again.
         public var refused: Refusal?
+        /// The document that was refused last because it removes too much; nil once one is taken again.
+        public var quarantine: Quarantine?
+        /// What a rollback holds; nil for nothing.
+        public var hold: Hold?
         /// The remote source; nil where the namespace has none.
         public var upstream: Upstream?
         /// The layers, lowest first.
         public var layers: [Layer]
+        /// What the clients say that are connected.
+        public var acknowledgements = Acknowledgements()
         /// The plain copy of the snapshot; nil where the settings want none.
         public var copy: Copy?
 
-        /// Makes it.
+        /// Makes it, with nothing in quarantine, held or acknowledged.
         public init(
             namespace: String, state: ConfigState, since: Timestamp, revision: Int, epoch: String, digest: String?,
             bytes: Int, publishedAt: Timestamp?, ageMilliseconds: Int?, durability: String, lastError: Problem?,

@@ -79,7 +79,10 @@ final class Scenario: @unchecked Sendable {
                 schedule: PollSchedule(interval: .seconds(10), seed: "a"), clock: clock, wallClock: wallClock,
                 generator: chance)
             let flow = Task { await refresher.run() }
-            let asking = [Task { await poller.run() }, Task { await poller.follow() }]
+            let asking = [
+                Task { await poller.run(after: .started(holding: false)) },
+                Task { await poller.follow(after: .started(holding: false)) },
+            ]
             await withTaskGroup { group in
                 for number in 0..<Self.clients {
                     let client = ScenarioClient(number: number, scenario: self, refresher: refresher, host: host)

@@ -1,0 +1,87 @@
+import JSON
+import LarderConfig
+import LarderWire
+
+extension MethodTable {
+    /// Adds `config.history`, `config.diff` and `config.rollback`.
+    mutating func addHistoryMethods() {
+        deferred(ConfigHistory.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
+            try await scope.context.namespace(parameters.namespace).history(limit: parameters.limit)
+        }
+        deferred(ConfigDiff.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
+            let namespace = try scope.context.namespace(parameters.namespace)
+            return try await namespace.difference(parameters, hiding: scope.secrets(of: namespace))
+        }
+        deferred(ConfigRollback.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let namespace = try scope.context.namespace(parameters.namespace)
+            return try await namespace.rollBack(parameters.action, by: scope.peer.provenance)
+        }
+    }
+}
+
+extension ConfigNamespace {
+    fileprivate func history(limit: Int?) async -> ConfigHistory.Result {
+        let past = await store.pastSnapshots()
+        return ConfigHistory.Result(
+            namespace: name, epoch: publication.epoch,
+            generations: past.prefix(limit ?? past.count).enumerated().map { index, snapshot in
+                ConfigHistory.Generation(
+                    revision: snapshot.revision, digest: "sha256:" + snapshot.digest, bytes: snapshot.bytes,
+                    publishedAt: Timestamp(milliseconds: snapshot.publishedAt), current: index == 0,
+                    upstreamVersion: snapshot.upstreamVersion, causes: snapshot.causes.map(\.wire))
+            })
+    }
+
+    fileprivate func difference(
+        _ parameters: ConfigDiff.Parameters, hiding secrets: SecretPatterns
+    ) async throws(WireError) -> ConfigDiff.Result {
+        do throws(ConfigError) {
+            let to = parameters.to ?? publication.current.snapshot.revision
+            let old = try await store.value(ofRevision: parameters.from)
+            let new = try await store.value(ofRevision: to)
+            let difference = await ConfigDifference.between(old, new, at: parameters.path)
+            var isMasked = false
+            func masked(_ value: JSONValue?, at path: JSONPath) -> JSONValue? {
+                guard let value else { return nil }
+                let (shown, hidesSomething) = secrets.masked(value, at: path)
+                isMasked = isMasked || hidesSomething
+                return shown
+            }
+            let changes = difference.places.map { place in
+                ConfigDiff.Change(
+                    path: place.path.segments, kind: place.old == nil ? .added : place.new == nil ? .removed : .changed,
+                    old: masked(place.old, at: place.path), new: masked(place.new, at: place.path))
+            }
+            let patch = masked(difference.patch, at: parameters.path)
+            return ConfigDiff.Result(
+                from: parameters.from, to: to, epoch: publication.epoch, patch: patch, changes: changes,
+                isMasked: isMasked)
+        } catch {
+            throw WireError(error)
+        }
+    }
+
+    fileprivate func rollBack(
+        _ action: ConfigRollback.Action, by peer: Peer
+    ) async throws(WireError) -> ConfigRollback.Result {
+        do throws(ConfigError) {
+            let commit =
+                switch action {
+                case .goBack(let revision): try await store.rollBack(toRevision: revision, by: peer)
+                case .release: try await store.release(by: peer)
+                }
+            return ConfigRollback.Result(
+                revision: commit.revision, epoch: publication.epoch, changed: commit.changed, held: commit.isHeld)
+        } catch {
+            throw WireError(error)
+        }
+    }
+}
+
+extension ChangeCause {
+    fileprivate var wire: ConfigHistory.Cause {
+        ConfigHistory.Cause(
+            kind: kind.rawValue, path: path.map { JSONPath($0).description }, revision: revision,
+            peer: peer.map { WirePeer(pid: $0.pid, uid: $0.uid, command: $0.command) }, origin: origin)
+    }
+}

@@ -1,0 +1,90 @@
+import JSON
+import LarderConfig
+import LarderWire
+import NIOCore
+
+/// A request that is answered when a condition holds in the current snapshot. It hangs on the feed of its event loop, so
+/// that it costs nobody anything until a snapshot is published.
+final class SnapshotWait {
+    let publication: ConfigPublication
+    let timeout: TimeAmount?
+    private let path: JSONPath
+    private let condition: ConfigWait.Condition
+    /// What answers it; nil once that is done.
+    private var onEnd: ((Result<any WireResult, WireError>) -> Void)?
+    private var timer: Scheduled<Void>?
+
+    init(_ parameters: ConfigWait.Parameters, _ publication: ConfigPublication) {
+        self.publication = publication
+        timeout = parameters.timeoutMilliseconds.map { .milliseconds(Int64($0)) }
+        path = parameters.path
+        // A value would keep the whole request in memory.
+        condition =
+            switch parameters.condition {
+            case .equals(let value): .equals(value.detached())
+            case .notEquals(let value): .notEquals(value.detached())
+            case .exists, .revisionAtLeast: parameters.condition
+            }
+    }
+
+    /// What is to be answered if the condition holds; nil if not. Before there is a snapshot no condition holds.
+    func result(in current: ConfigPublication.Current) -> ConfigWait.Result? {
+        guard current.snapshot.revision > 0 else { return nil }
+        let value = current.snapshot.value.value(at: path)
+        guard isMet(by: value, current.snapshot.revision) else { return nil }
+        return ConfigWait.Result(
+            value: value, revision: current.snapshot.revision, epoch: publication.epoch,
+            state: ConfigState(current.freshness))
+    }
+
+    private func isMet(by value: JSONValue?, _ revision: Int) -> Bool {
+        switch condition {
+        case .equals(let wanted): value == wanted
+        case .notEquals(let unwanted): value != unwanted
+        case .exists(let isWanted): (value != nil) == isWanted
+        // A revision of another epoch will never come.
+        case .revisionAtLeast(let wanted, let epoch):
+            revision >= wanted || epoch ?? publication.epoch != publication.epoch
+        }
+    }
+
+    /// Begins to wait.
+    /// - Parameter onEnd: called once
+    func begin(on eventLoop: any EventLoop, onEnd: @escaping (Result<any WireResult, WireError>) -> Void) {
+        self.onEnd = onEnd
+        guard let timeout else { return }
+        timer = eventLoop.assumeIsolated().scheduleTask(in: timeout) { self.end(.failure(self.timedOut)) }
+    }
+
+    /// Looks whether the condition holds now.
+    func look(at current: ConfigPublication.Current) {
+        if onEnd != nil, let result = result(in: current) { end(.success(result)) }
+    }
+
+    /// Ends without what was waited for.
+    func giveUp(_ reason: WireError) { end(.failure(reason)) }
+
+    private func end(_ result: Result<any WireResult, WireError>) {
+        guard let onEnd else { return }
+        self.onEnd = nil
+        timer?.cancel()
+        timer = nil
+        onEnd(result)
+    }
+
+    /// What a client is told whose time is over.
+    var timedOut: WireError {
+        let milliseconds = (timeout?.nanoseconds ?? 0) / 1_000_000
+        return WireError(
+            .timeout,
+            "what was waited for at \"\(path)\" of namespace \"\(publication.namespace)\" did not come about within "
+                + "\(milliseconds) ms")
+    }
+}
+
+extension WireError {
+    /// What a client is told whose namespace leaves the settings while it waits.
+    static var namespaceRemoved: WireError {
+        WireError(.unknownNamespace, "the namespace was removed from the settings while the request waited")
+    }
+}

@@ -1,0 +1,154 @@
+import JSON
+
+// What keeps a document from being shown, and what clients say of the snapshots that are.
+
+extension ConfigStatus {
+    /// What a rollback holds.
+    public struct Hold: Sendable, Equatable {
+        /// The revision whose documents are shown.
+        public var revision: Int
+        /// The upstream version that the rollback refused, where it had one.
+        public var refusedVersion: String?
+        /// When.
+        public var since: Timestamp
+        /// Makes it.
+        public init(revision: Int, refusedVersion: String?, since: Timestamp) {
+            self.revision = revision
+            self.refusedVersion = refusedVersion
+            self.since = since
+        }
+    }
+
+    /// A document that was refused because it removes more than the settings allow.
+    public struct Quarantine: Sendable, Equatable {
+        /// Its upstream version, where it had one.
+        public var version: String?
+        /// When it came.
+        public var at: Timestamp
+        /// How many members, those of objects in objects counted one by one, the document held has.
+        public var members: Int
+        /// How many of these would be gone.
+        public var removed: Int
+        /// Makes it.
+        public init(version: String?, at: Timestamp, members: Int, removed: Int) {
+            self.version = version
+            self.at = at
+            self.members = members
+            self.removed = removed
+        }
+    }
+
+    /// What the clients that are connected said of snapshots, each its last word.
+    public struct Acknowledgements: Sendable, Equatable {
+        /// A client that refused a snapshot.
+        public struct Refusal: Sendable, Equatable {
+            /// The number of its connection, as in `agent.clients`.
+            public var client: Int
+            /// The client.
+            public var peer: WirePeer
+            /// The snapshot's revision.
+            public var revision: Int
+            /// Why, where it said so.
+            public var reason: String?
+            /// When it said so.
+            public var at: Timestamp
+            /// Makes it.
+            public init(client: Int, peer: WirePeer, revision: Int, reason: String?, at: Timestamp) {
+                self.client = client
+                self.peer = peer
+                self.revision = revision
+                self.reason = reason
+                self.at = at
+            }
+        }
+
+        /// How many clients run each revision.
+        public var accepted: [Int: Int]
+        /// The clients that refused one, the last ones first, at most 64.
+        public var refused: [Refusal]
+        /// Makes it.
+        public init(accepted: [Int: Int] = [:], refused: [Refusal] = []) {
+            self.accepted = accepted
+            self.refused = refused
+        }
+    }
+}
+
+extension ConfigStatus.Hold {
+    init(from reader: MemberReader) throws(WireError) {
+        revision = try reader.requiredInt("revision")
+        refusedVersion = try reader.string("refusedVersion")
+        since = try reader.requiredTimestamp("since")
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("revision", revision)
+        writer.nullableMember("refusedVersion", refusedVersion)
+        writer.member("since", since.description)
+        writer.endObject()
+    }
+}
+
+extension ConfigStatus.Quarantine {
+    init(from reader: MemberReader) throws(WireError) {
+        version = try reader.string("version")
+        at = try reader.requiredTimestamp("at")
+        members = try reader.requiredInt("members")
+        removed = try reader.requiredInt("removed")
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.nullableMember("version", version)
+        writer.member("at", at.description)
+        writer.member("members", members)
+        writer.member("removed", removed)
+        writer.endObject()
+    }
+}
+
+extension ConfigStatus.Acknowledgements {
+    init(from reader: MemberReader) throws(WireError) {
+        accepted = [:]
+        refused = []
+        for (revision, count) in try reader.requiredValue("accepted").members {
+            guard let revision = Int(revision), let count = count.int else { continue }
+            accepted[revision] = count
+        }
+        for refusal in try reader.requiredValue("refused").elements {
+            let reader = try MemberReader(object: refusal)
+            refused.append(
+                Refusal(
+                    client: try reader.requiredInt("client"), peer: try WirePeer(from: reader),
+                    revision: try reader.requiredInt("revision"), reason: try reader.string("reason"),
+                    at: try reader.requiredTimestamp("at")))
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.name("accepted")
+        writer.beginObject()
+        for (revision, count) in accepted.sorted(by: { $0.key < $1.key }) {
+            writer.name(String(revision))
+            writer.int(count)
+        }
+        writer.endObject()
+        writer.name("refused")
+        writer.beginArray()
+        for refusal in refused {
+            writer.beginObject()
+            writer.member("client", refusal.client)
+            writer.member("pid", refusal.peer.pid)
+            writer.member("uid", refusal.peer.uid)
+            writer.member("command", refusal.peer.command)
+            writer.member("revision", refusal.revision)
+            writer.nullableMember("reason", refusal.reason)
+            writer.member("at", refusal.at.description)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+}

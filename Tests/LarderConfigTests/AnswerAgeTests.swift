@@ -1,0 +1,78 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("How old an answer is")
+struct AnswerAgeTests {
+    @Test("many who want an answer of some age share a request that is young enough, and none that is too old")
+    func sharing() async throws {
+        var fixture = StoreFixture()
+        let clock = ManualClock()
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        let wallClock = fixture.wallClock
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            let first = Task { try await refresher.refreshIfNeeded() }
+            let request = await source.nextRequest()
+            clock.advance(by: .seconds(5))
+            let patient = (0..<20).map { _ in
+                Task.immediate { try await refresher.refresh(begunSince: wallClock.now - 5000) }
+            }
+            let demanding = (0..<20).map { _ in
+                Task.immediate { try await refresher.refresh(begunSince: wallClock.now - 4999) }
+            }
+            await refresher.takeTurn()
+            request.answer(["v": 1])
+            for task in patient { #expect(try await task.value.commit.revision == 1) }
+            _ = try await first.value
+            // What was asked at the beginning was confirmed as of then.
+            #expect(store.publication.status.confirmedAt == 1_000_000)
+            #expect(store.publication.status.upstream?.lastSuccessAt == 1_005_000)
+            await source.nextRequest().answer(["v": 2])
+            for task in demanding { #expect(try await task.value.commit.revision == 2) }
+            #expect(source.asked == 2)
+            #expect(store.publication.status.confirmedAt == 1_005_000)
+        }
+    }
+
+    @Test("a long poll's answer is as old as its end")
+    func longPoll() async throws {
+        var fixture = StoreFixture()
+        let clock = ManualClock()
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            let poll = Task { try await refresher.awaitChange() }
+            let request = await source.nextRequest()
+            clock.advance(by: .seconds(30))
+            request.answer(["v": 1])
+            _ = try await poll.value
+            #expect(store.publication.status.confirmedAt == 1_030_000)
+        }
+    }
+
+    @Test("a failure confirms nothing, and after a restart a copy is as old as its document's last change")
+    func restart() async throws {
+        var fixture = StoreFixture()
+        let clock = ManualClock()
+        fixture.clock = ManualClock()
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        #expect(first.publication.status.confirmedAt == nil)
+        await first.refreshBegan(isLongPoll: false)
+        let document = SourceDocument(value: ["v": 1])
+        _ = try await first.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
+        clock.advance(by: .seconds(60))
+        await first.refreshBegan(isLongPoll: false)
+        await first.refreshConfirmed()
+        #expect(first.publication.status.confirmedAt == 1_060_000)
+        clock.advance(by: .seconds(60))
+        await first.refreshBegan(isLongPoll: false)
+        await first.refreshFailed(ConfigError(.upstreamFailed, "down"))
+        #expect(first.publication.status.confirmedAt == 1_060_000)
+        await first.stop()
+        let second = try await fixture.open()
+        #expect(second.publication.status.confirmedAt == 1_000_000)
+        await second.stop()
+    }
+}

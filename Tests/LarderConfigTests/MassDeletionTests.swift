@@ -1,0 +1,101 @@
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The guard against mass deletion")
+struct MassDeletionTests {
+    /// A document with ten members that are no objects.
+    private static let ten: JSONValue = [
+        "a": ["1": 1, "2": [2], "3": .null, "deep": ["4": "x", "empty": .emptyObject]], "5": 5, "6": 6, "7": 7, "8": 8,
+        "9": 9, "10": 10,
+    ]
+
+    @Test(
+        "members that are no objects are counted, those of objects in objects one by one",
+        arguments: [
+            (ten, 0), (.emptyObject, 10), (["a": .emptyObject, "x": 1], 10), (["a": 1], 10),
+            (["a": ["1": ["now": "an object"]]], 9), (["a": ["1": .null, "2": .null]], 8),
+        ] as [(JSONValue, Int)])
+    func counting(new: JSONValue, removed: Int) {
+        let deletion = MassDeletion(from: Self.ten, to: new)
+        #expect(deletion.members == 10)
+        #expect(deletion.removed == removed)
+    }
+
+    @Test("the share itself is allowed, and one member more is not; fewer than ten members are nobody's loss")
+    func threshold() {
+        func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
+            let held = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })
+            let new = JSONValue.object((removed..<members).map { ("\($0)", .int($0)) })
+            return MassDeletion(from: held, to: new).exceeds(percent: percent)
+        }
+        #expect(!exceeds(9, of: 10, 90))
+        #expect(exceeds(10, of: 10, 90))
+        #expect(!exceeds(90, of: 100, 90))
+        #expect(exceeds(91, of: 100, 90))
+        #expect(!exceeds(9, of: 9, 0))
+        #expect(exceeds(1, of: 10, 0))
+        #expect(!exceeds(0, of: 10, 0))
+        #expect(!exceeds(10, of: 10, 100))
+    }
+
+    private func withTen(
+        _ body: (ConfigStore, ConfigRefresher, ScriptedSource) async throws -> Void
+    ) async throws {
+        var fixture = StoreFixture()
+        fixture.maximumDeletion = 50
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            async let outcome = refresher.refreshIfNeeded()
+            await source.nextRequest().answer(Self.ten, version: "1", etag: "x")
+            _ = try await outcome
+            try await body(store, refresher, source)
+        }
+    }
+
+    @Test("what removes too much is refused, shown, not remembered, and taken by force")
+    func quarantine() async throws {
+        try await withTen { (store, refresher, source) async throws in
+            let refresh = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().answer(["5": 5], version: "2", etag: "y")
+            let error = await #expect(throws: ConfigError.self) { try await refresh.value }
+            #expect(error?.code == .rejected)
+            #expect(error?.message.contains("9 of 10 members") ?? false)
+            #expect(store.value == MergePatch.merge([Self.ten]))
+            let quarantine = store.publication.status.quarantine
+            #expect(quarantine?.version == "2")
+            #expect(quarantine?.deletion.members == 10 && quarantine?.deletion.removed == 9)
+
+            let forced = Task { try await refresher.forceRefresh() }
+            let request = await source.nextRequest()
+            #expect(request.validator == nil)
+            request.answer(["5": 5], version: "2", etag: "y")
+            #expect(try await forced.value.commit.changed)
+            #expect(store.value == ["5": 5])
+            #expect(store.publication.status.quarantine == nil)
+        }
+    }
+
+    @Test("the source's return to what is held ends the quarantine, and a push is guarded likewise")
+    func recovery() async throws {
+        try await withTen { (store, refresher, source) async throws in
+            let push = SourceDocument(value: .emptyObject)
+            await #expect(throws: ConfigError.self) { try await refresher.applyPush(push, force: false) }
+            #expect(store.publication.status.quarantine?.deletion.removed == 10)
+            let refresh = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().answerNotModified()
+            _ = try await refresh.value
+            #expect(store.publication.status.quarantine == nil)
+            #expect(try await refresher.applyPush(push, force: true).commit.changed)
+        }
+    }
+
+    @Test("the document of another source is no deletion")
+    func otherSource() async throws {
+        try await withTen { (store, _, _) async throws in
+            let document = SourceDocument(value: ["x": 1])
+            _ = try await store.replaceRemote(document, origin: "scripted:other", force: false, isPush: false)
+            #expect(store.value == ["x": 1])
+        }
+    }
+}

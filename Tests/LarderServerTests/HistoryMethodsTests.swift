@@ -1,0 +1,46 @@
+import Foundation
+import JSON
+import LarderConfig
+import LarderWire
+import Testing
+
+@testable import LarderServer
+
+@Suite("What was, told to others")
+struct HistoryMethodsTests {
+    @Test("a difference shows no secrets to those who have no right to them, but that they differ")
+    func secrets() async throws {
+        let context = try await SessionFixture.serverContext(
+            NamespaceConfiguration(name: "default", secrets: try SecretPatterns(["db.password", "*.token"])))
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let store = try context.namespace("default").store
+        let path = JSONPath([])
+        let from = try await store.set(path, to: ["db": ["password": "hunter1", "host": "a"]], timeToLive: nil).revision
+        _ = try await store.set(
+            path, to: ["db": ["password": "hunter2", "host": "b"], "api": ["token": "hunter3", "url": "u"]],
+            timeToLive: nil)
+
+        guard case .deferred(let body, _)? = MethodTable.agent["config.diff"] else { throw NoSuchMethod() }
+        // The credentials of nobody, which is neither root nor whoever runs the tests.
+        let peer = PeerCredentials(descriptor: -1)
+        try #require(!peer.maySeeSecrets)
+        let scope = RequestScope(context: context, connections: ConnectionRegistry(), peer: peer)
+        let result = try await body(scope, ["from": .int(from)])
+        let difference = try #require(result as? ConfigDiff.Result)
+        #expect(difference.isMasked)
+        #expect(
+            difference.patch == [
+                "db": ["password": "<masked>", "host": "b"], "api": ["token": "<masked>", "url": "u"],
+            ])
+        let password = difference.changes.first { $0.path == ["db", "password"] }
+        #expect(
+            password
+                == ConfigDiff.Change(
+                    path: ["db", "password"], kind: .changed, old: "<masked>", new: "<masked>"))
+        let text = JSONValue.building { difference.write(to: &$0) }.compactText
+        #expect(!text.contains("hunter"))
+        await context.namespaces.stop()
+    }
+
+    private struct NoSuchMethod: Error {}
+}

@@ -1,0 +1,73 @@
+import JSON
+import LarderConfig
+import LarderWire
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import LarderServer
+
+@Suite("Requests that wait for a condition")
+struct SnapshotWaitTests {
+    private static func line(_ id: Int, _ params: String) -> ByteBuffer {
+        ByteBuffer(string: #"{"id":\#(id),"method":"config.wait","params":{\#(params)}}"# + "\n")
+    }
+
+    @Test("a condition looks at the value at its path, and at nothing before there is a snapshot")
+    func conditions() async throws {
+        try await SessionFixture.with { _, context in
+            let namespace = try context.namespace("default")
+            let path = JSONPath(["a"])
+            func isMet(_ condition: ConfigWait.Condition, at path: JSONPath = path) -> Bool {
+                let wait = SnapshotWait(ConfigWait.Parameters(condition, path: path), namespace.publication)
+                return wait.result(in: namespace.publication.current) != nil
+            }
+            #expect(isMet(.exists(false)) && !isMet(.exists(true)))
+            #expect(!isMet(.equals(1)) && isMet(.notEquals(1)))
+            _ = try await namespace.store.set(path, to: ["x": 1, "y": 2], timeToLive: nil)
+            #expect(isMet(.exists(true)) && !isMet(.exists(false)))
+            #expect(isMet(.equals(["y": 2, "x": 1])) && !isMet(.notEquals(["y": 2, "x": 1])))
+            #expect(isMet(.notEquals(["x": 1])) && !isMet(.equals(["x": 1])))
+            let revision = namespace.publication.current.snapshot.revision
+            #expect(isMet(.revisionAtLeast(revision, epoch: namespace.publication.epoch)))
+            #expect(isMet(.revisionAtLeast(revision, epoch: nil)))
+            #expect(!isMet(.revisionAtLeast(revision + 1, epoch: nil)))
+            #expect(isMet(.revisionAtLeast(revision + 1, epoch: "0000000000000000")))
+        }
+    }
+
+    @Test("a timeout comes when its time is over and not before, and leaves nothing behind")
+    func timeout() async throws {
+        try await SessionFixture.with { channel, _ in
+            try await channel.writeInbound(Self.line(1, #""path":"a","exists":true,"timeoutMilliseconds":1000"#))
+            await channel.testingEventLoop.advanceTime(by: .milliseconds(999))
+            #expect(try await SessionFixture.output(of: channel).isEmpty)
+            await channel.testingEventLoop.advanceTime(by: .milliseconds(1))
+            await channel.testingEventLoop.run()
+            let output = try await SessionFixture.output(of: channel)
+            #expect(output.count == 1)
+            #expect(output.first?.contains(#""name":"timeout""#) ?? false)
+            try await channel.writeInbound(ByteBuffer(string: #"{"id":2,"method":"agent.ping"}"# + "\n"))
+            #expect(try await SessionFixture.output(of: channel).count == 1)
+        }
+    }
+
+    @Test("requests that wait count among those that are not answered yet")
+    func limit() async throws {
+        var limits = LimitSettings()
+        limits.requestsInFlightPerConnection = 2
+        try await SessionFixture.with(limits: limits) { channel, _ in
+            for id in 1...2 {
+                try await channel.writeInbound(
+                    Self.line(id, #""path":"a","exists":true,"timeoutMilliseconds":\#(id)000"#))
+            }
+            try await channel.writeInbound(ByteBuffer(string: #"{"id":3,"method":"agent.ping"}"# + "\n"))
+            await channel.testingEventLoop.run()
+            #expect(try await SessionFixture.output(of: channel).isEmpty)
+            await channel.testingEventLoop.advanceTime(by: .seconds(1))
+            await channel.testingEventLoop.run()
+            let ids = try await SessionFixture.output(of: channel).map { try JSONValue(parsing: $0)["id"]?.int }
+            #expect(ids == [1, 3])
+        }
+    }
+}
