@@ -8,7 +8,10 @@ extension Integration {
         func resume() throws {
             var chance = SeededGenerator()
             do {
-                try AgentHome.with { try live(in: $0, &chance) }
+                // Documents by chance remove almost everything at times.
+                try AgentHome.with(settings: "{ namespaces: { default: { maximumDeletionPercent: null } } }") {
+                    try live(in: $0, &chance)
+                }
             } catch {
                 throw HarnessError("LARDER_TEST_SEED=\(chance.seed): \(error)")
             }
