@@ -11,7 +11,9 @@ extension LarderClientError {
         let (reason, advice): (String, String?)
         switch code {
         case ENOENT, ENOTDIR:
-            reason = "there is no socket at \(socket)"
+            // The default is the second place that was looked at.
+            let users = socket == LarderSocket.systemPath ? LarderSocket.userPath.map { ", nor at \($0)" } : nil
+            reason = "there is no socket at \(socket)\(users ?? "")"
             advice =
                 "start the agent (systemctl start larder.socket, or larderd as a user), "
                 + "or name its socket in \(LarderSocket.environmentVariable)"

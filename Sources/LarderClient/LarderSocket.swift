@@ -17,6 +17,15 @@ public enum LarderSocket {
         path(environment: { name in getenv(name).map { String(cString: $0) } }, exists: { access($0, F_OK) == 0 })
     }
 
+    /// Where a user's own agent has it; nil without `$XDG_RUNTIME_DIR`, and where `$LARDER_SOCKET` names another.
+    static var userPath: String? {
+        func value(_ name: String) -> String? {
+            getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        if value(environmentVariable) != nil { return nil }
+        return value("XDG_RUNTIME_DIR").map { "\($0)/larder/larder.sock" }
+    }
+
     /// The lookup itself. An empty variable counts as one that is not set, as the XDG Base Directory Specification asks.
     static func path(environment: (String) -> String?, exists: (String) -> Bool) -> String {
         if let named = environment(environmentVariable), !named.isEmpty { return named }

@@ -122,10 +122,11 @@ struct CommandParsingTests {
         #expect(try parse("a!=x=y") == ("a", .notEquals("x=y")))
         #expect(try parse("/a.b/c={\"d\": [1]}") == ("/a.b/c", .equals(["d": [1]])))
         #expect(try parse("a=") == ("a", .equals("")))
+        #expect(try parse("a=\"=1\"") == ("a", .equals("=1")))
         #expect(try parse("a.b") == ("a.b", .exists(true)))
         #expect(try parse("!a.b") == ("a.b", .exists(false)))
-        for text in ["a=null", "a..b", "a={"] {
-            #expect(throws: Failure.self) { try parse(text) }
+        for text in ["a=null", "a..b", "a={", "a==1", "a>=1", "a<=1", "a = 1", "a= 1", "a !=1"] {
+            #expect(throws: Failure.self, "\(text)") { try parse(text) }
         }
     }
 

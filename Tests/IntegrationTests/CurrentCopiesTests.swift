@@ -107,6 +107,17 @@ extension Integration {
             }
         }
 
+        @Test("a directory that somebody removed is made again with the next snapshot")
+        func vanished() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                try FileManager.default.removeItem(atPath: home.directory + "/current")
+                try agent.ask("config.set", ["path": "a", "value": 1])
+                try agent.waitForLog("up to date again")
+                #expect(try copy(home, "default") == ["a": 1])
+            }
+        }
+
         @Test("a namespace whose source never answered has no copy")
         func unavailable() throws {
             let settings = "{ namespaces: { web: { remote: { file: { path: '@/none.json' } } } } }"

@@ -107,8 +107,11 @@ public final class CurrentCopies: Sendable {
 
     private func writeWhenWoken() async {
         for await _ in wakes.stream {
-            while await !writeDifferences(), !Task.isCancelled {
-                try? await clock.sleep(for: Self.pauseAfterFailure)
+            // A directory that was removed is made again at once; anything else may take its time.
+            if await !writeDifferences() {
+                while await !writeDifferences(), !Task.isCancelled {
+                    try? await clock.sleep(for: Self.pauseAfterFailure)
+                }
             }
             try? await clock.sleep(for: Self.pause)
         }

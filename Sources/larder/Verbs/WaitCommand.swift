@@ -62,8 +62,18 @@ struct WaitCommand: AsyncParsableCommand {
             return (try PathArgument.parse(isAbsent ? String(text.dropFirst()) : text), .exists(!isAbsent))
         }
         let isOther = text[..<sign].hasSuffix("!")
-        let path = try PathArgument.parse(String(isOther ? text[..<sign].dropLast() : text[..<sign]))
-        let value = try ValueArgument.parse(String(text[text.index(after: sign)...]), isString: isString)
+        let name = isOther ? text[..<sign].dropLast() : text[..<sign]
+        let rest = text[text.index(after: sign)...]
+        // What other languages write, and what is a mistake far more often than a name or a value: it would be waited for
+        // in vain.
+        if let last = name.last, "<> ".contains(last) || rest.hasPrefix("=") || rest.hasPrefix(" ") {
+            throw Failure(
+                .usage,
+                "\"\(text)\" is no condition: write PATH=VALUE or PATH!=VALUE, without spaces around the sign; other "
+                    + "comparisons there are none. A value that begins with \"=\" or a space goes in JSON's quotes")
+        }
+        let path = try PathArgument.parse(String(name))
+        let value = try ValueArgument.parse(String(rest), isString: isString)
         if value.isNull {
             throw Failure(.usage, "no value is null; wait for !\(path) where nothing is to be there, or add --string")
         }
