@@ -189,15 +189,20 @@ public final class ConfigNamespace: Sendable {
     // MARK: The layers of files
 
     /// Reads the administrator's files and the defaults again now.
-    /// - Returns: whether a snapshot was published for it.
+    /// - Returns: the snapshot with everything in it that was read, and whether any was published for it; revision 0 where
+    ///   the namespace has no files.
     /// - Throws: `rejected` naming the file that cannot be used; its layer stays as it was.
-    public func refreshFiles() async throws(ConfigError) -> Bool {
+    public func refreshFiles() async throws(ConfigError) -> ConfigStore.Commit {
         let configuration = configuration
-        var isChanged = false
+        var whole = ConfigStore.Commit(revision: 0, changed: false, layerChanged: false)
         for layer in FileLayer.allCases where configuration.location(of: layer) != nil {
-            if try await refresh(layer).changed { isChanged = true }
+            let commit = try await refresh(layer)
+            whole.revision = max(whole.revision, commit.revision)
+            whole.changed = whole.changed || commit.changed
+            whole.layerChanged = whole.layerChanged || commit.layerChanged
+            whole.isHeld = commit.isHeld
         }
-        return isChanged
+        return whole
     }
 
     private func refresh(_ layer: FileLayer) async throws(ConfigError) -> ConfigStore.Commit {
