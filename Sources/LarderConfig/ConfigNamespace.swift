@@ -170,6 +170,8 @@ public final class ConfigNamespace: Sendable {
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
+        // At a start with other settings, too: a source that is right by now is to be heard soon.
+        let lacksExperiments = await store.lacksExperiments
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, configuration, files[layer]) }
@@ -179,7 +181,8 @@ public final class ConfigNamespace: Sendable {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
-                let start = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: isHolding)
+                let start =
+                    isReconfigured || lacksExperiments ? .reconfigured : PollPlan.Event.started(holding: isHolding)
                 group.addTask { await poller.run(after: start) }
                 group.addTask { await poller.follow(after: start) }
             }

@@ -119,6 +119,17 @@ struct CommandFormatTests {
                 """)
     }
 
+    @Test("status names experiments that are left out")
+    func leftOut() {
+        var status = status()
+        let problem = "list, which declares experiments, is no array"
+        status.layers = [
+            .init(name: "experiment", present: false, bytes: 0, origin: "", updatedAt: nil, problem: problem)
+        ]
+        let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")
+        #expect(StatusReport(style: plain, now: now).text([status]).contains(problem))
+    }
+
     @Test("a source that answered before the start only is not called silent for ever")
     func answeredBefore() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
