@@ -165,7 +165,7 @@ enum ConfigChange: Sendable {
             updatedAt: now, pushedBy: document.pushedBy)
         try next.follow(layers.rules, now: now)
         let isSame = next.remote?.saysTheSame(as: held) ?? false
-        if isComparable, !isSame, let maximumDeletion, let held, let new = next.remote {
+        if !isSame, let maximumDeletion, let held, let new = next.remote {
             try checkDeletion(from: held.document, to: new.document, maximumDeletion)
         }
         if isSame, let held {

@@ -170,6 +170,8 @@ public final class ConfigNamespace: Sendable {
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
+        // At a start with other settings, too: a source that is right by now is to be heard soon.
+        let lacksExperiments = await store.lacksExperiments
         await withTaskGroup { group in
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, configuration, files[layer]) }
@@ -179,7 +181,8 @@ public final class ConfigNamespace: Sendable {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
-                let start = isReconfigured ? .reconfigured : PollPlan.Event.started(holding: isHolding)
+                let start =
+                    isReconfigured || lacksExperiments ? .reconfigured : PollPlan.Event.started(holding: isHolding)
                 group.addTask { await poller.run(after: start) }
                 group.addTask { await poller.follow(after: start) }
             }
@@ -189,15 +192,20 @@ public final class ConfigNamespace: Sendable {
     // MARK: The layers of files
 
     /// Reads the administrator's files and the defaults again now.
-    /// - Returns: whether a snapshot was published for it.
+    /// - Returns: the snapshot with everything in it that was read, and whether any was published for it; revision 0 where
+    ///   the namespace has no files.
     /// - Throws: `rejected` naming the file that cannot be used; its layer stays as it was.
-    public func refreshFiles() async throws(ConfigError) -> Bool {
+    public func refreshFiles() async throws(ConfigError) -> ConfigStore.Commit {
         let configuration = configuration
-        var isChanged = false
+        var whole = ConfigStore.Commit(revision: 0, changed: false, layerChanged: false)
         for layer in FileLayer.allCases where configuration.location(of: layer) != nil {
-            if try await refresh(layer).changed { isChanged = true }
+            let commit = try await refresh(layer)
+            whole.revision = max(whole.revision, commit.revision)
+            whole.changed = whole.changed || commit.changed
+            whole.layerChanged = whole.layerChanged || commit.layerChanged
+            whole.isHeld = commit.isHeld
         }
-        return isChanged
+        return whole
     }
 
     private func refresh(_ layer: FileLayer) async throws(ConfigError) -> ConfigStore.Commit {

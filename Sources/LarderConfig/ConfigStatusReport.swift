@@ -81,7 +81,7 @@ public struct ConfigStatusReport: Sendable {
         public var origin: String
         /// When it last changed.
         public var updatedAt: Int?
-        /// Why it could not be read last time.
+        /// Why it could not be read last time; for experiments, why those of the remote document are left out.
         public var problem: String?
 
         init(

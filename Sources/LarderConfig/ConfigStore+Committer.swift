@@ -62,6 +62,9 @@ extension ConfigStore {
         // Before the snapshot is published: it tells the state, and who sees an answer's content is not told that the
         // answer is waited for.
         for (pending, layerChanged, _) in accepted { note(pending.change, changed: layerChanged) }
+        if candidate.experiment.problem != layers.experiment.problem {
+            Self.warn(of: candidate.experiment, namespace: archive.namespace, logger)
+        }
         layers = candidate
         if changed {
             snapshot = next
@@ -81,6 +84,14 @@ extension ConfigStore {
             writeBehind()
             armExpiry()
         }
+    }
+
+    /// Says once that experiments are left out.
+    static func warn(of experiment: ExperimentLayer, namespace: String, _ logger: Logger) {
+        guard let problem = experiment.problem else { return }
+        logger.warning(
+            "the experiments of the remote document are left out; correct it, or experiments.member in the settings",
+            metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 
     /// The snapshot of the layers: the current one where they resolve to the same value.

@@ -11,6 +11,9 @@ extension ConfigStore {
     /// Whether a document of the remote source or of a push is held.
     var hasRemoteDocument: Bool { layers.remote != nil }
 
+    /// Whether experiments are left out of the document held, which its source may have corrected.
+    var lacksExperiments: Bool { layers.experiment.problem != nil }
+
     /// Answers when the actor is alive.
     func probe() {}
 

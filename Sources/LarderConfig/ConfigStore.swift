@@ -115,6 +115,7 @@ public actor ConfigStore {
         // What ended while nobody ran is not served again.
         _ = restored.layers.override.expire(at: wallClock.now)
         restored.layers.followWhatGoes(rules, now: wallClock.now)
+        Self.warn(of: restored.layers.experiment, namespace: archive.namespace, logger)
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
         let isNew = first.revision != restored.revision
         restored.reservedBound = max(restored.reservedBound, restored.released)

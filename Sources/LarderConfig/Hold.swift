@@ -30,6 +30,17 @@ struct Hold: Sendable {
 
     /// Whether nothing is held.
     var isEmpty: Bool { files.isEmpty && remote == nil }
+
+    /// Whether a layer of documents is shown as it was then.
+    func holds(_ layer: ConfigLayer) -> Bool {
+        switch layer {
+        case .defaults: files[.defaults] != nil
+        case .host: files[.host] != nil
+        case .remote: remote != nil
+        // The overlays are live, but those that a document declares which is held.
+        case .experiment, .override: false
+        }
+    }
 }
 
 extension Hold.Refused {

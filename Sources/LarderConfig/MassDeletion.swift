@@ -1,7 +1,8 @@
 import JSON
 
 /// How much of a document another one would remove. A member counts where its value is no object; those of objects in
-/// objects count one by one.
+/// objects count one by one. One that is null counts as absent: that is what it makes of the member in the resolved
+/// configuration.
 public struct MassDeletion: Sendable, Hashable {
     /// How many members the document held has.
     public var members: Int
@@ -24,7 +25,7 @@ public struct MassDeletion: Sendable, Hashable {
 
     private static func removed(from held: JSONValue, to new: JSONValue) -> Int {
         held.members.reduce(0) { sum, member in
-            guard let other = new[member.name] else { return sum + member.value.leaves }
+            guard let other = new[member.name], other.kind != .null else { return sum + member.value.leaves }
             guard member.value.kind == .object else { return sum }
             return sum + removed(from: member.value, to: other)
         }
@@ -32,6 +33,12 @@ public struct MassDeletion: Sendable, Hashable {
 }
 
 extension JSONValue {
-    /// How many values are in it that are no objects, itself included.
-    fileprivate var leaves: Int { kind == .object ? members.reduce(0) { $0 + $1.value.leaves } : 1 }
+    /// How many values are in it that are neither objects nor null, itself included.
+    fileprivate var leaves: Int {
+        switch kind {
+        case .object: members.reduce(0) { $0 + $1.value.leaves }
+        case .null: 0
+        case .array, .bool, .number, .string: 1
+        }
+    }
 }

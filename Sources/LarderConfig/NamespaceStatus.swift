@@ -195,7 +195,7 @@ struct NamespaceStatus: Sendable {
             return ConfigStatusReport.Layer(
                 layer, isPresent: !layers.experiment.overlays.isEmpty, bytes: layers.experiment.bytes,
                 origin: layers.experiment.overlays.map(\.name).joined(separator: ", "),
-                updatedAt: layers.experiment.updatedAt)
+                updatedAt: layers.experiment.updatedAt, problem: layers.experiment.problem)
         case .override:
             return ConfigStatusReport.Layer(
                 layer, isPresent: !layers.override.entries.isEmpty, bytes: layers.override.bytes, origin: "config.set",

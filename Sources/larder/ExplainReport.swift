@@ -24,8 +24,14 @@ struct ExplainReport {
         [
             isWinner ? "*" : "", layer.name.printable,
             layer.value.map(Self.short) ?? (layer.isHiding ? "hides what is below" : "-"),
-            layer.source.map { Provenance.text($0, now: now) } ?? "", layer.since.map(since) ?? "",
+            from(layer), layer.since.map(since) ?? "",
         ]
+    }
+
+    private func from(_ layer: ConfigExplain.Layer) -> String {
+        let source = layer.source.map { Provenance.text($0, now: now) }
+        let hold = layer.heldRevision.map { "held by rollback to revision \($0)" }
+        return [source, hold].compactMap(\.self).joined(separator: ", ")
     }
 
     private func since(_ since: ConfigExplain.Since) -> String {

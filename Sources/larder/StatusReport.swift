@@ -100,8 +100,8 @@ struct StatusReport {
     }
 
     private func layers(_ namespace: ConfigStatus.Namespace) -> [String] {
-        // A layer without an origin is one that the namespace does not have.
-        let layers = namespace.layers.filter { $0.present || !$0.origin.isEmpty }
+        // A layer without an origin is one that the namespace does not have, or whose experiments are left out.
+        let layers = namespace.layers.filter { $0.present || !$0.origin.isEmpty || $0.problem != nil }
         let width = layers.map(\.name.count).max() ?? 0
         var lines: [String] = []
         for layer in layers {

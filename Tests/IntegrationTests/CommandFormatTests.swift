@@ -119,6 +119,17 @@ struct CommandFormatTests {
                 """)
     }
 
+    @Test("status names experiments that are left out")
+    func leftOut() {
+        var status = status()
+        let problem = "list, which declares experiments, is no array"
+        status.layers = [
+            .init(name: "experiment", present: false, bytes: 0, origin: "", updatedAt: nil, problem: problem)
+        ]
+        let plain = Style(isTerminal: false, noColor: "", terminal: "xterm")
+        #expect(StatusReport(style: plain, now: now).text([status]).contains(problem))
+    }
+
     @Test("a source that answered before the start only is not called silent for ever")
     func answeredBefore() {
         let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
@@ -186,11 +197,11 @@ struct CommandFormatTests {
                     name: "defaults", value: .string(String(repeating: "x", count: 50)),
                     source: .init(kind: "file", file: "/usr/share/app.json", line: 3),
                     since: .init(revision: 1, at: before(7500), orEarlier: true)),
-                .init(name: "host"),
+                .init(name: "host", heldRevision: 38),
                 .init(
                     name: "remote", isHiding: true,
                     source: .init(kind: "http", location: "https://config.example.org/a.json", version: "7"),
-                    since: .init(revision: 40, at: before(60), orEarlier: false)),
+                    since: .init(revision: 40, at: before(60), orEarlier: false), heldRevision: 38),
                 .init(
                     name: "experiment", value: "b",
                     source: .init(kind: "settings", file: "/etc/larder.json", line: 9, experiment: "new search")),
@@ -211,8 +222,9 @@ struct CommandFormatTests {
                 "|LAYER|VALUE|FROM|SINCE",
                 "*|override|20|set by so\\u{1B}cat (process 7, user 0), ends in 10 min|revision 41, just now",
                 "|experiment|\"b\"|settings /etc/larder.json:9, experiment new search",
-                "|remote|hides what is below|http https://config.example.org/a.json, version 7|revision 40, 1 min ago",
-                "|host|-",
+                "|remote|hides what is below|http https://config.example.org/a.json, version 7, held by rollback to revision 38|"
+                    + "revision 40, 1 min ago",
+                "|host|-|held by rollback to revision 38",
                 "|defaults|\"\(String(repeating: "x", count: 38))…|/usr/share/app.json:3|revision 1, 2 h 5 min ago, or earlier",
             ])
         var locked = result

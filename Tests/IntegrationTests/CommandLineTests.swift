@@ -194,7 +194,9 @@ struct CommandLineTests {
             _ = try await agent.larder("set", "search.ready", "yes")
             #expect(await wait.end() == End(status: 0, output: "yes\n", errors: ""))
 
-            #expect(try await agent.larder("acknowledge", "\(first + 2)").output == "accepted revision \(first + 2)\n")
+            let brief = try await agent.larder("acknowledge", "\(first + 2)")
+            #expect(brief.output == "accepted revision \(first + 2)\n")
+            #expect(brief.errors.contains("--stay"))
             let staying = try SpawnedProgram(
                 "larder", ["acknowledge", "\(first + 2)", "--refuse", "no port", "--stay"],
                 environment: agent.environment)
@@ -203,6 +205,27 @@ struct CommandLineTests {
             #expect(try await agent.larder("clients").output.contains("not \(first + 2): no port"))
             staying.signal(SIGINT)
             #expect(await staying.end().status == 130)
+        }
+    }
+
+    @Test("a release that shows the same as what was held says that it is one")
+    func release() async throws {
+        try await TemporaryAgent.with { (agent) async throws in
+            func push(_ text: String) async throws {
+                try "{\"a\": \(text)}".write(
+                    toFile: agent.directory + "/pushed.json", atomically: true, encoding: .utf8)
+                #expect(try await agent.larder("push", agent.directory + "/pushed.json").status == 0)
+            }
+            try await push("1")
+            let first = try JSONValue(parsing: try await agent.larder("get", "--json").output)["revision"]?.int ?? 0
+            try await push("2")
+            let back = try await agent.larder("rollback", "\(first)").output
+            #expect(back.hasPrefix("revision \(first + 2); what the sources say now is held back"))
+            // An override makes the same of what is held and what is not.
+            _ = try await agent.larder("set", "a", "3")
+            let unchanged = "unchanged at revision \(first + 3)\n"
+            #expect(try await agent.larder("rollback", "--release").output == "released, \(unchanged)")
+            #expect(try await agent.larder("rollback", "--release").output == unchanged)
         }
     }
 

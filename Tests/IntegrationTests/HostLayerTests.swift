@@ -37,6 +37,19 @@ extension Integration {
             }
         }
 
+        @Test("the answer to a refresh is the snapshot with what was read from the files in it")
+        func refreshed() throws {
+            try withFiles { home, _, client in
+                for number in 1...5 {
+                    try home.write("config.d/10-base.json", "{\"n\":\(number)}")
+                    let answer = try client.call("config.refresh")
+                    let current = try client.call("config.get")
+                    #expect(current["value"] == ["n": .int(number)])
+                    #expect(answer["revision"] == current["revision"])
+                }
+            }
+        }
+
         @Test("the last good content stays when a file is half written or its link leads nowhere; the status names it")
         func lastGoodStays() throws {
             try withFiles { home, agent, client in

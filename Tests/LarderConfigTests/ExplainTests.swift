@@ -245,6 +245,29 @@ struct ExplainTests {
         }
     }
 
+    @Test("what a rollback holds is marked with the revision that it went back to, and only that")
+    func held() async throws {
+        try await withScene(LayerRules(experiments: ExperimentRules(member: "experiments"))) { scene in
+            func document(_ number: JSONValue) -> JSONValue {
+                ["r": number, "experiments": [["name": "arm", "percentage": 100, "values": ["e": number]]]]
+            }
+            let store = scene.store
+            _ = try await store.replaceFiles(.host, with: ["h": 1])
+            try await push(store, document(1))
+            let old = store.revision
+            try await push(store, document(2))
+            _ = try await store.rollBack(toRevision: old, by: nil)
+            func held(_ path: String) async throws -> [Int?] {
+                try await scene.explain(path).layers.map(\.heldRevision)
+            }
+            #expect(try await held("r") == [nil, nil, old, nil, nil])
+            #expect(try await scene.explain("r").layers[2].value == 1)
+            #expect(try await held("e") == [nil, nil, old, old, nil])
+            _ = try await store.release(by: nil)
+            #expect(try await held("e") == [nil, nil, nil, nil, nil])
+        }
+    }
+
     /// A source that knows its keys.
     private struct KeyedSource: ConfigSource {
         let kind = "file"

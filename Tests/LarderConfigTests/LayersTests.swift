@@ -148,6 +148,34 @@ struct LayersTests {
         await store.follow(try rules(member: "list", [everybody("e", ["b": 1])]))
         #expect(store.value == ["a": 1, "b": 1])
         #expect(await store.validator(ofOrigin: "scripted:source") == nil)
+        func problem(_ store: ConfigStore) -> String? { store.publication.status.layers[3].problem }
+        #expect(problem(store)?.contains("list, which declares experiments, ") ?? false)
+        await store.stop()
+        fixture.rules = try rules(member: "list")
+        let next = try await fixture.open()
+        #expect(problem(next) != nil)
+        let right = SourceDocument(value: ["a": 1, "list": []])
+        _ = try await next.replaceRemote(right, origin: "scripted:source", force: false, isPush: false)
+        #expect(problem(next) == nil)
+        await next.stop()
+    }
+
+    @Test("a document that a rollback holds and new settings make wrong stays without its experiments, too")
+    func heldAndWrong() async throws {
+        var fixture = fixture()
+        defer { fixture.remove() }
+        fixture.rules = try rules()
+        let store = try await fixture.open()
+        try await push(store, ["v": 1, "list": 5])
+        let old = store.revision
+        try await push(store, ["v": 2, "list": []])
+        _ = try await store.rollBack(toRevision: old, by: nil)
+        await store.follow(try rules(member: "list"))
+        #expect(store.value == ["v": 1])
+        #expect(store.publication.status.layers[3].problem != nil)
+        _ = try await store.release(by: nil)
+        #expect(store.value == ["v": 2])
+        #expect(store.publication.status.layers[3].problem == nil)
         await store.stop()
     }
 

@@ -5,17 +5,18 @@ import Testing
 
 @Suite("The guard against mass deletion")
 struct MassDeletionTests {
-    /// A document with ten members that are no objects.
+    /// A document with ten members that are neither objects nor null.
     private static let ten: JSONValue = [
-        "a": ["1": 1, "2": [2], "3": .null, "deep": ["4": "x", "empty": .emptyObject]], "5": 5, "6": 6, "7": 7, "8": 8,
-        "9": 9, "10": 10,
+        "a": ["1": 1, "2": [2], "3": false, "deep": ["4": "x", "empty": .emptyObject]], "5": 5, "6": 6, "7": 7,
+        "8": 8, "9": 9, "10": 10, "none": .null,
     ]
 
     @Test(
-        "members that are no objects are counted, those of objects in objects one by one",
+        "members that are no objects are counted, those of objects in objects one by one, and a null is no member",
         arguments: [
             (ten, 0), (.emptyObject, 10), (["a": .emptyObject, "x": 1], 10), (["a": 1], 10),
-            (["a": ["1": ["now": "an object"]]], 9), (["a": ["1": .null, "2": .null]], 8),
+            (["a": ["1": ["now": "an object"]]], 9), (["a": ["1": .null, "2": .emptyObject]], 9),
+            (["a": .null, "5": .null, "6": 6, "none": .null], 9),
         ] as [(JSONValue, Int)])
     func counting(new: JSONValue, removed: Int) {
         let deletion = MassDeletion(from: Self.ten, to: new)
@@ -90,11 +91,28 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("the document of another source is no deletion")
+    @Test("nulls in the place of all members remove them")
+    func nulls() async throws {
+        try await withTen { (store, refresher, _) async throws in
+            let push = SourceDocument(value: .object(Self.ten.members.map { ($0.name, .null) }))
+            await #expect(throws: ConfigError.self) { try await refresher.applyPush(push, force: false) }
+            #expect(store.value == MergePatch.merge([Self.ten]))
+            #expect(store.publication.status.quarantine?.deletion.removed == 10)
+        }
+    }
+
+    @Test("the document of another source is compared as well, whatever its version")
     func otherSource() async throws {
         try await withTen { (store, _, _) async throws in
-            let document = SourceDocument(value: ["x": 1])
-            _ = try await store.replaceRemote(document, origin: "scripted:other", force: false, isPush: false)
+            func replace(_ document: JSONValue, force: Bool = false) async throws {
+                _ = try await store.replaceRemote(
+                    SourceDocument(value: document, version: UpstreamVersion("0")), origin: "scripted:other",
+                    force: force, isPush: false)
+            }
+            await #expect(throws: ConfigError.self) { try await replace(["x": 1]) }
+            #expect(store.value == MergePatch.merge([Self.ten]))
+            #expect(store.publication.status.quarantine?.deletion.removed == 10)
+            try await replace(["x": 1], force: true)
             #expect(store.value == ["x": 1])
         }
     }

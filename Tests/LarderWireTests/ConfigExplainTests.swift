@@ -25,7 +25,8 @@ struct ConfigExplainTests {
                     name: "host", value: "<masked>", isMasked: true,
                     source: ConfigExplain.Source(kind: "file", location: "/d", file: "/d/f", line: 1),
                     since: ConfigExplain.Since(
-                        revision: 3, at: Timestamp(milliseconds: 1_700_000_000_000), orEarlier: true)),
+                        revision: 3, at: Timestamp(milliseconds: 1_700_000_000_000), orEarlier: true),
+                    heldRevision: 2),
                 ConfigExplain.Layer(
                     name: "remote", isHiding: true,
                     source: ConfigExplain.Source(kind: "etcd", location: "l", key: "k", version: "7")),

@@ -14,6 +14,9 @@ struct ExperimentLayer: Sendable {
     var overlays: [Overlay] = []
     /// When they last changed, in milliseconds since 1970.
     var updatedAt: Int?
+    /// Why those of a remote document are left out that was held already when the settings said where it declares them;
+    /// nil where they are not. It follows from the document and the settings, and is not on disk.
+    var problem: String?
 
     /// The size of all values.
     var bytes: Int { overlays.reduce(0) { $0 + $1.values.textSize } }
@@ -27,27 +30,46 @@ extension Layers {
     /// - Throws: `rejected` where the remote document declares experiments that are none; nothing is changed then.
     mutating func follow(_ rules: LayerRules, now: Int) throws(ConfigError) {
         var next = self
-        next.rules = rules
-        next.remote?.declareExperiments(in: rules.experiments.member)
-        next.hold?.remote?.content?.declareExperiments(in: rules.experiments.member)
+        next.declareExperiments(by: rules)
         let declared = try next.remote?.declaredExperiments() ?? []
-        // What is held was checked when it came.
-        let shown = next.hold?.remote.map { (try? $0.content?.declaredExperiments()) ?? [] } ?? declared
-        next.take(shown, now: now)
+        next.takeExperiments(ofLive: declared, now: now)
         self = next
     }
 
-    /// Takes over rules, with which a document that is held already need not go: its experiments are then left out, and it
-    /// will be asked for anew, and refused.
+    /// Takes over rules, with which a document that is held already need not go: its experiments are then left out, which
+    /// ``ExperimentLayer/problem`` says, and it will be asked for anew, and refused.
     mutating func followWhatGoes(_ rules: LayerRules, now: Int) {
         do {
             try follow(rules, now: now)
         } catch {
-            self.rules = rules
-            remote?.declareExperiments(in: rules.experiments.member)
+            declareExperiments(by: rules)
             remote?.validator = nil
-            take([], now: now)
+            takeExperiments(ofLive: [], problem: error.message, now: now)
         }
+    }
+
+    private mutating func declareExperiments(by rules: LayerRules) {
+        self.rules = rules
+        remote?.declareExperiments(in: rules.experiments.member)
+        hold?.remote?.content?.declareExperiments(in: rules.experiments.member)
+    }
+
+    /// Takes the experiments of the remote document that is shown.
+    /// - Parameters:
+    ///   - live: those of the live one
+    ///   - problem: why these are not all that it declares
+    private mutating func takeExperiments(ofLive live: [ExperimentOverlay], problem: String? = nil, now: Int) {
+        var (shown, problem) = (live, problem)
+        if let held = hold?.remote {
+            // It was checked when it came, but by the settings of then.
+            do throws(ConfigError) {
+                (shown, problem) = (try held.content?.declaredExperiments() ?? [], nil)
+            } catch {
+                (shown, problem) = ([], error.message)
+            }
+        }
+        take(shown, now: now)
+        experiment.problem = problem
     }
 
     private mutating func take(_ declared: [ExperimentOverlay], now: Int) {

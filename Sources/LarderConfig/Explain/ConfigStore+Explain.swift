@@ -7,6 +7,8 @@ extension ConfigStore {
         var value: JSONValue?
         /// The layers as they are shown.
         var layers: Layers
+        /// What a rollback shows of them instead of what is live; nil for nothing.
+        var hold: Hold?
         fileprivate var sayings: [ConfigLayer: (saying: PatchSaying, since: Explanation.Since?)] = [:]
 
         /// What a layer says at the path.
@@ -19,7 +21,8 @@ extension ConfigStore {
     /// Tells what is known of a path.
     func testimony(of path: [String]) async -> Testimony {
         let testimony = Testimony(
-            revision: snapshot.revision, value: snapshot.value.value(at: JSONPath(path)), layers: layers.shown)
+            revision: snapshot.revision, value: snapshot.value.value(at: JSONPath(path)), layers: layers.shown,
+            hold: layers.hold)
         return await Self.compare(testimony, with: history.generations, at: path)
     }
 

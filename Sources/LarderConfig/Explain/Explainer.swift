@@ -11,6 +11,7 @@ struct Explainer: Sendable {
         let places = await places(of: path, testimony)
         let layers = ConfigLayer.allCases.map { layer in
             var explained = Explanation.Layer(layer: layer, hides: false)
+            if isHeld(layer, at: path, testimony) { explained.heldRevision = testimony.hold?.revision }
             switch testimony.says(layer) {
             case .nothing: return explained
             case .hides: explained.hides = true
@@ -30,7 +31,19 @@ struct Explainer: Sendable {
             layers: layers)
     }
 
+    /// Whether a rollback shows what a layer says at a path instead of what it says now.
+    private func isHeld(_ layer: ConfigLayer, at path: [String], _ testimony: ConfigStore.Testimony) -> Bool {
+        guard let hold = testimony.hold else { return false }
+        guard layer == .experiment else { return hold.holds(layer) }
+        return hold.holds(.remote) && overlay(at: path, testimony.layers)?.isRemote ?? false
+    }
+
     // MARK: Sources
+
+    /// The experiment that has the last say at a path.
+    private func overlay(at path: [String], _ layers: Layers) -> ExperimentLayer.Overlay? {
+        layers.experiment.overlays.last { $0.values.says(at: path) != .nothing }
+    }
 
     private func origin(of layer: ConfigLayer, at path: [String], _ layers: Layers) -> Explanation.Source {
         switch layer {
@@ -38,7 +51,7 @@ struct Explainer: Sendable {
         case .host: return Explanation.Source(kind: "file", location: configuration.hostDirectory)
         case .remote: return remote(layers.remote, at: path)
         case .experiment:
-            let overlay = layers.experiment.overlays.last { $0.values.says(at: path) != .nothing }
+            let overlay = overlay(at: path, layers)
             var source =
                 overlay?.isRemote ?? false
                 ? remote(layers.remote, at: [layers.remote?.experiments?.member].compactMap(\.self))

@@ -48,6 +48,9 @@ public struct Explanation: Sendable {
         public var source: Source?
         /// Since when; nil where it says nothing, or that is not known.
         public var since: Since?
+        /// The revision that a rollback went back to, where it shows the layer as it was then instead of as it is now; nil
+        /// where it does not.
+        public var heldRevision: Int?
     }
 
     /// The lock that the path is under.

@@ -111,7 +111,7 @@ extension ConfigNamespace {
         }
     }
 
-    private func filesRefreshed() async -> Result<Bool, ConfigError> {
+    private func filesRefreshed() async -> Result<ConfigStore.Commit, ConfigError> {
         do throws(ConfigError) { return .success(try await refreshFiles()) } catch { return .failure(error) }
     }
 
@@ -120,13 +120,13 @@ extension ConfigNamespace {
             // The source is asked meanwhile: who asks together shares its answer.
             async let files = filesRefreshed()
             let outcome = force ? try await refresher.forceRefresh() : try await refresher.refreshIfNeeded()
-            let filesChanged = try await files.get()
+            let filesCommit = try await files.get()
             // The next refresh may have begun meanwhile; this one's reply tells of this one.
             let freshness = publication.current.freshness
             let state = freshness == .refreshing ? outcome.freshness : freshness
             return ConfigRefresh.Result(
-                revision: outcome.commit.revision, epoch: publication.epoch,
-                changed: outcome.commit.changed || filesChanged, notModified: outcome.notModified,
+                revision: max(outcome.commit.revision, filesCommit.revision), epoch: publication.epoch,
+                changed: outcome.commit.changed || filesCommit.changed, notModified: outcome.notModified,
                 state: ConfigState(state), upstreamVersion: outcome.upstreamVersion)
         } catch {
             throw WireError(error)

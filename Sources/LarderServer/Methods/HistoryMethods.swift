@@ -71,7 +71,8 @@ extension ConfigNamespace {
                 case .release: try await store.release(by: peer)
                 }
             return ConfigRollback.Result(
-                revision: commit.revision, epoch: publication.epoch, changed: commit.changed, held: commit.isHeld)
+                revision: commit.revision, epoch: publication.epoch, changed: commit.changed, held: commit.isHeld,
+                released: action == .release && commit.layerChanged)
         } catch {
             throw WireError(error)
         }

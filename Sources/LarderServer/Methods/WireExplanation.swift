@@ -32,7 +32,7 @@ extension ConfigExplain.Result {
                     since: layer.since.map {
                         ConfigExplain.Since(
                             revision: $0.revision, at: Timestamp(milliseconds: $0.at), orEarlier: $0.orEarlier)
-                    })
+                    }, heldRevision: layer.heldRevision)
             })
     }
 }

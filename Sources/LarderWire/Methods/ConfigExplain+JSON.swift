@@ -62,7 +62,10 @@ extension ConfigExplain.Layer {
             value: try reader.requiredBool("exists") ? try reader.requiredValue("value") : nil,
             isMasked: try reader.bool("masked") ?? false, isHiding: try reader.bool("hidden") ?? false,
             source: try reader.object("source").map(ConfigExplain.Source.init),
-            since: try reader.object("since").map(ConfigExplain.Since.init))
+            since: try reader.object("since").map(ConfigExplain.Since.init),
+            heldRevision: try reader.object("held").map { (held) throws(WireError) in
+                try held.requiredInt("revision")
+            })
     }
 
     func write(to writer: inout JSONWriter) {
@@ -79,6 +82,12 @@ extension ConfigExplain.Layer {
         if let since {
             writer.name("since")
             since.write(to: &writer)
+        }
+        if let heldRevision {
+            writer.name("held")
+            writer.beginObject()
+            writer.member("revision", heldRevision)
+            writer.endObject()
         }
         writer.endObject()
     }

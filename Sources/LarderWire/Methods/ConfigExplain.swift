@@ -99,10 +99,12 @@ public enum ConfigExplain: WireMethod {
         public var source: Source?
         /// Since when; nil where it says nothing, or that is not known.
         public var since: Since?
+        /// The revision that a rollback went back to, where it shows the layer as it was then; nil where it does not.
+        public var heldRevision: Int?
         /// Makes it.
         public init(
             name: String, value: JSONValue? = nil, isMasked: Bool = false, isHiding: Bool = false,
-            source: Source? = nil, since: Since? = nil
+            source: Source? = nil, since: Since? = nil, heldRevision: Int? = nil
         ) {
             self.name = name
             self.value = value
@@ -110,6 +112,7 @@ public enum ConfigExplain: WireMethod {
             self.isHiding = isHiding
             self.source = source
             self.since = since
+            self.heldRevision = heldRevision
         }
     }
 

@@ -57,12 +57,15 @@ public enum ConfigRollback: WireMethod {
         public var changed: Bool
         /// Whether documents of an earlier revision are shown instead of those that the sources say now.
         public var held: Bool
+        /// Whether a release ended what a rollback held, which changes nothing where the sources say the same by now.
+        public var released: Bool
         /// Makes it.
-        public init(revision: Int, epoch: String, changed: Bool, held: Bool) {
+        public init(revision: Int, epoch: String, changed: Bool, held: Bool, released: Bool = false) {
             self.revision = revision
             self.epoch = epoch
             self.changed = changed
             self.held = held
+            self.released = released
         }
         /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
@@ -71,6 +74,7 @@ public enum ConfigRollback: WireMethod {
             epoch = try reader.requiredString("epoch")
             changed = try reader.requiredBool("changed")
             held = try reader.requiredBool("held")
+            released = try reader.bool("released") ?? false
         }
         /// Writes it.
         public func write(to writer: inout JSONWriter) {
@@ -79,6 +83,7 @@ public enum ConfigRollback: WireMethod {
             writer.member("epoch", epoch)
             writer.member("changed", changed)
             writer.member("held", held)
+            if released { writer.member("released", true) }
             writer.endObject()
         }
     }

@@ -34,7 +34,11 @@ struct AcknowledgeCommand: AsyncParsableCommand {
             try await agent.printResult(of: ConfigAcknowledge.self, parameters, over: client) { result in
                 "\(refuse == nil ? "accepted" : "refused") revision \(result.revision)"
             }
-            if stay { try? await Task.sleep(for: .seconds(Int64.max / 2)) }
+            if stay {
+                try? await Task.sleep(for: .seconds(Int64.max / 2))
+            } else {
+                Output.note("the agent forgets that now, as the connection ends; --stay keeps it")
+            }
         }
     }
 }

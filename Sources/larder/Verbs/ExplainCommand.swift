@@ -9,7 +9,8 @@ struct ExplainCommand: AsyncParsableCommand {
         discussion: """
             A row for each layer, the highest first: what it says at the path, in which file and line, from which source \
             or process, and since when. The winner has an asterisk; for an object whose members come from several layers \
-            it is the highest that says anything there. Values that the settings call secret show as <masked>.
+            it is the highest that says anything there. Layers that a rollback holds are marked. Values that the settings \
+            call secret show as <masked>.
 
             EXAMPLES:
               larder explain search.limit

@@ -34,7 +34,8 @@ struct RollbackCommand: AsyncParsableCommand {
         let action = revision.map { ConfigRollback.Action.goBack(to: $0) } ?? .release
         let parameters = ConfigRollback.Parameters(action, namespace: namespace.namespace)
         try await agent.printResult(of: ConfigRollback.self, parameters) { result in
-            let what = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
+            let place = result.changed ? "revision \(result.revision)" : "unchanged at revision \(result.revision)"
+            let what = result.released ? "released, \(place)" : place
             return result.held
                 ? "\(what); what the sources say now is held back until: larder rollback --release" : what
         }
