@@ -69,7 +69,7 @@ extension ConfigStore {
             status.publishes += 1
             publication.publish(next, status: status.report(layers: layers))
         } else {
-            history.update(candidate)
+            history.update(candidate, ofRevision: snapshot.revision)
             report()
         }
         for (pending, layerChanged, isHeld) in accepted {

@@ -56,6 +56,8 @@ final class SnapshotArchive: Sendable {
         var digest = ""
         /// In milliseconds since 1970.
         var publishedAt = 0
+        /// What they were published for, as far as that is on disk.
+        var causes: [ChangeCause] = []
         /// The last journal record contained.
         var journalSequence = 0
         /// The highest bound that was ever reserved.
@@ -98,6 +100,7 @@ final class SnapshotArchive: Sendable {
             restored.revision = newest.revision
             restored.digest = newest.digest
             restored.publishedAt = newest.publishedAt
+            restored.causes = newest.causes
             restored.journalSequence = newest.journalSequence
             restored.released = newest.released
         }
@@ -115,14 +118,13 @@ final class SnapshotArchive: Sendable {
         guard let bytes = try files.read(journalPath) else { return [] }
         let reading = JournalReading(bytes, after: restored.journalSequence)
         var snapshots = GenerationHistory()
-        var causes = restored.history.current?.causes ?? []
         for record in reading.records {
             for operation in record.operations { operation.apply(to: &restored.layers) }
-            if record.revision != restored.revision { causes = record.causes }
+            if record.revision != restored.revision { restored.causes = record.causes }
             snapshots.append(
                 Generation(
                     revision: record.revision, digest: record.digest, publishedAt: record.publishedAt,
-                    journalSequence: record.sequence, released: record.released, causes: causes,
+                    journalSequence: record.sequence, released: record.released, causes: restored.causes,
                     layers: restored.layers))
             restored.revision = record.revision
             restored.digest = record.digest
