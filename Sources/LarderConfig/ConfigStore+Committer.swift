@@ -123,6 +123,7 @@ extension ConfigStore {
                 sequence: journalSequence + 1, revision: next.revision, digest: next.digest,
                 publishedAt: next.publishedAt, released: reservedBound, operations: operations,
                 causes: causes)
+            if archive.isJournalTooLong() { await writer.catchUp(with: image(causes: history.current?.causes ?? [])) }
             let contained = writer.containedSequence
             try await blocking.run { () throws(FileError) in
                 try archive.append(record, afterGenerationWith: contained)

@@ -276,6 +276,17 @@ public actor ConfigStore {
         }
         // Nothing more is published, so that this generation settles every reservation.
         released = reservedBound
-        if snapshot.revision > 0 { await writer.finish(with: image(causes: history.current?.causes ?? [])) }
+        if snapshot.revision == 0 { return }
+        await writer.finish(with: image(causes: history.current?.causes ?? []))
+        let (archive, contained) = (archive, writer.containedSequence)
+        do throws(FileError) {
+            try await blocking.run { () throws(FileError) in
+                try archive.shortenJournal(afterGenerationWith: contained)
+            }
+        } catch {
+            logger.warning(
+                "the journal cannot be shortened; it takes more of the disk than it needs",
+                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+        }
     }
 }
