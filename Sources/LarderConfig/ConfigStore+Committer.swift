@@ -72,7 +72,7 @@ extension ConfigStore {
             status.publishes += 1
             publication.publish(next, status: status.report(layers: layers))
         } else {
-            history.update(candidate)
+            history.update(candidate, ofRevision: snapshot.revision)
             report()
         }
         for (pending, layerChanged, isHeld) in accepted {
@@ -134,6 +134,7 @@ extension ConfigStore {
                 sequence: journalSequence + 1, revision: next.revision, digest: next.digest,
                 publishedAt: next.publishedAt, released: reservedBound, operations: operations,
                 causes: causes)
+            if archive.isJournalTooLong() { await writer.catchUp(with: image(causes: history.current?.causes ?? [])) }
             let contained = writer.containedSequence
             try await blocking.run { () throws(FileError) in
                 try archive.append(record, afterGenerationWith: contained)

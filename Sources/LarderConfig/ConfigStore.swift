@@ -134,14 +134,17 @@ public actor ConfigStore {
         }
         // Under an epoch of its own nothing of what was before has a number.
         var history = epoch == nil ? restored.history : GenerationHistory()
-        if isNew {
+        // The last record's snapshot is not among the certain ones where a file changed before it; that the files of now
+        // resolve to its digest makes it certain.
+        let isRegained = !isNew && first.revision > 0 && history.current?.revision != first.revision
+        if isNew || isRegained {
             history.append(
                 Generation(
                     revision: first.revision, digest: first.digest, publishedAt: first.publishedAt,
                     journalSequence: restored.journalSequence, released: restored.released, bytes: first.bytes,
-                    causes: [ChangeCause(.start)], layers: restored.layers))
+                    causes: isNew ? [ChangeCause(.start)] : restored.causes, layers: restored.layers))
         } else {
-            history.update(restored.layers)
+            history.update(restored.layers, ofRevision: first.revision)
         }
         let store = ConfigStore(
             snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
@@ -150,7 +153,7 @@ public actor ConfigStore {
             status: status, logger: logger)
         // The journal will be written from its start again once the newest generation is on disk.
         if epoch == nil { for generation in restored.unwritten { store.writer.note(generation) } }
-        if isNew { await store.writeBehind() }
+        if isNew || isRegained { await store.writeBehind() }
         return store
     }
 
@@ -274,6 +277,17 @@ public actor ConfigStore {
         }
         // Nothing more is published, so that this generation settles every reservation.
         released = reservedBound
-        if snapshot.revision > 0 { await writer.finish(with: image(causes: history.current?.causes ?? [])) }
+        if snapshot.revision == 0 { return }
+        await writer.finish(with: image(causes: history.current?.causes ?? []))
+        let (archive, contained) = (archive, writer.containedSequence)
+        do throws(FileError) {
+            try await blocking.run { () throws(FileError) in
+                try archive.shortenJournal(afterGenerationWith: contained)
+            }
+        } catch {
+            logger.warning(
+                "the journal cannot be shortened; it takes more of the disk than it needs",
+                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+        }
     }
 }

@@ -20,8 +20,9 @@ struct GenerationHistory: Sendable {
     }
 
     /// Notes layers that resolve to what is current already.
-    mutating func update(_ layers: Layers) {
-        if !generations.isEmpty { generations[generations.count - 1].layers = layers }
+    /// - Parameter revision: the current one. Layers of another are not taken: they resolve to something else.
+    mutating func update(_ layers: Layers, ofRevision revision: Int) {
+        if current?.revision == revision { generations[generations.count - 1].layers = layers }
     }
 }
 

@@ -6,6 +6,8 @@ import Synchronization
 final class FaultyFileSystem: FileSystem {
     private struct State {
         var failure: CInt?
+        var replacementFailure: CInt?
+        var truncationFailure: CInt?
         var writes = 0
         var gate: DispatchGate?
     }
@@ -15,6 +17,10 @@ final class FaultyFileSystem: FileSystem {
 
     /// What every write fails with from now on; nil for none.
     func failWrites(with errno: CInt?) { state.withLock { $0.failure = errno } }
+    /// What every write of a whole file fails with from now on; nil for none.
+    func failReplacements(with errno: CInt?) { state.withLock { $0.replacementFailure = errno } }
+    /// What shortening the journal fails with from now on; nil for nothing.
+    func failTruncations(with errno: CInt?) { state.withLock { $0.truncationFailure = errno } }
     /// Lets the next journal writes wait at a gate.
     func holdJournal(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
     /// Journal writes so far.
@@ -28,6 +34,7 @@ final class FaultyFileSystem: FileSystem {
 
     func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
         try check("write", path)
+        if let failure = state.withLock({ $0.replacementFailure }) { throw FileError("write", path, errno: failure) }
         try real.replace(path, with: bytes)
     }
 
@@ -50,6 +57,13 @@ final class FaultyFileSystem: FileSystem {
             owner.state.withLock { $0.gate }?.pass()
             try owner.check("write", path)
             try file.write(bytes, at: offset)
+        }
+
+        func truncate(to size: Int) throws(FileError) {
+            if let failure = owner.state.withLock({ $0.truncationFailure }) {
+                throw FileError("truncate", path, errno: failure)
+            }
+            try file.truncate(to: size)
         }
     }
 }

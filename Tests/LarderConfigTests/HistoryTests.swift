@@ -127,6 +127,41 @@ struct HistoryTests {
         await next.stop()
     }
 
+    @Test("after a crash a set upon a change of files is in the history, and what was before it is as it was")
+    func crashWithFiles() async throws {
+        var fixture = local()
+        let clock = ManualClock()
+        fixture.clock = clock
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        _ = try await first.replaceFiles(.host, with: ["h": 1])
+        _ = try await first.set(JSONPath(["a"]), to: 1, timeToLive: nil)
+        // A generation with all of that is written, and it sleeps again after it.
+        await clock.waitForSleepers(1)
+        clock.advance(by: .seconds(1))
+        await clock.waitForSleepers(1)
+        let known = try #require(await first.pastSnapshots().first).revision
+        _ = try await first.replaceFiles(.host, with: ["h": 2])
+        let last = try await first.set(JSONPath(["b"]), to: 1, timeToLive: nil, by: Self.peer).revision
+        #expect(last == known + 2)
+        fixture.host = ["h": 2]
+        // The second one finds what the first one wrote.
+        for _ in 1...2 {
+            let next = try await fixture.open()
+            #expect(next.revision == last)
+            let past = await next.pastSnapshots()
+            #expect(past.map(\.revision).starts(with: [last, known]))
+            #expect(past[0].causes == [ChangeCause(.set, path: ["b"], peer: Self.peer)])
+            for snapshot in past {
+                let value = try await next.value(ofRevision: snapshot.revision)
+                #expect(ConfigSnapshot.digest(of: value) == snapshot.digest)
+            }
+            #expect(try await next.value(ofRevision: known) == ["h": 1, "a": 1])
+            await next.stop()
+        }
+        withExtendedLifetime(first) {}
+    }
+
     @Test("a snapshot that joins several changes tells of each of them, and of equal ones once")
     func joined() {
         let set = ChangeCause(.set, path: ["a"], peer: Self.peer)

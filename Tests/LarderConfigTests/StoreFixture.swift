@@ -24,6 +24,8 @@ struct StoreFixture {
     var maximumDeletion: Int?
     var staleIfError: Duration?
     var rules = LayerRules()
+    /// What the host's files hold when a store is opened; nil for what the state on disk says of them.
+    var host: JSONValue?
 
     init() {
         directory = NSTemporaryDirectory() + "/larder-store-" + UUID().uuidString
@@ -33,8 +35,10 @@ struct StoreFixture {
         let archive = SnapshotArchive(
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: directory, files: files,
             logger: Self.silent)
+        var restored = try archive.restore()
+        if let host { restored.layers.host = Layers.Files(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
-            archive.restore(), archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
+            restored, archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: 1 << 20, maximumDeletion: maximumDeletion, rules: rules,
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),

@@ -28,6 +28,8 @@ public protocol FileSystem: Sendable {
 public protocol JournalFile: Sendable {
     /// Writes bytes at an offset and waits until they are on disk (fdatasync(2)).
     func write(_ bytes: [UInt8], at offset: Int) throws(FileError)
+    /// Makes a file that is longer this long (ftruncate(2)). After a crash it may have its former length.
+    func truncate(to size: Int) throws(FileError)
 }
 
 /// A system call that failed.
@@ -210,6 +212,11 @@ private final class LocalJournalFile: JournalFile {
         try LocalFileSystem.writeAll(bytes, to: descriptor, at: offset, path: path)
         guard LocalFileSystem.retrying({ Int(fdatasync(descriptor)) }) == 0 else {
             throw FileError("fdatasync", path, errno: errno)
+        }
+    }
+    func truncate(to size: Int) throws(FileError) {
+        guard LocalFileSystem.retrying({ Int(ftruncate(descriptor, off_t(size))) }) == 0 else {
+            throw FileError("truncate", path, errno: errno)
         }
     }
 }

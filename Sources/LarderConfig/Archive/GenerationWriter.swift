@@ -42,19 +42,32 @@ final class GenerationWriter: Sendable {
         }
     }
 
+    /// Writes what is pending and this newest generation now, so that the journal can begin again. Nothing may be noted
+    /// meanwhile. What cannot be written is tried again later, as ever.
+    func catchUp(with generation: Generation) async {
+        let rest = await takeAll(with: generation)
+        guard let failed = await firstFailure(rest) else { return }
+        for generation in rest[failed...] { note(generation) }
+    }
+
     /// Writes what is pending and this last generation now.
     func finish(with generation: Generation) async {
+        for generation in await takeAll(with: generation) { _ = await write(generation) }
+    }
+
+    /// Takes over what is pending from the task that would write it, and adds the newest generation if it is not on disk.
+    private func takeAll(with generation: Generation) async -> [Generation] {
         let task = state.withLock { $0.task }
         task?.cancel()
         await task?.value
         let last = (generation.revision, generation.journalSequence, generation.released)
-        let rest = state.withLock { state in
-            if state.pending.isEmpty, state.contained == last { return [Generation]() }
+        return state.withLock { state in
+            state.task = nil
+            if state.pending.isEmpty, state.contained == last { return [] }
             state.add(generation)
             defer { state.pending = [] }
             return state.pending
         }
-        for generation in rest { _ = await write(generation) }
     }
 
     private func writeUntilNothingIsPending() async {

@@ -15,12 +15,21 @@ final class SnapshotArchive: Sendable {
     /// More numbers than an agent gives between two writes of a generation.
     private static let unknownNumbers = 1 << 20
     private static let journalSize = 256 * 1024
+    /// A journal that is longer waits for a generation, unless that is less than a few of its records.
+    private static let longestJournal = 4 * 1024 * 1024
+    private static let fewestRecords = 8
 
     private struct Journal {
         var file: (any JournalFile)?
         var end = 0
+        /// The length of the file, or more.
+        var size = 0
         /// The sequence number of the last record written.
         var lastSequence = 0
+        /// The length of that record.
+        var lastBytes = 0
+        /// How long it is let become, where the last generation that was asked for was not written.
+        var tolerated = 0
     }
 
     let namespace: String
@@ -56,6 +65,8 @@ final class SnapshotArchive: Sendable {
         var digest = ""
         /// In milliseconds since 1970.
         var publishedAt = 0
+        /// What they were published for, as far as that is on disk.
+        var causes: [ChangeCause] = []
         /// The last journal record contained.
         var journalSequence = 0
         /// The highest bound that was ever reserved.
@@ -98,6 +109,7 @@ final class SnapshotArchive: Sendable {
             restored.revision = newest.revision
             restored.digest = newest.digest
             restored.publishedAt = newest.publishedAt
+            restored.causes = newest.causes
             restored.journalSequence = newest.journalSequence
             restored.released = newest.released
         }
@@ -115,14 +127,13 @@ final class SnapshotArchive: Sendable {
         guard let bytes = try files.read(journalPath) else { return [] }
         let reading = JournalReading(bytes, after: restored.journalSequence)
         var snapshots = GenerationHistory()
-        var causes = restored.history.current?.causes ?? []
         for record in reading.records {
             for operation in record.operations { operation.apply(to: &restored.layers) }
-            if record.revision != restored.revision { causes = record.causes }
+            if record.revision != restored.revision { restored.causes = record.causes }
             snapshots.append(
                 Generation(
                     revision: record.revision, digest: record.digest, publishedAt: record.publishedAt,
-                    journalSequence: record.sequence, released: record.released, causes: causes,
+                    journalSequence: record.sequence, released: record.released, causes: restored.causes,
                     layers: restored.layers))
             restored.revision = record.revision
             restored.digest = record.digest
@@ -134,6 +145,7 @@ final class SnapshotArchive: Sendable {
         journal.withLock { journal in
             journal.lastSequence = last
             journal.end = reading.end
+            journal.size = bytes.count
         }
         switch reading.ending {
         case .clean: break
@@ -192,19 +204,29 @@ final class SnapshotArchive: Sendable {
         return nil
     }
 
+    /// Whether the journal is so long that a generation with all of it has to be on disk before the next record. Who is
+    /// told so is not told again before the journal has grown by as much once more: a disk that cannot take a generation
+    /// is not asked for one at each change.
+    func isJournalTooLong() -> Bool {
+        journal.withLock { journal in
+            let longest = max(Self.longestJournal, Self.fewestRecords * journal.lastBytes)
+            if journal.end <= max(longest, journal.tolerated) { return false }
+            journal.tolerated = journal.end + longest
+            return true
+        }
+    }
+
     /// Puts a change on disk. When it returns, the change survives a crash.
     /// - Parameter containedSequence: the last record that a generation on disk contains; where that is the last one
     ///   written, the journal begins again at its start.
     func append(_ record: JournalRecord, afterGenerationWith containedSequence: Int) throws(FileError) {
         try journal.withLock { (journal) throws(FileError) -> Void in
-            let file: any JournalFile
-            if let open = journal.file {
-                file = open
-            } else {
-                file = try files.openJournal(journalPath, size: Self.journalSize)
+            let file = try open(&journal)
+            let beginsAgain = containedSequence >= journal.lastSequence
+            if beginsAgain {
+                journal.end = 0
+                journal.tolerated = 0
             }
-            journal.file = file
-            if containedSequence >= journal.lastSequence { journal.end = 0 }
             let bytes = record.encoded()
             do throws(FileError) {
                 try file.write(bytes + [0], at: journal.end)
@@ -214,7 +236,45 @@ final class SnapshotArchive: Sendable {
                 throw error
             }
             journal.end += bytes.count
+            journal.size = max(journal.size, journal.end + 1)
             journal.lastSequence = record.sequence
+            journal.lastBytes = bytes.count
+            // Not before: what is cut off must lie behind an end mark, or it looks like a write that a crash cut off.
+            if beginsAgain { shorten(&journal, file) }
+        }
+    }
+
+    /// Gives back what the journal takes of the disk beyond its usual size, if a generation contains all of it.
+    /// - Parameter containedSequence: the last record that a generation on disk contains.
+    func shortenJournal(afterGenerationWith containedSequence: Int) throws(FileError) {
+        try journal.withLock { (journal) throws(FileError) -> Void in
+            guard journal.size > Self.journalSize, containedSequence >= journal.lastSequence else { return }
+            let file = try open(&journal)
+            try file.write([0], at: 0)
+            journal.end = 0
+            shorten(&journal, file)
+        }
+    }
+
+    private func open(_ journal: inout Journal) throws(FileError) -> any JournalFile {
+        if let file = journal.file { return file }
+        let file = try files.openJournal(journalPath, size: Self.journalSize)
+        journal.file = file
+        journal.size = max(journal.size, Self.journalSize)
+        return file
+    }
+
+    /// Cuts off what lies behind the end mark, beyond the usual size. It is of no use, so that a failure does no harm.
+    private func shorten(_ journal: inout Journal, _ file: any JournalFile) {
+        let size = max(Self.journalSize, journal.end + 1)
+        if journal.size <= size { return }
+        do throws(FileError) {
+            try file.truncate(to: size)
+            journal.size = size
+        } catch {
+            logger.warning(
+                "the journal cannot be shortened; it takes more of the disk than it needs",
+                metadata: ["namespace": "\(namespace)", "error": "\(error)"])
         }
     }
 

@@ -50,5 +50,9 @@ final class MemoryFileSystem: FileSystem {
                 files[path] = content
             }
         }
+
+        func truncate(to size: Int) throws(FileError) {
+            owner.files.withLock { files in files[path] = files[path].map { Array($0.prefix(size)) } }
+        }
     }
 }
