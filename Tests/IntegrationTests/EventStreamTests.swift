@@ -281,6 +281,35 @@ extension Integration {
             }
         }
 
+        @Test("what a poll URL has answered is not gone back on by what the stream told before")
+        func pollThenReplay() throws {
+            let origin = try RawOrigin.listening(.stream())
+            defer { origin.stop() }
+            origin.answer(.document(#"{"v":1}"#).closing, to: "/config.json")
+            try AgentHome.with(settings: Self.settings(origin, "pollUrl: \"\(origin.url)\"")) { home in
+                let client = try home.start().connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                try origin.request(for: "/events")
+                origin.send(event(#"{"v":2}"#, type: "patch", id: "2"))
+                try client.events(until: 2)
+                origin.forgetEvents()
+                origin.answer(.document(#"{"v":5}"#).closing, to: "/config.json")
+                origin.disconnect()
+                #expect(try origin.request(for: "/events")["last-event-id"] == nil, "nothing is to be sent again")
+                #expect(try client.event()["value"] == 5)
+                try client.status { $0["state"] == "fresh" }
+
+                origin.forgetEvents()
+                origin.answer(.document(#"{"v":8}"#).closing, to: "/config.json")
+                #expect(try client.call("config.refresh")["changed"] == true)
+                #expect(try client.event()["value"] == 8)
+                #expect(try origin.request(for: "/events")["last-event-id"] == nil)
+                origin.send(event(#"{"v":9}"#, type: "patch", id: "9"))
+                #expect(try client.event()["value"] == 9)
+            }
+        }
+
         @Test("what an earlier agent held is served at once while the stream is down")
         func downAtRestart() throws {
             let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))

@@ -5,7 +5,9 @@ import Synchronization
 /// One connection of the stream, from its request to its end.
 extension SSESource {
     func connect(_ consumer: Int) async -> StreamEnd {
-        let lastEventID = state.withLock { $0.connects(for: consumer) }
+        let lastEventID = state.withLock {
+            $0.connects(for: consumer, asksElsewhere: configuration.pollURL != nil)
+        }
         do throws(ConfigError) {
             var request = FetchRequest(
                 url: configuration.url,
@@ -108,20 +110,24 @@ private final class StreamConnection: Sendable {
     private func begin(_ body: StreamBody) async throws(ConfigError) -> Bool {
         if let url = source.configuration.pollURL {
             // What changes from here on comes over the stream, so that nothing is lost between the two.
-            let (mark, known) = source.state.withLock { ($0.mark, $0.document?.validator) }
-            guard let document = try await source.poll(url, ifChangedFrom: known) else { return resume() }
-            // A question that was put meanwhile has brought one as new.
-            if !tell(document, after: mark) { _ = resume() }
-            return true
+            while true {
+                let (mark, known) = source.state.withLock { ($0.mark, $0.document?.validator) }
+                // The answer to somebody else's question, which came meanwhile, may be from before the connection.
+                guard let document = try await source.poll(url, ifChangedFrom: known) else {
+                    if resume(after: mark) { return true } else { continue }
+                }
+                if tell(document, after: mark) { return true }
+            }
         }
-        if lastEventID != nil { return resume() }
+        if lastEventID != nil { return resume(after: source.state.withLock { $0.mark }) }
         awaited.withLock { $0.isDocument = true }
         body.allow(source.configuration.timeout)
         return false
     }
 
-    private func resume() -> Bool {
-        source.state.withLock { $0.resumed(for: consumer) }.signal?.yield()
+    private func resume(after mark: Int) -> Bool {
+        guard let effects = source.state.withLock({ $0.resumed(after: mark, for: consumer) }) else { return false }
+        effects.signal?.yield()
         return true
     }
 

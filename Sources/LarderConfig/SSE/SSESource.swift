@@ -47,11 +47,11 @@ final class SSESource: ConfigSource {
             let (told, known) = state.withLock { ($0.told, $0.document?.validator) }
             // "Not modified" must speak of the document that the next patch is applied to.
             let answer = try await poll(url, ifChangedFrom: validator == known ? validator : nil)
-            let (result, parked) = state.withLock { state in
+            let (taken, parked) = state.withLock { state in
                 (state.take(answer, askedAt: told), state.unpark())
             }
-            parked?.cancel()
-            return result
+            (taken.interrupted ?? parked)?.cancel()
+            return taken.answer
         }
     }
 

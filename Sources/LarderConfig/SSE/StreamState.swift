@@ -21,7 +21,7 @@ struct StreamState: Sendable {
     private(set) var document: SourceDocument?
     /// Grows with each document, whoever brought it.
     private(set) var mark = 0
-    /// Grows with each document that the stream brought.
+    /// Grows with each document that the stream brought or that a new connection confirmed.
     private(set) var told = 0
     /// Whether the document was not handed out yet.
     private var isUntold = false
@@ -87,18 +87,23 @@ struct StreamState: Sendable {
     }
 
     /// A connection is about to be made. The id to say, or nothing where it has to bring a whole document.
-    mutating func connects(for consumer: Int) -> String? {
+    ///
+    /// - Parameter asksElsewhere: whether the whole document is asked for once the connection stands. No id is said then:
+    ///   the origin would send again what that document already has in it.
+    mutating func connects(for consumer: Int, asksElsewhere: Bool = false) -> String? {
         guard consumer == self.consumer else { return nil }
         isParked = false
         isGood = false
-        isReading = isReadingAsked || !waiters.isEmpty || document == nil || lastEventID.isEmpty
+        isReading = isReadingAsked || !waiters.isEmpty || document == nil || lastEventID.isEmpty || asksElsewhere
         isReadingAsked = false
         return isReading ? nil : lastEventID
     }
 
-    /// The connection is there and goes on where the last one ended.
-    mutating func resumed(for consumer: Int) -> Effects {
-        guard consumer == self.consumer, document != nil else { return Effects() }
+    /// The connection is there, and goes on from the document that is held; nil where that came after `mark`.
+    mutating func resumed(after mark: Int, for consumer: Int) -> Effects? {
+        guard consumer == self.consumer, document != nil, !isInterrupted else { return Effects() }
+        guard mark == self.mark else { return nil }
+        told += 1
         failure = nil
         isGood = true
         isUntold = true
@@ -114,7 +119,8 @@ struct StreamState: Sendable {
 
     /// The stream brought a document; nil where another one came since `mark`, which it has to be made from.
     mutating func tell(_ document: SourceDocument, after mark: Int, for consumer: Int) -> Effects? {
-        guard consumer == self.consumer else { return Effects() }
+        // A connection that is given up may tell what is older than the reason for that.
+        guard consumer == self.consumer, !isInterrupted else { return Effects() }
         guard mark == self.mark else { return nil }
         hold(document)
         told += 1
@@ -154,18 +160,28 @@ struct StreamState: Sendable {
     }
 
     /// Decides between an answer to a question and what the stream told while it was under way.
+    ///
+    /// What the connection still has to tell may be older than an answer that differs from what it has told so far, and
+    /// nothing says where in the stream the answer stands. So the connection is given up for a new one, which asks once
+    /// more when it stands.
+    ///
     /// - Parameters:
     ///   - answer: nil where the origin said that nothing has changed
     ///   - told: ``told`` when the question was put
-    mutating func take(_ answer: SourceDocument?, askedAt told: Int) -> SourceAnswer {
+    mutating func take(
+        _ answer: SourceDocument?, askedAt told: Int
+    ) -> (answer: SourceAnswer, interrupted: Task<StreamEnd?, Never>?) {
         if told != self.told, let document, !(answer?.isCertainlyNewer(than: document) ?? false) {
             isUntold = false
-            return .document(document)
+            return (.document(document), nil)
         }
-        guard let answer else { return .notModified }
+        guard let answer else { return (.notModified, nil) }
+        let isConfirmed = document?.value == answer.value
         hold(answer)
         isUntold = false
-        return .document(answer)
+        guard hasConsumer, isGood, failure == nil, !isConfirmed else { return (.document(answer), nil) }
+        isInterrupted = true
+        return (.document(answer), current)
     }
 
     /// Waits for a whole document on a new connection; what is to be ended for that, if anything.

@@ -7,10 +7,11 @@ extension RawOrigin.Answer {
         .text("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" + text)
     }
 
-    /// The same answer, behind which the connection ends: what is sent later goes to the streams alone.
+    /// The same answer, behind which the connection ends, and which says so: what is sent later goes to the streams alone,
+    /// and no other request to this connection.
     var closing: Self {
-        guard case .bytes(let bytes, _) = self else { return self }
-        return .bytes(bytes, thenClose: true)
+        guard case .bytes(let bytes, _) = self, let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return self }
+        return .bytes(bytes[...end] + Array("Connection: close\r\n".utf8) + bytes[(end + 1)...], thenClose: true)
     }
 }
 

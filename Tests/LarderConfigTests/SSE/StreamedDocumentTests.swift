@@ -88,7 +88,7 @@ struct StreamStateTests {
         let second = state.answer(location: "x")
         #expect(throws: failure) { try second.answer.get() }
         #expect(second.effects.signal == nil)
-        #expect(state.resumed(for: consumer).signal != nil)
+        #expect(state.resumed(after: state.mark, for: consumer)?.signal != nil)
         #expect(try value(state.answer(location: "x").answer) == ["v": 1])
     }
 
@@ -103,13 +103,53 @@ struct StreamStateTests {
                 for: consumer)
             let answer = SourceDocument(value: ["v": 3], version: answered.map(UpstreamVersion.init))
             #expect(
-                try value(.success(state.take(answer, askedAt: asked))) == ["v": JSONValue(integerLiteral: expected)])
+                try value(.success(state.take(answer, askedAt: asked).answer))
+                    == ["v": JSONValue(integerLiteral: expected)])
             #expect(state.document?.value == ["v": JSONValue(integerLiteral: expected)])
+            _ = state.ended(for: consumer)
+            _ = state.connects(for: consumer)
         }
-        #expect(try value(.success(state.take(SourceDocument(value: ["v": 4]), askedAt: state.told))) == ["v": 4])
-        guard case .notModified = state.take(nil, askedAt: state.told) else {
+        let answer = state.take(SourceDocument(value: ["v": 4]), askedAt: state.told).answer
+        #expect(try value(.success(answer)) == ["v": 4])
+        guard case .notModified = state.take(nil, askedAt: state.told).answer else {
             return #expect(Bool(false), "nothing has changed")
         }
+    }
+
+    @Test("an answer that differs from what the stream told ends the connection, which may still tell older things")
+    func difference() throws {
+        var (state, consumer, _) = Self.connected()
+        _ = state.goesOn(Task { nil }, for: consumer)
+        _ = state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+        #expect(state.take(SourceDocument(value: ["v": 1]), askedAt: state.told).interrupted == nil)
+        #expect(state.tell(SourceDocument(value: ["v": 2]), after: state.mark, for: consumer)?.signal != nil)
+
+        #expect(state.take(SourceDocument(value: ["v": 5]), askedAt: state.told).interrupted != nil)
+        #expect(state.tell(SourceDocument(value: ["v": 3]), after: state.mark, for: consumer)?.signal == nil)
+        #expect(state.document?.value == ["v": 5])
+        let isFollowed = state.ended(for: consumer)
+        #expect(isFollowed, "another connection is made at once")
+        _ = state.connects(for: consumer)
+        #expect(state.tell(SourceDocument(value: ["v": 6]), after: state.mark, for: consumer)?.signal != nil)
+    }
+
+    @Test("a connection is not up to date by the answer to a question that was put before it")
+    func questionBefore() {
+        var (state, consumer, _) = Self.connected()
+        let (mark, told) = (state.mark, state.told)
+        _ = state.take(SourceDocument(value: ["v": 1]), askedAt: told)
+        #expect(state.resumed(after: mark, for: consumer) == nil)
+        #expect(state.resumed(after: state.mark, for: consumer)?.signal != nil)
+        #expect(state.told != told, "what is asked before and answered afterwards does not count")
+    }
+
+    @Test("no id is said where the whole document is asked for elsewhere")
+    func elsewhere() {
+        var (state, consumer, _) = Self.connected()
+        _ = state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+        state.remember("7", nil, for: consumer)
+        #expect(state.connects(for: consumer, asksElsewhere: true) == nil)
+        #expect(state.connects(for: consumer) == "7")
     }
 
     @Test("a patch that was made from an older document is not taken")
