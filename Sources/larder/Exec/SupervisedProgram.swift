@@ -56,7 +56,8 @@ final class SupervisedProgram: Sendable {
                 var effects: [ExecSupervisor.Effect] = []
                 if let changed = newest.withLock({ $0.take() }) { supervisor.changed(to: changed, now: now) }
                 for case .signal(let number, let isFromKernel) in messages where number != SIGCHLD {
-                    effects += supervisor.received(number, hasReached: isOnTerminal && isFromKernel)
+                    effects += supervisor.received(
+                        number, hasReached: isOnTerminal && isFromKernel, now: now)
                 }
                 // One that has ended gets no more signals.
                 if let end = Self.reap(child) {
