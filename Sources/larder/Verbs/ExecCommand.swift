@@ -11,15 +11,19 @@ struct ExecCommand: AsyncParsableCommand {
             become upper case and other characters than letters, digits and _ become _; strings are passed as they are, \
             arrays as JSON, and an empty object makes no variable. Variables that larder has itself are passed on unless \
             the configuration has one of the same name. Two values for one name, a value with a NUL character, and names \
-            that the system's loader and shells act upon (PATH, LD_…, IFS, BASH_ENV, GCONV_PATH) are errors.
+            by which configuration would choose the code that runs (PATH, LD_…, IFS, BASH_ENV, PYTHONPATH, NODE_OPTIONS \
+            and others of the loader, shells and interpreters) are errors. No list of those can be complete: --prefix is \
+            the safe way.
 
             Without --watch larder becomes the program. With --watch it stays, and when the variables change it stops the \
             program with SIGTERM and starts it again, or sends it a signal (the program's own environment stays then; see \
             larder render). Changes that come close together are joined, and one that is taken back in time does nothing. \
-            HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT are passed on to the program. When the program ends by \
+            HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT are passed on to the program. After TERM nothing is started or \
+            stopped again; after INT neither for --kill-after, and a program that lives on is then watched as before. When the program ends by \
             itself larder ends too, with its exit status, or with 128 and the number of the signal that ended it. A \
             configuration that cannot become variables is noted on standard error and the program left as it is. 126 and \
-            127 say, as in a shell, that the program could not be run or was not found.
+            127 say, as in a shell, that the program could not be run or was not found. larder itself must not be killed with KILL: its \
+            program would live on, without it.
 
             EXAMPLES:
               larder exec -- env
