@@ -29,9 +29,12 @@ struct ExecSupervisorTests {
         supervisor.changed(to: variables(2), now: .seconds(102))
         #expect(supervisor.wakeUp == .seconds(110))
         #expect(supervisor.timePassed(now: .seconds(109)) == [])
+        #expect(!supervisor.isUpToDate)
         #expect(supervisor.timePassed(now: .seconds(110)) == [.send(SIGTERM)])
         supervisor.changed(to: variables(3), now: .seconds(111))
+        #expect(!supervisor.isUpToDate)
         #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(112)) == [.start(variables(3))])
+        #expect(supervisor.isUpToDate)
         #expect(supervisor.wakeUp == nil)
         // When it was quiet for long, a change is acted upon at once.
         supervisor.changed(to: variables(4), now: .seconds(500))
@@ -54,6 +57,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == nil)
         supervisor.changed(to: variables(1), now: .seconds(105))
         supervisor.changed(to: variables(0), now: .seconds(106))
+        #expect(supervisor.isUpToDate)
         #expect(supervisor.wakeUp == nil)
         #expect(supervisor.timePassed(now: .seconds(200)) == [])
     }

@@ -91,6 +91,11 @@ struct ExecSupervisor {
         }
     }
 
+    /// Whether the program runs with, or was told of, the newest variables.
+    var isUpToDate: Bool {
+        if case .running = phase { wanted == nil } else { false }
+    }
+
     /// The configuration is another one, or the same again.
     mutating func changed(to variables: EnvironmentVariables, now: Duration) {
         guard variables != inForce else {
