@@ -6,12 +6,20 @@ final class InterruptionNotes: Sendable {
     private let noted = Mutex<String?>(nil)
 
     func interrupted(_ interruption: ConfigInterruption) {
-        let reason = interruption.error.reason
+        note(interruption.error.reason, "connecting again")
+    }
+
+    /// The settings do not declare the namespace any more.
+    func removed(_ namespace: String) {
+        note("namespace \"\(namespace)\" was taken out of the settings", "asking again until it is back")
+    }
+
+    private func note(_ reason: String, _ remedy: String) {
         let isNew = noted.withLock { noted in
             defer { noted = reason }
             return noted != reason
         }
-        if isNew { Output.note("\(reason); connecting again") }
+        if isNew { Output.note("\(reason); \(remedy)") }
     }
 
     func resumed() {

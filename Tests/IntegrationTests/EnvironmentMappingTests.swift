@@ -47,6 +47,9 @@ struct EnvironmentMappingTests {
         #expect(message?.contains("\"db.password\"") == true && message?.contains("secret") == false)
         for (value, name): (JSONValue, String) in [
             (["ld": ["preload": "/x"]], "LD_PRELOAD"), (["path": "/x"], "PATH"), (["bash-env": "/x"], "BASH_ENV"),
+            (["bash": ["func": ["ls%%": "() { x; }"]]], "BASH_FUNC_LS__"),
+            (["node": ["options": "-r /x"]], "NODE_OPTIONS"),
+            (["": ["java": ["options": "-x"]]], "_JAVA_OPTIONS"), (["env": "/x"], "ENV"),
         ] {
             #expect(refusal(value)?.contains("would be \(name)") == true)
         }

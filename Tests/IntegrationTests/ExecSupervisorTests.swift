@@ -29,9 +29,12 @@ struct ExecSupervisorTests {
         supervisor.changed(to: variables(2), now: .seconds(102))
         #expect(supervisor.wakeUp == .seconds(110))
         #expect(supervisor.timePassed(now: .seconds(109)) == [])
+        #expect(!supervisor.isUpToDate)
         #expect(supervisor.timePassed(now: .seconds(110)) == [.send(SIGTERM)])
         supervisor.changed(to: variables(3), now: .seconds(111))
+        #expect(!supervisor.isUpToDate)
         #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(112)) == [.start(variables(3))])
+        #expect(supervisor.isUpToDate)
         #expect(supervisor.wakeUp == nil)
         // When it was quiet for long, a change is acted upon at once.
         supervisor.changed(to: variables(4), now: .seconds(500))
@@ -54,6 +57,7 @@ struct ExecSupervisorTests {
         #expect(supervisor.wakeUp == nil)
         supervisor.changed(to: variables(1), now: .seconds(105))
         supervisor.changed(to: variables(0), now: .seconds(106))
+        #expect(supervisor.isUpToDate)
         #expect(supervisor.wakeUp == nil)
         #expect(supervisor.timePassed(now: .seconds(200)) == [])
     }
@@ -95,10 +99,10 @@ struct ExecSupervisorTests {
     @Test("signals are passed on unless the program got them already; after TERM nothing is started or stopped again")
     func forwarding() {
         var supervisor = supervisor()
-        #expect(supervisor.received(SIGUSR1, hasReached: false) == [.send(SIGUSR1)])
-        #expect(supervisor.received(SIGWINCH, hasReached: true) == [])
+        #expect(supervisor.received(SIGUSR1, hasReached: false, now: .seconds(101)) == [.send(SIGUSR1)])
+        #expect(supervisor.received(SIGWINCH, hasReached: true, now: .seconds(101)) == [])
         supervisor.changed(to: variables(1), now: .seconds(200))
-        #expect(supervisor.received(SIGTERM, hasReached: false) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGTERM, hasReached: false, now: .seconds(200)) == [.send(SIGTERM)])
         #expect(supervisor.wakeUp == nil)
         #expect(supervisor.timePassed(now: .seconds(300)) == [])
         #expect(supervisor.ended(.killed(SIGTERM), now: .seconds(301)) == [.end(.killed(SIGTERM))])
@@ -109,7 +113,29 @@ struct ExecSupervisorTests {
         var supervisor = supervisor()
         supervisor.changed(to: variables(1), now: .seconds(200))
         #expect(supervisor.timePassed(now: .seconds(200)) == [.send(SIGTERM)])
-        #expect(supervisor.received(SIGINT, hasReached: true) == [])
+        #expect(supervisor.received(SIGINT, hasReached: true, now: .seconds(200)) == [])
         #expect(supervisor.ended(.exited(0), now: .seconds(201)) == [.end(.exited(0))])
+    }
+
+    @Test("a program that lives on after INT is watched again after the patience; QUIT is passed on and nothing else")
+    func survivors() {
+        var supervisor = supervisor()
+        #expect(supervisor.received(SIGINT, hasReached: true, now: .seconds(200)) == [])
+        #expect(supervisor.wakeUp == nil)
+        supervisor.changed(to: variables(1), now: .seconds(201))
+        #expect(supervisor.wakeUp == .seconds(230))
+        #expect(supervisor.timePassed(now: .seconds(229)) == [])
+        #expect(supervisor.timePassed(now: .seconds(230)) == [.send(SIGTERM)])
+        #expect(supervisor.ended(.exited(0), now: .seconds(231)) == [.start(variables(1))])
+        #expect(supervisor.received(SIGQUIT, hasReached: false, now: .seconds(300)) == [.send(SIGQUIT)])
+        supervisor.changed(to: variables(2), now: .seconds(301))
+        #expect(supervisor.timePassed(now: .seconds(301)) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGQUIT, hasReached: false, now: .seconds(302)) == [.send(SIGQUIT)])
+        #expect(supervisor.ended(.exited(0), now: .seconds(303)) == [.start(variables(2))])
+        // INT takes nothing of SIGTERM back.
+        #expect(supervisor.received(SIGTERM, hasReached: false, now: .seconds(400)) == [.send(SIGTERM)])
+        #expect(supervisor.received(SIGINT, hasReached: false, now: .seconds(401)) == [.send(SIGINT)])
+        supervisor.changed(to: variables(3), now: .seconds(402))
+        #expect(supervisor.timePassed(now: .seconds(900)) == [])
     }
 }

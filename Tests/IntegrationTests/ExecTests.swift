@@ -166,6 +166,83 @@ extension Integration {
             }
         }
 
+        @Test("a namespace that leaves the settings for a while is followed again when it is back")
+        func namespaceRemoved() throws {
+            try AgentHome.with(settings: "{namespaces: {default: {}, x: {}}}") { home in
+                let agent = try home.start()
+                func set(_ limit: String) throws { _ = try self.larder(home, "set", "limit", limit, "-n", "x") }
+                try set("1")
+                let larder = try start(home, ["--watch", "-n", "x", "--interval", "10ms"])
+                #expect(try line(larder) == "limit 1")
+                let renderer = try ChildProcess(
+                    Products.commandLine,
+                    ["render", "--json", "x.json", "--exec", "cat {}", "--watch", "-n", "x", "--socket", home.socket],
+                    environment: home.environment, directory: home.directory)
+                try renderer.waitForLog(": 1")
+                try home.write(settings: "{namespaces: {default: {}}}")
+                try agent.reload()
+                for process in [larder, renderer] {
+                    try process.waitForLog("was taken out of the settings; asking again until it is back")
+                }
+                try home.write(settings: "{namespaces: {default: {}, x: {}}}")
+                try agent.reload()
+                try set("2")
+                #expect(try line(larder) == "term")
+                // What the namespace held while it was away may come first.
+                while try line(larder) != "limit 2" {}
+                try renderer.waitForLog(": 2")
+                renderer.signal(SIGTERM)
+                #expect(try renderer.waitForEnd() == .signal(SIGTERM))
+                larder.signal(SIGTERM)
+                #expect(try line(larder) == "term")
+                #expect(try larder.waitForEnd() == .exit(3))
+                #expect(try run(home, ["--watch", "-n", "none"], ["/bin/true"]).end == .exit(3))
+            }
+        }
+
+        @Test("a snapshot is acknowledged when the program has it, not before")
+        func acknowledged() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, "set", "limit", "1")
+                // It tells the signal from larder, and lives on until it is told to end.
+                let program = Self.program.replacing(
+                    "def end(number, frame):",
+                    with: "def end(number, frame):\n    say('asked')\n    sys.stdin.readline()")
+                let larder = try ChildProcess(
+                    Products.commandLine,
+                    ["exec", "--socket", home.socket, "--watch", "--interval", "10ms", "--"]
+                        + ["/usr/bin/python3", "-c", program],
+                    environment: home.environment, directory: home.directory, input: true)
+                #expect(try line(larder) == "limit 1")
+                func revision() throws -> Int {
+                    let text = try self.larder(home, "get", "--json").output.joined()
+                    return try require(JSONValue(parsing: text)["revision"]?.int, "revision")
+                }
+                func said() throws -> Int? {
+                    let text = try self.larder(home, "clients", "--json").output.joined()
+                    let clients = try require(JSONValue(parsing: text)["clients"], "clients")
+                    return clients.elements.compactMap { $0["acknowledged"]?[0]?["revision"]?.int }.first
+                }
+                let first = try revision()
+                while try said() != first {}
+                _ = try self.larder(home, "set", "limit", "2")
+                #expect(try line(larder) == "asked")
+                #expect(try said() == first)
+                try larder.write(Array("\n".utf8))
+                #expect(try line(larder) == "term")
+                #expect(try line(larder) == "limit 2")
+                let second = try revision()
+                #expect(second > first)
+                while try said() != second {}
+                larder.signal(SIGTERM)
+                #expect(try line(larder) == "asked")
+                try larder.write(Array("\n".utf8))
+                #expect(try line(larder) == "term")
+                #expect(try larder.waitForEnd() == .exit(3))
+            }
+        }
+
         @Test("a configuration that cannot become variables leaves the program as it is, and says why once")
         func unusable() throws {
             try AgentHome.with { home in

@@ -137,9 +137,11 @@ extension Integration {
                 try home.write("slip", "\n{{#a}}")
                 try home.write("good", "{{a}}")
                 try home.makeDirectory("directory")
+                symlink("no-such-file", home.directory + "/link")
                 for (arguments, status, text): ([String], CInt, String) in [
                     (["missing", "app.conf"], 3, "nothing is at b.c"), (["slip", "app.conf"], 2, "slip:2:7: "),
                     (["none", "app.conf"], 1, "cannot read none"), (["good", "directory"], 2, "no regular file"),
+                    (["good", "link"], 2, "link is a symbolic link that leads nowhere"),
                     (["good", "none/app.conf"], 1, "none/app.conf"), (["good"], 2, "name the template"),
                     (["good", "app.conf", "--owner", "no-such-user"], 2, "no user"),
                     (["good", "app.conf", "--path", "b"], 3, "nothing is at"),

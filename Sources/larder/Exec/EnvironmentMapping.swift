@@ -60,7 +60,7 @@ struct EnvironmentMapping: Equatable {
         if Self.isActedUpon(name) {
             throw Failure(
                 .failure,
-                "\"\(path)\" would be \(name), which the system's loader and shells act upon; add --prefix, or rename it"
+                "\"\(path)\" would be \(name), which the loader, a shell or an interpreter acts upon; add --prefix, or rename it"
             )
         }
         let text = value.string ?? value.compactText
@@ -84,9 +84,20 @@ struct EnvironmentMapping: Equatable {
     }
 
     /// Variables by which whoever writes the configuration would say which code the program runs.
+    /// Every interpreter has its own, so the list is never complete: a prefix is the safe way.
     private static func isActedUpon(_ name: String) -> Bool {
-        name.hasPrefix("LD_") || ["PATH", "IFS", "BASH_ENV", "GCONV_PATH"].contains(name)
+        name.hasPrefix("LD_") || name.hasPrefix("BASH_FUNC_") || actedUpon.contains(name)
     }
+
+    private static let actedUpon: Set = [
+        // The C library: ld.so(8), iconv(3), setlocale(3), catopen(3).
+        "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH",
+        // Shells: sh(1), bash(1).
+        "PATH", "IFS", "ENV", "CDPATH", "PS4", "BASH_ENV", "BASHOPTS", "SHELLOPTS", "PROMPT_COMMAND",
+        // Interpreters and virtual machines.
+        "PERL5OPT", "PERL5LIB", "PERLLIB", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "RUBYOPT", "RUBYLIB",
+        "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
+    ]
 
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 

@@ -43,6 +43,14 @@ struct ExecSupervisor {
         case stopping(deadline: Duration?)
     }
 
+    private enum Ending: Equatable {
+        case no
+        /// It got SIGINT, which many programs take for something else than the end. Whoever lives on at `end` stays.
+        case until(end: Duration)
+        /// It got SIGTERM, which means the end, however long that takes.
+        case forGood
+    }
+
     let reaction: Reaction
     let timing: Timing
     private let fraction: () -> Double
@@ -51,8 +59,8 @@ struct ExecSupervisor {
     private var inForce: EnvironmentVariables
     private var wanted: (variables: EnvironmentVariables, due: Duration)?
     private var lastAction: Duration
-    /// Whether somebody asked for the end: then nothing is started again.
-    private var isEnding = false
+    /// What the program was asked by somebody else that may end it; meanwhile nothing is stopped or started.
+    private var ending = Ending.no
 
     /// Makes the supervisor of a program that was just started.
     /// - Parameters:
@@ -73,9 +81,19 @@ struct ExecSupervisor {
     /// When ``timePassed(now:)`` has something to do; nil for never.
     var wakeUp: Duration? {
         switch phase {
-        case .running: isEnding ? nil : wanted?.due
+        case .running:
+            switch ending {
+            case .no: wanted?.due
+            case .until(let end): wanted.map { max($0.due, end) }
+            case .forGood: nil
+            }
         case .stopping(let deadline): deadline
         }
+    }
+
+    /// Whether the program runs with, or was told of, the newest variables.
+    var isUpToDate: Bool {
+        if case .running = phase { wanted == nil } else { false }
     }
 
     /// The configuration is another one, or the same again.
@@ -91,8 +109,9 @@ struct ExecSupervisor {
 
     /// A signal came for this process.
     /// - Parameter hasReached: whether the program got it already, as from the keyboard.
-    mutating func received(_ number: CInt, hasReached: Bool) -> [Effect] {
-        if [SIGTERM, SIGINT, SIGQUIT].contains(number) { isEnding = true }
+    mutating func received(_ number: CInt, hasReached: Bool, now: Duration) -> [Effect] {
+        if number == SIGTERM { ending = .forGood }
+        if number == SIGINT, ending != .forGood { ending = .until(end: now + timing.patience) }
         return hasReached ? [] : [.send(number)]
     }
 
@@ -103,7 +122,8 @@ struct ExecSupervisor {
             phase = .stopping(deadline: nil)
             return [.kill]
         case .running:
-            guard !isEnding, let wanted, now >= wanted.due else { return [] }
+            if case .until(let end) = ending, now >= end { ending = .no }
+            guard ending == .no, let wanted, now >= wanted.due else { return [] }
             guard case .signal(let number) = reaction else {
                 phase = .stopping(deadline: now + timing.patience)
                 return [.send(SIGTERM)]
@@ -117,7 +137,7 @@ struct ExecSupervisor {
 
     /// The program has ended and was waited for.
     mutating func ended(_ end: ProgramEnd, now: Duration) -> [Effect] {
-        guard case .stopping = phase, !isEnding, let wanted else { return [.end(end)] }
+        guard case .stopping = phase, ending == .no, let wanted else { return [.end(end)] }
         phase = .running
         act(wanted.variables, now)
         return [.start(inForce)]

@@ -1,3 +1,4 @@
+import LarderClient
 import Synchronization
 
 #if canImport(Glibc)
@@ -18,45 +19,61 @@ import Synchronization
 final class SupervisedProgram: Sendable {
     private let words: [String]
     private let pipe: SignalPipe
-    private let newest = Mutex<EnvironmentVariables?>(nil)
+    private let newest = Mutex<Change?>(nil)
+    private let onTaken: @Sendable (ConfigSnapshot) -> Void
     private let isOnTerminal: Bool
 
     /// The signals that are passed on.
     static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT]
 
+    /// A snapshot, and what it means for the program.
+    struct Change {
+        let snapshot: ConfigSnapshot
+        let variables: EnvironmentVariables
+    }
+
     /// Takes note of what to run; nothing is started yet.
-    init(_ words: [String]) throws(Failure) {
+    /// - Parameter onTaken: told of a snapshot as soon as the program was started with it or sent its signal, or has the
+    ///   same variables already. Called on the thread that ``run(with:_:_:)`` blocks.
+    init(_ words: [String], onTaken: @escaping @Sendable (ConfigSnapshot) -> Void) throws(Failure) {
         self.words = words
+        self.onTaken = onTaken
         pipe = try SignalPipe()
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         isOnTerminal = terminal >= 0
         if terminal >= 0 { close(terminal) }
     }
 
-    /// Hands over the newest variables, from any thread.
-    func change(to variables: EnvironmentVariables) {
-        newest.withLock { $0 = variables }
+    /// Hands over the newest snapshot, from any thread.
+    func change(to change: Change) {
+        newest.withLock { $0 = change }
         pipe.notify()
     }
 
     /// Runs the program until it has ended for good, or cannot be started. Blocks.
     func run(
-        with variables: EnvironmentVariables, _ reaction: ExecSupervisor.Reaction, _ timing: ExecSupervisor.Timing
+        with first: Change, _ reaction: ExecSupervisor.Reaction, _ timing: ExecSupervisor.Timing
     ) -> Result<ProgramEnd, Failure> {
         // What was ignored from the start stays so, here as in the program.
         pipe.catchSignals(Self.forwarded.filter { !SignalDispositions.inherited.ignores($0) } + [SIGCHLD])
         let clock = ContinuousClock()
         let start = clock.now
         do throws(Failure) {
-            var child = try self.start(variables)
-            var supervisor = ExecSupervisor(reaction, timing, startedWith: variables, now: .zero)
+            var child = try self.start(first.variables)
+            var supervisor = ExecSupervisor(reaction, timing, startedWith: first.variables, now: .zero)
+            var notTaken: ConfigSnapshot? = first.snapshot
             while true {
+                if supervisor.isUpToDate, let snapshot = notTaken.take() { onTaken(snapshot) }
                 let messages = pipe.wait(supervisor.wakeUp.map { $0 - start.duration(to: clock.now) })
                 let now = start.duration(to: clock.now)
                 var effects: [ExecSupervisor.Effect] = []
-                if let changed = newest.withLock({ $0.take() }) { supervisor.changed(to: changed, now: now) }
+                if let change = newest.withLock({ $0.take() }) {
+                    supervisor.changed(to: change.variables, now: now)
+                    notTaken = change.snapshot
+                }
                 for case .signal(let number, let isFromKernel) in messages where number != SIGCHLD {
-                    effects += supervisor.received(number, hasReached: isOnTerminal && isFromKernel)
+                    effects += supervisor.received(
+                        number, hasReached: isOnTerminal && isFromKernel, now: now)
                 }
                 // One that has ended gets no more signals.
                 if let end = Self.reap(child) {

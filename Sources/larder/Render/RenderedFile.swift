@@ -129,6 +129,10 @@ struct RenderedFile {
             if errno == ENOENT { return nil }
             throw Self.failure("look at", path)
         }
+        if status.st_mode & S_IFMT == S_IFLNK {
+            throw Failure(
+                .usage, "\(path) is a symbolic link that leads nowhere; remove it, or make what it is to lead to")
+        }
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw Failure(.usage, "\(path) is there and is no regular file; name another output, or - to print it")
         }

@@ -11,15 +11,20 @@ struct ExecCommand: AsyncParsableCommand {
             become upper case and other characters than letters, digits and _ become _; strings are passed as they are, \
             arrays as JSON, and an empty object makes no variable. Variables that larder has itself are passed on unless \
             the configuration has one of the same name. Two values for one name, a value with a NUL character, and names \
-            that the system's loader and shells act upon (PATH, LD_…, IFS, BASH_ENV, GCONV_PATH) are errors.
+            by which configuration would choose the code that runs (PATH, LD_…, IFS, BASH_ENV, PYTHONPATH, NODE_OPTIONS \
+            and others of the loader, shells and interpreters) are errors. No list of those can be complete: --prefix is \
+            the safe way.
 
             Without --watch larder becomes the program. With --watch it stays, and when the variables change it stops the \
             program with SIGTERM and starts it again, or sends it a signal (the program's own environment stays then; see \
             larder render). Changes that come close together are joined, and one that is taken back in time does nothing. \
-            HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT are passed on to the program. When the program ends by \
+            HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH and CONT are passed on to the program. After TERM nothing is started or \
+            stopped again; after INT neither for --kill-after, and a program that lives on is then watched as before. When the program ends by \
             itself larder ends too, with its exit status, or with 128 and the number of the signal that ended it. A \
-            configuration that cannot become variables is noted on standard error and the program left as it is. 126 and \
-            127 say, as in a shell, that the program could not be run or was not found.
+            configuration that cannot become variables is noted on standard error and the program left as it is, and so \
+            is a namespace that the settings do not declare any more; it is asked for until it is back. 126 and \
+            127 say, as in a shell, that the program could not be run or was not found. larder itself must not be killed with KILL: its \
+            program would live on, without it.
 
             EXAMPLES:
               larder exec -- env
@@ -80,23 +85,30 @@ struct ExecCommand: AsyncParsableCommand {
 
     /// Starts the program with the first snapshot and hands it each one after that. The program's end is this one's.
     private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
-        let notes = InterruptionNotes()
-        let snapshots = client.config.snapshots(
-            at: source.text, namespace: source.namespace.namespace
-        ) { notes.interrupted($0) }
+        let (words, book) = AsyncStream.makeStream(of: Word.self, bufferingPolicy: .bufferingNewest(16))
+        let acknowledging = Task { await Self.acknowledge(words, over: client) }
+        defer { acknowledging.cancel() }
         var supervised: (program: SupervisedProgram, run: Task<Never, Never>)?
         do {
-            for try await snapshot in snapshots {
-                notes.resumed()
-                let variables = Result { () throws(Failure) in
-                    try source.mapping.variables(of: source.value(of: snapshot, at: path), at: path)
+            try await client.follow(source) { snapshot in
+                let change = Result { () throws(Failure) in
+                    SupervisedProgram.Change(
+                        snapshot: snapshot,
+                        variables: try source.mapping.variables(of: source.value(of: snapshot, at: path), at: path))
                 }
-                switch (supervised, variables) {
-                case (nil, _): supervised = try start(with: variables.get())
-                case (let supervised?, .success(let variables)): supervised.program.change(to: variables)
-                case (_, .failure(let failure)): Output.note("\(failure.message); the program keeps what it has")
+                switch (supervised, change) {
+                case (nil, .success(let first)):
+                    let program = try SupervisedProgram(command) { book.yield(Word(snapshot: $0, refusal: nil)) }
+                    supervised = (program, run(program, with: first))
+                case (nil, .failure(let failure)):
+                    await client.acknowledge(snapshot, failure)
+                    throw failure
+                case (let supervised?, .success(let change)):
+                    supervised.program.change(to: change)
+                case (_, .failure(let failure)):
+                    Output.note("\(failure.message); the program keeps what it has")
+                    book.yield(Word(snapshot: snapshot, refusal: failure))
                 }
-                await client.acknowledge(snapshot, variables.failure)
             }
         } catch let error as LarderClientError where supervised != nil {
             Output.note("\(error); no more changes come, and the program keeps what it has")
@@ -104,19 +116,32 @@ struct ExecCommand: AsyncParsableCommand {
         await supervised?.run.value
     }
 
-    private func start(
-        with variables: EnvironmentVariables
-    ) throws(Failure) -> (program: SupervisedProgram, run: Task<Never, Never>) {
-        let program = try SupervisedProgram(command)
+    /// What is to be said of a snapshot.
+    private struct Word {
+        let snapshot: ConfigSnapshot
+        let refusal: Failure?
+    }
+
+    /// Tells the agent, one after the other. The agent shows the last word of a client, so what comes into force late
+    /// does not follow the refusal of something newer.
+    private static func acknowledge(_ words: AsyncStream<Word>, over client: LarderClient) async {
+        var refused: ConfigSnapshot?
+        for await word in words {
+            if let refused, refused.epoch == word.snapshot.epoch, refused.revision > word.snapshot.revision { continue }
+            refused = word.refusal == nil ? nil : word.snapshot
+            await client.acknowledge(word.snapshot, word.refusal)
+        }
+    }
+
+    private func run(_ program: SupervisedProgram, with first: SupervisedProgram.Change) -> Task<Never, Never> {
         let reaction = signal.map { ExecSupervisor.Reaction.signal($0.number) } ?? .restart
         let timing = ExecSupervisor.Timing(
             splay: splay?.duration ?? .zero, interval: interval.duration, patience: killAfter.duration)
-        let run = Task<Never, Never> {
-            switch await onOwnThread({ program.run(with: variables, reaction, timing) }) {
+        return Task {
+            switch await onOwnThread({ program.run(with: first, reaction, timing) }) {
             case .success(let end): end.endThisProcess()
             case .failure(let failure): failure.endThisProcess()
             }
         }
-        return (program, run)
     }
 }

@@ -20,7 +20,7 @@ struct RenderCommand: AsyncParsableCommand {
             enumerated(object) and sorted(object) make a list of key and value; count, empty, first, last, reversed, \
             uppercased, lowercased, capitalized; within a list index(), first() and last(). With --watch the template is \
             read again for each new snapshot, the commands run at most once a second, and what fails after the first time \
-            is noted on standard error.
+            is noted on standard error; a namespace that leaves the settings then is asked for until it is back.
 
             --json writes the whole as JSON and --env as a file for shells (set -a; . FILE) and for EnvironmentFile= of \
             systemd, with the names of larder exec; - is then the default.
@@ -91,13 +91,8 @@ struct RenderCommand: AsyncParsableCommand {
                 _ = try await write(text(of: client.call(ConfigGet.self, parameters).value, at: path))
                 return
             }
-            let notes = InterruptionNotes()
-            let snapshots = client.config.snapshots(
-                at: source.text, namespace: source.namespace.namespace
-            ) { notes.interrupted($0) }
             var isFirst = true
-            for try await snapshot in snapshots {
-                notes.resumed()
+            try await client.follow(source) { snapshot in
                 var failure: Failure?
                 var isReplaced = true
                 do {
