@@ -109,7 +109,7 @@ enum ConfigChange: Sendable {
             return try Self.replaceRemote(
                 document, origin, force: force, maximumDeletion: force ? nil : maximumDeletion, now: now, in: &layers)
         case .rollback(let target, _):
-            layers.rollBack(to: target.layers, revision: target.revision, now: now)
+            layers.rollBack(to: target.publishedLayers, revision: target.revision, now: now)
             layers.followWhatGoes(layers.rules, now: now)
             return .changed(.rollback(overrides: layers.override, layers.hold))
         case .release:

@@ -72,7 +72,8 @@ extension ConfigStore {
             status.publishes += 1
             publication.publish(next, status: status.report(layers: layers))
         } else {
-            history.update(candidate, ofRevision: snapshot.revision)
+            history.update(
+                candidate, ofRevision: snapshot.revision, saysOther: accepted.contains(where: \.layerChanged))
             report()
         }
         for (pending, layerChanged, isHeld) in accepted {
@@ -134,7 +135,7 @@ extension ConfigStore {
                 sequence: journalSequence + 1, revision: next.revision, digest: next.digest,
                 publishedAt: next.publishedAt, released: reservedBound, operations: operations,
                 causes: causes)
-            if archive.isJournalTooLong() { await writer.catchUp(with: image(causes: history.current?.causes ?? [])) }
+            if archive.isJournalTooLong() { await writer.catchUp(with: currentGeneration) }
             let contained = writer.containedSequence
             try await blocking.run { () throws(FileError) in
                 try archive.append(record, afterGenerationWith: contained)
@@ -165,10 +166,17 @@ extension ConfigStore {
         for pending in batch { pending.continuation.resume(returning: .failure(refusal)) }
     }
 
-    func writeBehind() { writer.note(image(causes: history.current?.causes ?? [])) }
+    func writeBehind() { writer.note(currentGeneration) }
 
-    /// The current snapshot as a generation.
-    func image(causes: [ChangeCause]) -> Generation {
+    /// The current snapshot as a generation, in its present state.
+    var currentGeneration: Generation {
+        var generation = image(causes: history.current?.causes ?? [])
+        generation.published = history.current?.published
+        return generation
+    }
+
+    /// The current snapshot as a generation that was just published.
+    private func image(causes: [ChangeCause]) -> Generation {
         Generation(
             revision: snapshot.revision, digest: snapshot.digest, publishedAt: snapshot.publishedAt,
             journalSequence: journalSequence, released: released, bytes: snapshot.bytes, causes: causes, layers: layers)

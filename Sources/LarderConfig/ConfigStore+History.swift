@@ -10,7 +10,7 @@ public struct PastSnapshot: Sendable {
     public var bytes: Int
     /// When it was published, in milliseconds since 1970.
     public var publishedAt: Int
-    /// The upstream version of the remote document in it, where it had one.
+    /// The upstream version of the remote document that it was published with, where it had one.
     public var upstreamVersion: String?
     /// What it was published for; empty where an older version of this program published it.
     public var causes: [ChangeCause]
@@ -24,7 +24,7 @@ extension ConfigStore {
             PastSnapshot(
                 revision: generation.revision, digest: generation.digest,
                 bytes: generation.bytes ?? generation.layers.resolved().textSize, publishedAt: generation.publishedAt,
-                upstreamVersion: generation.layers.shown.remote?.version?.text, causes: generation.causes)
+                upstreamVersion: generation.publishedLayers.shown.remote?.version?.text, causes: generation.causes)
         }
     }
 

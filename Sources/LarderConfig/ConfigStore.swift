@@ -113,7 +113,7 @@ public actor ConfigStore {
     ) async throws(FileError) -> ConfigStore {
         var restored = restored
         // What ended while nobody ran is not served again.
-        _ = restored.layers.override.expire(at: wallClock.now)
+        let hasExpired = restored.layers.override.expire(at: wallClock.now)
         restored.layers.followWhatGoes(rules, now: wallClock.now)
         Self.warn(of: restored.layers.experiment, namespace: archive.namespace, logger)
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
@@ -144,7 +144,8 @@ public actor ConfigStore {
                     journalSequence: restored.journalSequence, released: restored.released, bytes: first.bytes,
                     causes: isNew ? [ChangeCause(.start)] : restored.causes, layers: restored.layers))
         } else {
-            history.update(restored.layers, ofRevision: first.revision)
+            let saysOther = hasExpired || history.current?.layers.hasSameDocuments(as: restored.layers) == false
+            history.update(restored.layers, ofRevision: first.revision, saysOther: saysOther)
         }
         let store = ConfigStore(
             snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
@@ -152,7 +153,9 @@ public actor ConfigStore {
             clock: clock, durability: durability, maximumBytes: maximumBytes, maximumDeletion: maximumDeletion,
             status: status, logger: logger)
         // The journal will be written from its start again once the newest generation is on disk.
-        if epoch == nil { for generation in restored.unwritten { store.writer.note(generation) } }
+        if epoch == nil {
+            for generation in restored.unwritten { store.writer.note(history[generation.revision] ?? generation) }
+        }
         if isNew || isRegained { await store.writeBehind() }
         return store
     }
@@ -278,7 +281,7 @@ public actor ConfigStore {
         // Nothing more is published, so that this generation settles every reservation.
         released = reservedBound
         if snapshot.revision == 0 { return }
-        await writer.finish(with: image(causes: history.current?.causes ?? []))
+        await writer.finish(with: currentGeneration)
         let (archive, contained) = (archive, writer.containedSequence)
         do throws(FileError) {
             try await blocking.run { () throws(FileError) in
@@ -289,5 +292,12 @@ public actor ConfigStore {
                 "the journal cannot be shortened; it takes more of the disk than it needs",
                 metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
         }
+    }
+}
+
+extension Layers {
+    fileprivate func hasSameDocuments(as other: Layers) -> Bool {
+        FileLayer.allCases.allSatisfy { self[$0]?.document == other[$0]?.document }
+            && (remote == nil) == (other.remote == nil)
     }
 }

@@ -12,17 +12,26 @@ struct GenerationHistory: Sendable {
     /// The snapshot of a revision; nil where it is not known, or no longer.
     subscript(revision: Int) -> Generation? { generations.last { $0.revision == revision } }
 
-    /// Adds the next one, or another state of the last.
+    /// Adds the next one, or a later state of the last.
     mutating func append(_ generation: Generation) {
-        if generations.last?.revision == generation.revision { generations.removeLast() }
+        var generation = generation
+        if let last = generations.last, last.revision == generation.revision {
+            generation.published = last.publishedLayers
+            generations.removeLast()
+        }
         generations.append(generation)
         if generations.count > Self.capacity { generations.removeFirst() }
     }
 
     /// Notes layers that resolve to what is current already.
-    /// - Parameter revision: the current one. Layers of another are not taken: they resolve to something else.
-    mutating func update(_ layers: Layers, ofRevision revision: Int) {
-        if current?.revision == revision { generations[generations.count - 1].layers = layers }
+    /// - Parameters:
+    ///   - revision: the current one; layers of another are not taken, since they resolve to something else
+    ///   - saysOther: whether a layer says something else than before
+    mutating func update(_ layers: Layers, ofRevision revision: Int, saysOther: Bool) {
+        guard var generation = generations.last, generation.revision == revision else { return }
+        if saysOther { generation.published = generation.publishedLayers }
+        generation.layers = layers
+        generations[generations.count - 1] = generation
     }
 }
 
@@ -30,21 +39,27 @@ extension Generation {
     /// The same with the documents of another one where they are equal. Those of a running agent are shared already; what
     /// was read from disk is not.
     func sharing(with former: Generation?) -> Generation {
-        guard let former else { return self }
+        var shared = self
+        if let former { shared.layers = layers.sharing(with: former.layers) }
+        shared.published = published?.sharing(with: shared.layers)
+        return shared
+    }
+}
+
+extension Layers {
+    fileprivate func sharing(with former: Layers) -> Layers {
         var shared = self
         for layer in FileLayer.allCases {
-            if let known = former.layers[layer], known.document == layers[layer]?.document {
-                shared.layers[layer]?.document = known.document
+            if let known = former[layer], known.document == self[layer]?.document {
+                shared[layer]?.document = known.document
             }
         }
-        if let known = former.layers.remote, known.document == layers.remote?.document {
-            shared.layers.remote?.document = known.document
+        if let known = former.remote, known.document == remote?.document { shared.remote?.document = known.document }
+        if let known = former.hold?.remote?.content, known.document == hold?.remote?.content?.document {
+            shared.hold?.remote?.content?.document = known.document
         }
-        if let known = former.layers.hold?.remote?.content, known.document == layers.hold?.remote?.content?.document {
-            shared.layers.hold?.remote?.content?.document = known.document
-        }
-        if former.layers.experiment.overlays == layers.experiment.overlays {
-            shared.layers.experiment.overlays = former.layers.experiment.overlays
+        if former.experiment.overlays == experiment.overlays {
+            shared.experiment.overlays = former.experiment.overlays
         }
         return shared
     }

@@ -1,6 +1,7 @@
 import Foundation
 import JSON
 import LarderUpstream
+import Synchronization
 import Testing
 
 @testable import LarderConfig
@@ -29,13 +30,16 @@ struct ExplainTests {
         }
     }
 
-    private func withScene(_ rules: LayerRules = LayerRules(), _ body: (inout Scene) async throws -> Void) async throws
-    {
+    private func withScene(
+        _ rules: LayerRules = LayerRules(), wallClock: WallClock = .system,
+        _ body: (inout Scene) async throws -> Void
+    ) async throws {
         let directory = try ScratchDirectory()
         var fixture = StoreFixture()
         defer { fixture.remove() }
         fixture.hasRemote = false
         fixture.rules = rules
+        fixture.wallClock = wallClock
         let configuration = NamespaceConfiguration(
             name: "default", defaultsPath: directory.at("defaults.json"), hostDirectory: directory.at("config.d"),
             locks: rules.locks.paths, experiments: rules.experiments, settingsPath: "/etc/larder/larder.json")
@@ -265,6 +269,35 @@ struct ExplainTests {
             #expect(try await held("e") == [nil, nil, old, old, nil])
             _ = try await store.release(by: nil)
             #expect(try await held("e") == [nil, nil, nil, nil, nil])
+        }
+    }
+
+    @Test("what a layer came to say without a new snapshot is dated by itself")
+    func sinceLater() async throws {
+        let now = Atomic(1_000_000)
+        try await withScene(wallClock: WallClock { now.load(ordering: .relaxed) }) { scene in
+            let store = scene.store
+            func later() { now.add(1000, ordering: .relaxed) }
+            try await push(store, ["n": 1, "a": 1])
+            later()
+            _ = try await store.set(JSONPath(["n"]), to: 100, timeToLive: nil)
+            let revision = store.revision
+            later()
+            try await push(store, ["n": 2, "a": 1])
+            #expect(store.revision == revision)
+            var layers = try await scene.explain("n").layers
+            #expect(layers[2].since?.revision == revision && layers[2].since?.at == 1_002_000)
+            #expect(layers[4].since?.revision == revision && layers[4].since?.at == 1_001_000)
+            #expect(try await scene.explain("a").layers[2].since?.at == 1_000_000)
+            // Said again it is no later.
+            later()
+            _ = try await store.set(JSONPath(["n"]), to: 100, timeToLive: .seconds(600))
+            #expect(try await scene.explain("n").layers[4].since?.at == 1_001_000)
+            // Another snapshot does not make it older.
+            later()
+            _ = try await store.set(JSONPath(["other"]), to: 1, timeToLive: nil)
+            layers = try await scene.explain("n").layers
+            #expect(layers[2].since?.at == 1_002_000 && layers[4].since?.at == 1_001_000)
         }
     }
 

@@ -187,6 +187,38 @@ struct HistoryTests {
         await next.stop()
     }
 
+    @Test("a snapshot goes on saying what it was published with, over restarts and crashes", arguments: [false, true])
+    func published(isCrash: Bool) async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        func push(_ value: Int, _ version: String) async throws {
+            let document = SourceDocument(value: ["n": .int(value)], version: UpstreamVersion(version))
+            _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+        }
+        try await push(1, "1")
+        _ = try await first.set(JSONPath(["n"]), to: 100, timeToLive: nil)
+        let revision = try await first.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil).revision
+        try await push(2, "2")
+        _ = try await first.set(JSONPath(["a", "b"]), to: 1, timeToLive: nil)
+        #expect(first.revision == revision)
+        #expect(await first.pastSnapshots().first?.upstreamVersion == "1")
+        if !isCrash { await first.stop() }
+        let next = try await fixture.open()
+        #expect(next.revision == revision)
+        #expect(await next.pastSnapshots().first?.upstreamVersion == "1")
+        #expect(await next.layers.remote?.version?.text == "2")
+        #expect(await next.layers.override.entries.count == 3)
+        _ = try await next.set(JSONPath(["a"]), to: 3, timeToLive: nil)
+        _ = try await next.rollBack(toRevision: revision, by: nil)
+        #expect(next.value == ["n": 100, "a": ["b": 1]])
+        // Without the override that was set later, and with the document of then.
+        #expect(await next.layers.override.entries.map(\.path) == [["n"], ["a"]])
+        #expect(await next.layers.shown.remote?.version?.text == "1")
+        await next.stop()
+        withExtendedLifetime(first) {}
+    }
+
     @Test("experiments that came with a push are those of its snapshot after a crash, too")
     func crashWithExperiments() async throws {
         var fixture = local()

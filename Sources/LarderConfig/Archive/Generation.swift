@@ -21,7 +21,13 @@ struct Generation: Sendable {
     var bytes: Int?
     /// What the snapshot was published for.
     var causes: [ChangeCause] = []
+    /// The layers as they are, or were when the next snapshot was published.
     var layers: Layers
+    /// The layers that the snapshot was published with, where one has changed since without another snapshot.
+    var published: Layers?
+
+    /// The layers that the snapshot was published with.
+    var publishedLayers: Layers { published ?? layers }
 
     /// The file's bytes.
     func encoded(epoch: String, namespace: String) -> [UInt8] {
@@ -38,6 +44,10 @@ struct Generation: Sendable {
         body.member("causes", causes)
         body.name("layers")
         layers.write(to: &body)
+        if let published {
+            body.name("published")
+            published.write(to: &body)
+        }
         body.endObject()
         var file = JSONWriter(reservingCapacity: body.bytes.count + 128)
         file.beginObject()
@@ -84,6 +94,10 @@ struct Generation: Sendable {
         self.bytes = body["bytes"]?.int
         causes = ChangeCause.list(body["causes"])
         self.layers = layers
+        if let published = body["published"] {
+            self.published = Layers(published)
+            if self.published == nil { throw Damage("what it was published with cannot be what it says") }
+        }
     }
 
     init(

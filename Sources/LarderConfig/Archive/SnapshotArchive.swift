@@ -154,7 +154,14 @@ final class SnapshotArchive: Sendable {
             report(reading, of: bytes)
         }
         // What came from a source between two records is not in the journal.
-        return snapshots.generations.filter { ConfigSnapshot.digest(of: $0.layers.resolved()) == $0.digest }
+        return snapshots.generations.compactMap { generation in
+            guard generation.layers.resolve(to: generation.digest) else { return nil }
+            var generation = generation
+            if let published = generation.published, !published.resolve(to: generation.digest) {
+                generation.published = nil
+            }
+            return generation
+        }
     }
 
     private func report(_ reading: JournalReading, of bytes: [UInt8]) {
@@ -312,4 +319,8 @@ final class SnapshotArchive: Sendable {
         let number = name.firstIndex(of: ".").flatMap { Int(name[..<$0]) } ?? 0
         return possibleNumbers.contains(number) ? number : nil
     }
+}
+
+extension Layers {
+    fileprivate func resolve(to digest: String) -> Bool { ConfigSnapshot.digest(of: resolved()) == digest }
 }

@@ -31,19 +31,55 @@ extension ConfigStore {
     private static func compare(
         _ testimony: Testimony, with generations: [Generation], at path: [String]
     ) async -> Testimony {
-        let past = generations.reversed().map { ($0, layers: $0.layers.shown) }
+        let past = generations.reversed().flatMap(\.states)
         var testimony = testimony
         for layer in ConfigLayer.allCases {
             let saying = testimony.layers.says(layer, at: path)
             if saying == .nothing { continue }
             let row = past.prefix { $0.layers.says(layer, at: path) == saying }
-            let since = row.last.map { (first, _) in
+            let since = row.last.map { first in
                 Explanation.Since(
-                    revision: first.revision, at: first.publishedAt,
+                    revision: first.revision, at: first.time(layer, path),
                     orEarlier: row.count == past.count && first.revision > 1)
             }
             testimony.sayings[layer] = (saying, since)
         }
         return testimony
+    }
+}
+
+/// The layers of a snapshot as they were published, or as they were made later without another snapshot.
+private struct SnapshotState {
+    var revision: Int
+    var publishedAt: Int
+    /// The layers as they are shown.
+    var layers: Layers
+    var isLater: Bool
+
+    /// When a layer came to say what it says at a path.
+    func time(_ layer: ConfigLayer, _ path: [String]) -> Int {
+        if !isLater { return publishedAt }
+        let own: Int? =
+            switch layer {
+            case .defaults: layers.defaults?.updatedAt
+            case .host: layers.host?.updatedAt
+            case .remote: layers.remote?.updatedAt
+            case .experiment: layers.experiment.updatedAt
+            case .override:
+                layers.override.entries.lazy
+                    .filter { $0.path.starts(with: path) || path.starts(with: $0.path) }.map(\.setAt).max()
+            }
+        return max(own ?? publishedAt, publishedAt)
+    }
+}
+
+extension Generation {
+    /// Newest first.
+    fileprivate var states: [SnapshotState] {
+        func state(_ layers: Layers, isLater: Bool) -> SnapshotState {
+            SnapshotState(revision: revision, publishedAt: publishedAt, layers: layers.shown, isLater: isLater)
+        }
+        guard let published else { return [state(layers, isLater: false)] }
+        return [state(layers, isLater: true), state(published, isLater: false)]
     }
 }
