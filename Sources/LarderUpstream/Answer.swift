@@ -80,7 +80,8 @@ struct Answer {
 
     private func tooLarge(_ size: String) -> UpstreamError {
         failure(
-            .tooLarge, "sends \(size), over the limit of \(request.maximumBytes); raise it or shrink the document")
+            .tooLarge,
+            "sends \(size), over the limit of \(request.maximumBytes) bytes; raise limits.documentBytes or send less")
     }
 
     private func failure(_ code: UpstreamError.Code, _ text: String) -> UpstreamError {

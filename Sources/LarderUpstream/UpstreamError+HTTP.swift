@@ -108,8 +108,8 @@ extension UpstreamError {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             return UpstreamError(
                 .tlsFailed,
-                "TLS with \(url.host):\(url.port) for \(url.display) failed: \(line(error)); "
-                    + "check its certificate and our authorities")
+                "TLS with \(url.host):\(url.port) for \(url.display) failed: "
+                    + TLSFailure(description: String(describing: error)).text)
         case let error as NIOHTTPDecompression.ExtraDecompressionError where error == .truncatedData:
             return UpstreamError(.truncated, "\(url.display) sent a compressed body without its end; \(kept)")
         case let error as NIOHTTPDecompression.DecompressionError where error == .limit:

@@ -34,8 +34,8 @@ extension Integration {
                 #expect(try client.call("config.refresh")["notModified"] != nil)
                 #expect(try client.call("config.get", ["v"])["value"] == 1)
                 for (settings, word) in [
-                    ("certificateAuthority: '@/other.pem'", "CERTIFICATE_VERIFY_FAILED"),
-                    ("", "CERTIFICATE_VERIFY_FAILED"), ("certificateAuthority: '@/none.pem'", "none.pem"),
+                    ("certificateAuthority: '@/other.pem'", "set certificateAuthority"),
+                    ("", "set certificateAuthority"), ("certificateAuthority: '@/none.pem'", "none.pem"),
                     ("certificateAuthority: '@/nginx.conf'", "nginx.conf holds no certificate"),
                 ] {
                     try home.write(settings: Self.settings(nginx, settings))

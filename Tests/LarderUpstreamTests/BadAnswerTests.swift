@@ -86,6 +86,7 @@ struct BadAnswerTests {
         }
         #expect(error.code == .tooLarge)
         #expect(!error.isRetryable)
+        #expect(error.message.contains("over the limit of 10 bytes; raise limits.documentBytes"))
     }
 
     @Test("a body over the limit is refused while it streams, although it never ends")

@@ -13,9 +13,7 @@ extension SSESource {
                 url: configuration.url,
                 headers: [("Accept", "text/event-stream"), ("Cache-Control", "no-store")],
                 timeouts: FetchTimeouts(idle: configuration.heartbeat, whole: configuration.timeout))
-            if let lastEventID, lastEventID.isHeaderValue {
-                request.headers.append(("Last-Event-ID", lastEventID))
-            }
+            if let lastEventID { request.headers.append(("Last-Event-ID", lastEventID)) }
             try await configuration.access.open(&request, blocking)
             let connection = StreamConnection(source: self, consumer: consumer, lastEventID: lastEventID)
             do {
@@ -151,9 +149,4 @@ private final class StreamConnection: Sendable {
         effects.carryOut(.success(document))
         return true
     }
-}
-
-extension String {
-    /// Whether a header can carry it (RFC 9110, section 5.5).
-    fileprivate var isHeaderValue: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } && first != " " && last != " " }
 }

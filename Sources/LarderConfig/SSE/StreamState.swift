@@ -110,10 +110,10 @@ struct StreamState: Sendable {
         return Effects(signal: signal)
     }
 
-    /// Notes what a new connection will have to say.
+    /// Notes what a new connection will have to say. After an id that cannot be said it begins anew.
     mutating func remember(_ lastEventID: String, _ retry: Duration?, for consumer: Int) {
         guard consumer == self.consumer else { return }
-        self.lastEventID = lastEventID
+        self.lastEventID = lastEventID.canBeSaid ? lastEventID : ""
         self.retry = retry ?? self.retry
     }
 
@@ -220,6 +220,14 @@ enum StreamEnd: Sendable {
     case failed(ConfigError)
     /// The origin wants no connection any more.
     case parked(ConfigError)
+}
+
+extension String {
+    /// Whether it can be said as an id: a header can carry it (RFC 9110, section 5.5), and servers take headers of that
+    /// length.
+    fileprivate var canBeSaid: Bool {
+        utf8.count <= 4096 && first != " " && last != " " && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+    }
 }
 
 extension SourceDocument {

@@ -76,7 +76,8 @@ final class RawOrigin: Sendable {
         _ = write(wake.write, "w", 1)
     }
 
-    /// Sends a text over all connections, behind what they were answered.
+    /// Sends a text over all connections that are kept, behind what they were answered; those that wait for their first
+    /// answer would take it for that.
     func send(_ text: String) {
         shared.withLock { $0.actions.append(Array(text.utf8)) }
         _ = write(wake.write, "w", 1)
@@ -136,6 +137,7 @@ final class RawOrigin: Sendable {
         var input = ""
         /// The paths of complete requests without an answer.
         var waiting: [String] = []
+        var isAnswered = false
     }
 
     private func run() {
@@ -203,6 +205,7 @@ final class RawOrigin: Sendable {
             case .bytes(let bytes, let thenClose) = shared.withLock({ $0.answers[path] ?? $0.answer })
         {
             connections[descriptor]?.waiting.removeFirst()
+            connections[descriptor]?.isAnswered = true
             _ = Glibc.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
             if thenClose {
                 close(descriptor)
@@ -212,8 +215,9 @@ final class RawOrigin: Sendable {
     }
 
     private func perform(_ action: [UInt8]?, _ connections: inout [CInt: Connection]) {
-        for descriptor in connections.keys {
+        for (descriptor, connection) in connections {
             if let action {
+                guard connection.isAnswered else { continue }
                 _ = Glibc.send(descriptor, action, action.count, CInt(MSG_NOSIGNAL))
             } else {
                 close(descriptor)

@@ -143,6 +143,19 @@ struct StreamStateTests {
         #expect(state.told != told, "what is asked before and answered afterwards does not count")
     }
 
+    @Test("after an id that no header can carry a connection begins anew")
+    func unusableIDs() {
+        var (state, consumer, _) = Self.connected()
+        _ = state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+        for (id, isSaid) in [
+            (String(repeating: "i", count: 4096), true), (String(repeating: "i", count: 4097), false), ("é", true),
+            ("a\u{1}b", false), (" a", false),
+        ] {
+            state.remember(id, nil, for: consumer)
+            #expect(state.connects(for: consumer) == (isSaid ? id : nil))
+        }
+    }
+
     @Test("no id is said where the whole document is asked for elsewhere")
     func elsewhere() {
         var (state, consumer, _) = Self.connected()

@@ -1,0 +1,73 @@
+/// Why TLS failed, out of what the library says of it: the names that BoringSSL gives its reasons are known (err.h, ssl.h),
+/// the rest of its words is about its own source.
+struct TLSFailure: Sendable {
+    /// What happened, and what to do about it.
+    let text: String
+
+    /// Reads an error's description, such as
+    /// `handshakeFailed(… error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /src/handshake.cc:320)`.
+    init(description: String) {
+        let reasons = Self.reasons(in: description)
+        if description.contains("failedToValidateHostname") {
+            text = "its certificate is for another name; use a name that it has, or replace the certificate"
+        } else if let (reason, advice) = reasons.lazy.compactMap({ reason in
+            Self.advice(on: reason).map { (reason, $0) }
+        }).first {
+            text = "\(advice) (\(reason))"
+        } else {
+            let words = reasons.isEmpty ? Self.withoutPlaces(description) : reasons.joined(separator: ", ")
+            text = "\(words); check its certificate and our authorities"
+        }
+    }
+
+    /// The names behind `OPENSSL_internal:`.
+    private static func reasons(in description: String) -> [String] {
+        var reasons: [String] = []
+        var rest = description.utf8[...]
+        let mark = Array("OPENSSL_internal:".utf8)
+        while let start = rest.firstIndex(of: mark[0]) {
+            rest = rest[start...]
+            guard rest.starts(with: mark) else {
+                rest = rest.dropFirst()
+                continue
+            }
+            rest = rest.dropFirst(mark.count)
+            let name = rest.prefix { ($0 >= 0x41 && $0 <= 0x5a) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5f }
+            if !name.isEmpty { reasons.append(String(decoding: name, as: UTF8.self)) }
+        }
+        return reasons
+    }
+
+    private static func advice(on reason: String) -> String? {
+        switch reason {
+        case "CERTIFICATE_VERIFY_FAILED":
+            "its certificate is not signed by an authority that is trusted here, has expired, or is for another name; "
+                + "set certificateAuthority to its authority, or replace the certificate"
+        case "TLSV1_ALERT_CERTIFICATE_REQUIRED", "TLSV13_ALERT_CERTIFICATE_REQUIRED":
+            "it asks for a client certificate; set certificate and privateKey"
+        case "SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_REVOKED",
+            "SSLV3_ALERT_CERTIFICATE_EXPIRED", "SSLV3_ALERT_CERTIFICATE_UNKNOWN", "TLSV1_ALERT_UNKNOWN_CA",
+            "TLSV1_ALERT_ACCESS_DENIED":
+            "it does not accept our client certificate; check certificate and privateKey"
+        case "SSLV3_ALERT_HANDSHAKE_FAILURE":
+            "it refused the handshake; where it asks for a client certificate, set certificate and privateKey"
+        case "WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST":
+            "it does not speak TLS there; check the port, or use http"
+        default:
+            nil
+        }
+    }
+
+    /// Everything but the places in the library's source, in one line of a sensible length.
+    private static func withoutPlaces(_ description: String) -> String {
+        var words: [Substring] = []
+        for word in description.split(whereSeparator: \.isWhitespace) {
+            guard word.first == "/" else {
+                words.append(word)
+                continue
+            }
+            if words.last == "at" { words.removeLast() }
+        }
+        return String(words.joined(separator: " ").prefix(300))
+    }
+}

@@ -1,0 +1,41 @@
+import Testing
+
+@testable import LarderUpstream
+
+@Suite("Why TLS failed")
+struct TLSFailureTests {
+    private static func sslError(_ reasons: String...) -> String {
+        let errors = reasons.map { "Error: 125 error:1000007d:SSL routines:OPENSSL_internal:\($0) at /b/tls.cc:320" }
+        return "handshakeFailed(NIOSSL.BoringSSLError.sslError([\(errors.joined(separator: ", "))]))"
+    }
+
+    @Test(
+        "what is known is said with what to do",
+        arguments: [
+            ("CERTIFICATE_VERIFY_FAILED", "set certificateAuthority"),
+            ("TLSV1_ALERT_CERTIFICATE_REQUIRED", "set certificate and privateKey"),
+            ("SSLV3_ALERT_BAD_CERTIFICATE", "check certificate and privateKey"),
+            ("WRONG_VERSION_NUMBER", "does not speak TLS"), ("NO_SHARED_CIPHER", "NO_SHARED_CIPHER; check"),
+        ])
+    func known(_ reason: String, _ advice: String) {
+        let text = TLSFailure(description: Self.sslError(reason)).text
+        #expect(text.contains(advice), "\(text)")
+        #expect(!text.contains("/b/"), "\(text)")
+        #expect(!text.contains("OPENSSL"), "\(text)")
+    }
+
+    @Test("of several reasons the one counts that says what to do")
+    func several() {
+        let text = TLSFailure(description: Self.sslError("DECODE_ERROR", "CERTIFICATE_VERIFY_FAILED")).text
+        #expect(text.contains("set certificateAuthority"))
+        #expect(TLSFailure(description: Self.sslError("A", "B_2")).text.hasPrefix("A, B_2; "))
+    }
+
+    @Test("a certificate for another name, and what has no reason")
+    func others() {
+        let name = "NIOSSLExtraError.failedToValidateHostname: Couldn't find h in certificate from peer"
+        #expect(TLSFailure(description: name).text.hasPrefix("its certificate is for another name; "))
+        #expect(TLSFailure(description: "no words at /b/x.cc:3").text.hasPrefix("no words; check"))
+        #expect(TLSFailure(description: "uncleanShutdown").text.hasPrefix("uncleanShutdown; check"))
+    }
+}
