@@ -109,6 +109,73 @@ extension Integration {
             }
         }
 
+        @Test("of two that write one output the newer snapshot wins, whoever is the last")
+        func concurrent() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "{{a}}\n")
+                // While the first checks its file, the configuration changes and another one writes it.
+                let program = "'\(try Products.commandLine)' --socket '\(home.socket)'"
+                let (set, render) = (
+                    program.replacing(" --socket", with: " set a 2 --socket"),
+                    program.replacing(" --socket", with: " render t app.conf --socket")
+                )
+                let rendered = try larder(
+                    home,
+                    [
+                        "render", "t", "app.conf", "--check", "test -e once || { touch once; \(set) && \(render); }",
+                    ])
+                #expect(rendered.end == .exit(0), "\(rendered.log)")
+                #expect(try text(home, "app.conf") == "2\n")
+                #expect(try names(home) == ["app.conf"])
+            }
+        }
+
+        @Test("a signal during the check reaches it, and leaves no file behind", arguments: [SIGTERM, SIGINT, SIGHUP])
+        func signalled(number: CInt) throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "{{a}}\n")
+                let check = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
+                let larder = try ChildProcess(
+                    Products.commandLine, ["render", "t", "app.conf", "--check", check, "--socket", home.socket],
+                    environment: home.environment, directory: home.directory)
+                try larder.waitForLog("waits")
+                #expect(try names(home).count == 1)
+                larder.signal(number)
+                #expect(try larder.waitForEnd() == .signal(number))
+                #expect(try names(home) == [])
+            }
+        }
+
+        @Test("with --watch a command that failed is run again until it succeeds")
+        func retry() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "{{a}}\n")
+                try home.write("ready", "")
+                let larder = try ChildProcess(
+                    Products.commandLine,
+                    [
+                        "render", "t", "app.conf", "--watch", "--exec", "test -e ready && cat {}", "--socket",
+                        home.socket,
+                    ],
+                    environment: home.environment, directory: home.directory)
+                try larder.waitForLog("1")
+                unlink(home.directory + "/ready")
+                _ = try self.larder(home, ["set", "a", "22"])
+                try larder.waitForLog("the command after it ended with exit status 1")
+                try home.write("ready", "")
+                try larder.waitForLog("the command after app.conf has succeeded")
+                #expect(larder.log.contains("22"))
+                larder.signal(SIGTERM)
+                #expect(try larder.waitForEnd() == .signal(SIGTERM))
+            }
+        }
+
         @Test("all of it without a template, to standard output or a file")
         func whole() throws {
             try AgentHome.with { home in

@@ -55,6 +55,7 @@ struct RenderedFile {
     /// - Parameter check: judges the new file at its temporary path, and throws to keep the old one.
     func replace(with text: String, _ check: (String) async throws -> Void) async throws {
         let attributes = try attributes(status())
+        defer { Candidate.forget() }
         let temporary = try write(text, attributes)
         do {
             try await check(temporary)
@@ -84,6 +85,7 @@ struct RenderedFile {
         let descriptor = mkstemps(&template, CInt(ending.utf8.count))
         let temporary = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         guard descriptor >= 0 else { throw Self.failure("make a file beside", path) }
+        Candidate.isAt(temporary)
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         defer { close(descriptor) }
         do throws(Failure) {

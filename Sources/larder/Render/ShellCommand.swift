@@ -17,11 +17,7 @@ struct ShellCommand {
         let script = text.split(separator: "{}", omittingEmptySubsequences: false).joined(separator: Self.quoted(file))
         let child = try Program(words: ["/bin/sh", "-c", script], variables: variables).start(
             hasOwnGroup: false, outputToErrors: true)
-        return await onOwnThread {
-            var status: CInt = 0
-            while waitpid(child, &status, 0) < 0, errno == EINTR {}
-            return ProgramEnd(waitStatus: status)
-        }
+        return await onOwnThread { Candidate.wait(for: child) }
     }
 
     /// The path as one word of a shell's.

@@ -9,7 +9,9 @@ struct RenderCommand: AsyncParsableCommand {
         discussion: """
             The output is replaced in one step and only when it changes: a new file is written beside it with its final \
             owner and mode, checked with --check, and renamed. A check that fails keeps the old file (exit status 7). \
-            --exec runs after a change, and after nothing else. Both commands are run by /bin/sh; {} and $LARDER_FILE are \
+            --exec runs after a change, and after nothing else; where it fails the exit status is 1 and the output stays \
+            changed, so that the next larder render does not run it again: that is the caller's to do. With --watch it is \
+            tried again, with growing pauses, until it succeeds. Both commands are run by /bin/sh; {} and $LARDER_FILE are \
             the file's path, for --check that of the new file. An existing file keeps its owner and mode unless --owner \
             and --mode say otherwise; a new one is 0640. - prints the result.
 
@@ -78,6 +80,9 @@ struct RenderCommand: AsyncParsableCommand {
     /// The shortest time from one run of the commands to the next.
     private static let pause = Duration.seconds(1)
 
+    /// How long an agent may take to say whether there is something newer.
+    private static let patience = Duration.seconds(2)
+
     /// Where the result goes; `-` for standard output.
     var output: String { (json || env ? files.first : files.last) ?? "-" }
 
@@ -88,24 +93,45 @@ struct RenderCommand: AsyncParsableCommand {
         try await connection.withClient { client in
             guard watch else {
                 let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
-                _ = try await write(text(of: client.call(ConfigGet.self, parameters).value, at: path))
+                let value = try await client.call(ConfigGet.self, parameters).value
+                if try await write(value, at: path, over: client) { try await rendered.runExec() }
                 return
             }
-            var isFirst = true
-            try await client.follow(source) { snapshot in
-                var failure: Failure?
-                var isReplaced = true
-                do {
-                    isReplaced = try await write(text(of: source.value(of: snapshot, at: path), at: path))
-                } catch let caught as Failure where !isFirst {
-                    Output.note(caught.message)
-                    failure = caught
-                }
-                isFirst = false
-                await client.acknowledge(snapshot, failure)
-                // What comes meanwhile is joined: a configuration that flaps must not make the commands do so.
-                if isReplaced, check != nil || exec != nil { try await Task.sleep(for: Self.pause) }
+            try await follow(client, path)
+        }
+    }
+
+    private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
+        var isFirst = true
+        // Whether the command is still to succeed for what the output holds.
+        var isDue = false
+        var retry: Task<Bool, Never>?
+        try await client.follow(source) { snapshot in
+            if let running = retry.take() {
+                running.cancel()
+                if await running.value { isDue = false }
             }
+            var failure: Failure?
+            var isReplaced = true
+            var isWritten = false
+            do {
+                isReplaced = try await write(source.value(of: snapshot, at: path), at: path, over: client)
+                isWritten = true
+                if isReplaced { isDue = exec != nil }
+                if isDue { try await rendered.runExec() }
+                isDue = false
+            } catch let caught as Failure where !isFirst {
+                Output.note(caught.message)
+                failure = caught
+            }
+            isFirst = false
+            await client.acknowledge(snapshot, failure)
+            if isDue {
+                let isRefused = !isWritten
+                retry = Self.retry(rendered) { if !isRefused { await client.acknowledge(snapshot, nil) } }
+            }
+            // What comes meanwhile is joined: a configuration that flaps must not make the commands do so.
+            if isReplaced, check != nil || exec != nil { try await Task.sleep(for: Self.pause) }
         }
     }
 
@@ -121,32 +147,47 @@ struct RenderCommand: AsyncParsableCommand {
 
     /// Brings the output up to date.
     /// - Returns: whether it had another content before.
-    private func write(_ text: String) async throws -> Bool {
+    private func write(_ value: JSONValue, at path: JSONPath, over client: LarderClient) async throws -> Bool {
+        let text = try text(of: value, at: path)
         if output == "-" {
             try Output.text(text)
             return false
         }
-        let file = RenderedFile(path: output, mode: mode, owner: owner)
-        switch try file.difference(to: text) {
-        case .none: return false
-        case .attributes:
-            try await file.replace(with: text) { _ in }
+        return try await rendered.write(text) {
+            // Where the agent is gone, or the newest cannot be rendered, what was asked for stands.
+            let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
+            let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.patience).value
+            return newest.flatMap { try? self.text(of: $0, at: path) }
+        }
+    }
+
+    private var rendered: RenderedOutput {
+        RenderedOutput(
+            path: output, mode: mode, owner: owner, check: check.map { ShellCommand(text: $0) },
+            exec: exec.map { ShellCommand(text: $0) })
+    }
+
+    /// Runs the command after a change again and again, with growing pauses.
+    /// - Returns: a task that ends when it succeeded, or was cancelled; then its value is false.
+    private static func retry(
+        _ rendered: RenderedOutput, _ onSuccess: @escaping @Sendable () async -> Void
+    ) -> Task<Bool, Never> {
+        Task {
+            let backoff = Backoff(base: pause, cap: .seconds(60))
+            var attempt = 0
+            while !Task.isCancelled {
+                // The sleep ends early only when the task is cancelled.
+                try? await Task.sleep(for: pause + backoff.delay(beforeAttempt: attempt))
+                if Task.isCancelled { break }
+                attempt += 1
+                do {
+                    try await rendered.runExec()
+                } catch { continue }
+                Output.note("the command after \(rendered.path) has succeeded")
+                await onSuccess()
+                return true
+            }
             return false
-        case .content: break
         }
-        try await file.replace(with: text) { temporary in
-            guard let check else { return }
-            let end = try await ShellCommand(text: check).run(on: temporary)
-            guard end == .exited(0) else {
-                throw Failure(.upstream, "the check ended with \(end.text); \(output) stays as it was")
-            }
-        }
-        if let exec {
-            let end = try await ShellCommand(text: exec).run(on: file.path)
-            guard end == .exited(0) else {
-                throw Failure(.failure, "\(output) is written, but the command after it ended with \(end.text)")
-            }
-        }
-        return true
     }
 }
