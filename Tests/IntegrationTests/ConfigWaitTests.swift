@@ -88,7 +88,7 @@ extension Integration {
                 let clients = try (0..<3).map { _ in try agent.connect() }
                 for client in clients.prefix(2) { _ = try wait(client, ["path": "a", "exists": true]) }
                 clients[1].endInput()
-                try clients[2].send(#"[{"id":1,"method":"config.wait","params":{"path":"a","exists":true}}]"#)
+                try clients[2].send(#"[{"id":"batched","method":"config.wait","params":{"path":"a","exists":true}}]"#)
                 try clients[2].call("agent.ping")
                 agent.terminate()
                 for client in clients {
