@@ -64,6 +64,7 @@ let package = Package(
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP]),
         larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
+        larder("LarderImages", ["LarderUpstream", "CLinuxShims", crypto]),
         larder(
             "LarderServer",
             ["JSON", "LarderWire", "LarderConfig", "CLinuxShims", "CProtocolDescription", logging, nioCore, nioPosix]),
@@ -84,6 +85,7 @@ let package = Package(
         tests("LarderWireTests", ["LarderWire", "JSON"]),
         tests("LarderUpstreamTests", ["LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
         tests("LarderConfigTests", ["LarderConfig", "JSON", "LarderUpstream", logging, nioPosix]),
+        tests("LarderImagesTests", ["LarderImages", "LarderUpstream", "CLinuxShims"]),
         tests(
             "LarderServerTests",
             [
