@@ -4,6 +4,7 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
+            case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, cacheInUse
         }
         private let kind: Kind
 
@@ -19,6 +20,20 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let truncatedImage = Self(kind: .truncatedImage)
         /// Decoded, the image would have more pixels than the limit.
         public static let tooManyPixels = Self(kind: .tooManyPixels)
+        /// More bytes than one image may have.
+        public static let tooLarge = Self(kind: .tooLarge)
+        /// The body is not as long as was declared.
+        public static let lengthDisagrees = Self(kind: .lengthDisagrees)
+        /// The body is not what was expected by its digest.
+        public static let digestDisagrees = Self(kind: .digestDisagrees)
+        /// A limit of the cache or of the disk leaves no room; nothing that is held was harmed.
+        public static let noRoom = Self(kind: .noRoom)
+        /// A file on disk is not what its name says; it was removed.
+        public static let damagedBlob = Self(kind: .damagedBlob)
+        /// The cache directory could not be read or written.
+        public static let storageFailed = Self(kind: .storageFailed)
+        /// Another process holds the cache directory.
+        public static let cacheInUse = Self(kind: .cacheInUse)
 
         /// The code's name.
         public var description: String { kind.rawValue }
@@ -28,11 +43,14 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     public let code: Code
     /// What happened and what to do, in one line, without secrets.
     public let message: String
+    /// What would have to go to make room, with ``Code/noRoom``; nothing where no removal would help.
+    public let shortage: SpaceShortage?
 
     /// Makes an error.
-    public init(_ code: Code, _ message: String) {
+    public init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil) {
         self.code = code
         self.message = message
+        self.shortage = shortage
     }
 
     /// The message.
