@@ -57,6 +57,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("JSON"),
@@ -64,7 +65,7 @@ let package = Package(
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP]),
         larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
-        larder("LarderImages", ["LarderUpstream", "CLinuxShims", crypto]),
+        larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto]),
         larder(
             "LarderServer",
             ["JSON", "LarderWire", "LarderConfig", "CLinuxShims", "CProtocolDescription", logging, nioCore, nioPosix]),

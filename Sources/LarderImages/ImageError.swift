@@ -4,7 +4,8 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
-            case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, cacheInUse
+            case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, indexDamaged,
+                cacheInUse
         }
         private let kind: Kind
 
@@ -32,6 +33,8 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let damagedBlob = Self(kind: .damagedBlob)
         /// The cache directory could not be read or written.
         public static let storageFailed = Self(kind: .storageFailed)
+        /// The index's database is damaged; ``ImageIndex/open(in:)`` makes it again.
+        public static let indexDamaged = Self(kind: .indexDamaged)
         /// Another process holds the cache directory.
         public static let cacheInUse = Self(kind: .cacheInUse)
 

@@ -4,11 +4,18 @@ public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
     /// Takes 32 bytes.
-    init?(_ bytes: some Collection<UInt8>) {
+    init?(_ bytes: [UInt8]) {
+        guard let digest = bytes.withUnsafeBytes({ BlobDigest($0) }) else { return nil }
+        self = digest
+    }
+
+    /// Takes 32 bytes.
+    init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 32 else { return nil }
-        var words: [UInt64] = [0, 0, 0, 0]
-        for (index, byte) in bytes.enumerated() { words[index / 8] = words[index / 8] << 8 | UInt64(byte) }
-        self.words = (words[0], words[1], words[2], words[3])
+        func word(_ offset: Int) -> UInt64 {
+            UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+        }
+        words = (word(0), word(8), word(16), word(24))
     }
 
     /// Reads 64 hexadecimal digits in lower case, and nothing else: no other name is ever opened or removed.

@@ -83,6 +83,27 @@ public struct ResponseFreshness: Sendable, Hashable {
         self.flags = flags
     }
 
+    /// The numbers as 26 bytes, for the index.
+    var bytes: [UInt8] {
+        func parts(_ number: some FixedWidthInteger) -> [UInt8] {
+            withUnsafeBytes(of: number.littleEndian) { Array($0) }
+        }
+        return parts(time) + parts(shortLifetime) + parts(shortAge) + parts(shortRevalidate) + parts(shortError)
+            + [flags.rawValue, basis.rawValue]
+    }
+
+    /// Takes the 26 bytes back.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == 26, let basis = Basis(rawValue: bytes[25]) else { return nil }
+        func short(_ offset: Int) -> UInt32 {
+            UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+        }
+        time = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
+        (shortLifetime, shortAge, shortRevalidate, shortError) = (short(8), short(12), short(16), short(20))
+        flags = Flags(rawValue: bytes[24])
+        self.basis = basis
+    }
+
     /// How old it is, in seconds (`current_age`). A clock that was set back makes it no younger than it came.
     public func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
 

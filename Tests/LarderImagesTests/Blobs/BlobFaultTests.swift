@@ -106,7 +106,7 @@ struct BlobFaultTests {
             for worker in 0..<6 {
                 group.addTask {
                     var generator = SeededGenerator(seed: UInt64(worker))
-                    for _ in 0..<150 {
+                    for _ in 0..<40 {
                         let number = Int.random(in: 0..<6, using: &generator)
                         do throws(ImageError) {
                             let blob = try store.put(picture(number), declared: true)
