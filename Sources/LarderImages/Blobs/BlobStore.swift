@@ -18,10 +18,24 @@ internal import Synchronization
 ///
 /// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)`` and ``usage`` wait for the disk.
 public final class BlobStore: Sendable {
+    /// One blob. There are as many in memory as on disk, so it is small.
     struct Entry: Sendable {
-        var size: Int
-        var references: Int
+        private let shortSize: UInt32
+        private var shortReferences: UInt32
         var isVerified: Bool
+
+        init(size: Int, references: Int, isVerified: Bool) {
+            shortSize = UInt32(clamping: size)
+            shortReferences = UInt32(clamping: references)
+            self.isVerified = isVerified
+        }
+
+        /// ``SpaceLimits/bytesPerImage`` never lets in more than fit.
+        var size: Int { Int(shortSize) }
+        var references: Int {
+            get { Int(shortReferences) }
+            set { shortReferences = UInt32(clamping: newValue) }
+        }
     }
 
     struct State: Sendable {

@@ -6,15 +6,15 @@ public struct SpaceLimits: Sendable, Hashable {
     public var count: Int
     /// What must stay free on the disk, in bytes.
     public var freeBytes: Int
-    /// The most bytes of one image.
-    public var bytesPerImage: Int
+    /// The most bytes of one image, below 4 GiB.
+    public let bytesPerImage: Int
 
     /// Makes limits: 1 GiB in 100,000 images of 64 MiB at most, 256 MiB of the disk left free.
     public init(bytes: Int = 1 << 30, count: Int = 100_000, freeBytes: Int = 256 << 20, bytesPerImage: Int = 64 << 20) {
         self.bytes = bytes
         self.count = count
         self.freeBytes = freeBytes
-        self.bytesPerImage = bytesPerImage
+        self.bytesPerImage = min(bytesPerImage, Int(UInt32.max))
     }
 }
 
