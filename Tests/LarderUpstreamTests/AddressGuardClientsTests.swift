@@ -1,6 +1,8 @@
 import AsyncHTTPClient
+import Foundation
 import NIOCore
 import NIOHTTP1
+import NIOSSL
 import Synchronization
 import Testing
 
@@ -24,12 +26,16 @@ struct AddressGuardClientsTests {
     }
 
     private func get(_ url: String, _ clients: GuardedClients) async throws -> UInt {
+        try await answer(url, clients).status
+    }
+
+    private func answer(_ url: String, _ clients: GuardedClients) async throws -> (status: UInt, body: String) {
         let url = try FetchURL(url)
         return try await clients.withClient(for: url) { client throws(UpstreamError) in
             do {
                 let response = try await client.execute(HTTPClientRequest(url: url.text), timeout: .seconds(30))
-                _ = try await response.body.collect(upTo: 1 << 16)
-                return response.status.code
+                let body = try await response.body.collect(upTo: 1 << 16)
+                return (response.status.code, String(buffer: body))
             } catch {
                 throw (error as? UpstreamError) ?? UpstreamError(before: error, from: url)
             }
@@ -37,10 +43,13 @@ struct AddressGuardClientsTests {
     }
 
     /// The only address that is allowed here stands for a public one.
-    private func clients(_ resolver: any HostResolver, maximum: Int = 64) throws -> GuardedClients {
+    private func clients(
+        _ resolver: any HostResolver, maximum: Int = 64,
+        configuration: HTTPClient.Configuration = HTTPClient.Configuration()
+    ) throws -> GuardedClients {
         GuardedClients(
             addressGuard: AddressGuard(allowed: [try #require(AddressRange("127.0.0.1/32"))]), resolver: resolver,
-            configuration: HTTPClient.Configuration(), maximumClients: maximum)
+            configuration: configuration, maximumClients: maximum)
     }
 
     @Test("a name that is public when it is checked and private when it is connected to is resolved only once")
@@ -73,6 +82,38 @@ struct AddressGuardClientsTests {
         #expect(try await get("http://example.invalid.:\(server.port)/", clients) == 200)
         await clients.shutdown()
         await server.stop()
+    }
+
+    @Test("TLS is with the name: in the server name that is asked for, and in the check of the certificate")
+    func tls() async throws {
+        let nginx = try Nginx("location / { return 200 \"$ssl_server_name $host $http2\"; }", tls: true) { directory in
+            let openssl = Process()
+            openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            openssl.arguments = [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                "2",
+                "-subj", "/CN=pinned.example", "-addext", "subjectAltName=DNS:pinned.example",
+                "-keyout", directory.path + "/key.pem", "-out", directory.path + "/cert.pem",
+            ]
+            openssl.standardError = FileHandle.nullDevice
+            try openssl.run()
+            openssl.waitUntilExit()
+        }
+        var configuration = HTTPClient.Configuration()
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.trustRoots = .file(nginx.directory.path + "/cert.pem")
+        configuration.tlsConfiguration = tls
+        // The other name's certificate is not trusted, so that trying again would take until the deadline.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        let clients = try clients(ScriptedResolver(["127.0.0.1"]), configuration: configuration)
+        let good = try await answer("https://pinned.example:\(nginx.port)/", clients)
+        #expect(good.status == 200)
+        #expect(good.body == "pinned.example pinned.example h2")
+        let error = await #expect(throws: UpstreamError.self) {
+            try await get("https://other.example:\(nginx.port)/", clients)
+        }
+        #expect(error?.code == .tlsFailed)
+        await clients.shutdown()
     }
 
     @Test("connections are reused while the address stays the same")
