@@ -25,11 +25,18 @@ public struct StoredResponse: Sendable, Hashable {
         status: Int, fields: ResponseFields, request: [(name: String, value: String)], requestTime: Int,
         responseTime: Int
     ) {
+        let variant = Variant(vary: fields.joined("vary"), request: request)
+        self.init(
+            status: status, fields: fields, variant: variant, requestTime: requestTime, responseTime: responseTime)
+    }
+
+    /// Makes a record again that was kept.
+    init(status: Int, fields: ResponseFields, variant: Variant, requestTime: Int, responseTime: Int) {
         self.status = status
         self.fields = fields
+        self.variant = variant
         self.requestTime = requestTime
         self.responseTime = responseTime
-        variant = Variant(vary: fields.joined("vary"), request: request)
     }
 
     /// `Cache-Control`, understood.

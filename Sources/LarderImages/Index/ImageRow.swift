@@ -39,7 +39,7 @@ public struct ImageRow: Sendable, Hashable {
     public var entry: ImageEntry {
         ImageEntry(
             key: key, digest: digest, size: size, freshness: ResponseFreshness(response), lastUse: lastUse,
-            isPinned: isPinned, hasVariants: !response.variant.fields.isEmpty || response.variant.matchesNothing)
+            isPinned: isPinned, variant: response.variant.fingerprint)
     }
 }
 
@@ -55,13 +55,12 @@ public struct ImageEntry: Sendable, Hashable {
     private var shortUse: UInt32
     /// Whether it must stay until it is unpinned.
     public var isPinned: Bool
-    /// Whether it answers only some requests, so that its row has to be looked at.
-    public let hasVariants: Bool
+    let variant: UInt64
 
-    /// Makes an entry.
+    /// Makes an entry; `variant` is ``Variant/fingerprint``.
     public init(
         key: ImageKey, digest: BlobDigest, size: Int, freshness: ResponseFreshness, lastUse: Int, isPinned: Bool,
-        hasVariants: Bool
+        variant: UInt64
     ) {
         self.key = key
         self.digest = digest
@@ -69,7 +68,18 @@ public struct ImageEntry: Sendable, Hashable {
         shortSize = UInt32(clamping: size)
         shortUse = UInt32(clamping: lastUse)
         self.isPinned = isPinned
-        self.hasVariants = hasVariants
+        self.variant = variant
+    }
+
+    /// Whether it answers a request, or nothing if only its row can tell.
+    ///
+    /// - Parameter fingerprint: ``Variant/fingerprint(of:)`` of the request, which is nearly always the same
+    public func matches(_ fingerprint: UInt64) -> Bool? {
+        switch variant {
+        case 0, fingerprint: true
+        case .max: false
+        default: nil
+        }
     }
 
     /// The file's size in bytes. No image of 4 GiB is ever let in.

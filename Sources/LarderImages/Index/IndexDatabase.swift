@@ -22,9 +22,10 @@ final class IndexDatabase {
         removeDetail = try database.prepare("DELETE FROM detail WHERE key = ?")
         touchEntry = try database.prepare("UPDATE entry SET last_use = ?2 WHERE key = ?1 AND last_use < ?2")
         pinEntry = try database.prepare("UPDATE entry SET pinned = ?2 WHERE key = ?1")
-        allEntries = try database.prepare("SELECT key, digest, size, freshness, last_use, pinned, variants FROM entry")
+        allEntries = try database.prepare("SELECT key, digest, size, freshness, last_use, pinned, variant FROM entry")
         hasEntry = try database.prepare("SELECT 1 FROM entry WHERE key = ?")
-        let row = "SELECT e.digest, e.size, e.last_use, e.pinned, d.* FROM entry e JOIN detail d USING (key) "
+        let row =
+            "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, d.* FROM entry e JOIN detail d USING (key) "
         oneRow = try database.prepare(row + "WHERE e.key = ?")
         someRows = try database.prepare(row + "WHERE e.key > ? ORDER BY e.key LIMIT ?")
     }
@@ -42,7 +43,7 @@ final class IndexDatabase {
                 """
                 CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL,
                     freshness BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL,
-                    variants INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    variant INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
                     type TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, frames INTEGER,
                     orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
@@ -63,7 +64,7 @@ final class IndexDatabase {
             entries.append(
                 ImageEntry(
                     key: key, digest: digest, size: row.integer(2), freshness: freshness, lastUse: row.integer(4),
-                    isPinned: row.integer(5) != 0, hasVariants: row.integer(6) != 0))
+                    isPinned: row.integer(5) != 0, variant: UInt64(bitPattern: Int64(row.integer(6)))))
         }
         return entries
     }
@@ -81,7 +82,7 @@ final class IndexDatabase {
                 try putEntry.run([
                     .blob(entry.key.bytes), .blob(row.digest.bytes), .integer(row.size),
                     .blob(entry.freshness.bytes), .integer(row.lastUse), .integer(row.isPinned ? 1 : 0),
-                    .integer(entry.hasVariants ? 1 : 0),
+                    .integer(Int(bitPattern: UInt(entry.variant))),
                 ])
                 try putDetail.run([
                     .blob(entry.key.bytes), .text(row.keyText), .text(row.url), .text(row.header.type.rawValue),
@@ -129,17 +130,21 @@ final class IndexDatabase {
     }
 
     private static func row(_ row: SQLiteStatement) throws(SQLiteError) -> ImageRow {
-        guard let digest = row.withBlob(0, { BlobDigest($0) }), let type = ImageType(rawValue: row.text(7)) else {
+        guard let digest = row.withBlob(0, { BlobDigest($0) }), let type = ImageType(rawValue: row.text(8)) else {
             throw SQLiteError.damage("the index has a row that nobody wrote")
         }
         let header = ImageHeader(
-            type, width: row.integer(8), height: row.integer(9), frameCount: row.optionalInteger(10),
-            orientation: row.optionalInteger(11))
+            type, width: row.integer(9), height: row.integer(10), frameCount: row.optionalInteger(11),
+            orientation: row.optionalInteger(12))
+        let fields = ResponseFields(text: row.text(14))
+        let variant = Variant(
+            vary: fields.joined("vary"), request: ResponseFields.lines(row.text(15)),
+            fingerprint: UInt64(bitPattern: Int64(row.integer(4))))
         let response = StoredResponse(
-            status: row.integer(12), fields: ResponseFields(text: row.text(13)),
-            request: ResponseFields.lines(row.text(14)), requestTime: row.integer(15), responseTime: row.integer(16))
+            status: row.integer(13), fields: fields, variant: variant, requestTime: row.integer(16),
+            responseTime: row.integer(17))
         return ImageRow(
-            keyText: row.text(5), url: row.text(6),
+            keyText: row.text(6), url: row.text(7),
             blob: PublishedBlob(digest: digest, size: row.integer(1), header: header), response: response,
             lastUse: row.integer(2), isPinned: row.integer(3) != 0)
     }

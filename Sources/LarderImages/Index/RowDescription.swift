@@ -13,7 +13,8 @@ enum RowDescription {
             ("size", "\(row.size)"), ("type", row.header.type.rawValue), ("width", "\(row.header.width)"),
             ("height", "\(row.header.height)"), ("status", "\(row.response.status)"),
             ("request-time", "\(row.response.requestTime)"), ("response-time", "\(row.response.responseTime)"),
-            ("last-use", "\(row.lastUse)"), ("pinned", row.isPinned ? "1" : "0"),
+            ("variant", "\(row.response.variant.fingerprint)"), ("last-use", "\(row.lastUse)"),
+            ("pinned", row.isPinned ? "1" : "0"),
         ]
         if let frames = row.header.frameCount { lines.append(("frames", "\(frames)")) }
         if let orientation = row.header.orientation { lines.append(("orientation", "\(orientation)")) }
@@ -50,9 +51,11 @@ enum RowDescription {
         else { return nil }
         let header = ImageHeader(
             type, width: width, height: height, frameCount: number("frames"), orientation: number("orientation"))
+        let kept = ResponseFields(fields)
+        let variant = Variant(
+            vary: kept.joined("vary"), request: request, fingerprint: values["variant"].flatMap { UInt64($0) } ?? 1)
         let response = StoredResponse(
-            status: status, fields: ResponseFields(fields), request: request, requestTime: requestTime,
-            responseTime: responseTime)
+            status: status, fields: kept, variant: variant, requestTime: requestTime, responseTime: responseTime)
         return ImageRow(
             keyText: keyText, url: url, blob: PublishedBlob(digest: digest, size: size, header: header),
             response: response, lastUse: lastUse, isPinned: values["pinned"] == "1")

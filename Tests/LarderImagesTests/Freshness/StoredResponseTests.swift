@@ -80,4 +80,27 @@ struct StoredResponseTests {
         #expect(variant("", sent).fields.isEmpty)
         #expect(!variant("Accept, *", sent).matches([(name: "Accept", value: "image/avif, image/webp")]))
     }
+
+    @Test("a request that is the same in all fields is known by one number")
+    func fingerprints() {
+        let sent = [(name: "Accept", value: "image/webp"), (name: "User-Agent", value: "larder")]
+        let number = Variant.fingerprint(of: sent)
+        #expect(Variant.fingerprint(of: [(name: "ACCEPT", value: "image/webp"), sent[1]]) == number)
+        for other in [[], [sent[0]], [sent[1], sent[0]], [(name: "Acceptimage", value: "/webp"), sent[1]]] {
+            #expect(Variant.fingerprint(of: other) != number)
+        }
+        func entry(_ vary: String?) -> ImageEntry {
+            let stored = response(
+                vary.map { [("Vary", $0)] } ?? [], request: sent.map { ($0.name, $0.value) })
+            return ImageEntry(
+                key: ImageKey("x"), digest: ImageIndexTests.blob.digest, size: 1,
+                freshness: ResponseFreshness(stored), lastUse: 0, isPinned: false,
+                variant: stored.variant.fingerprint)
+        }
+        #expect(entry(nil).matches(number) == true)
+        #expect(entry(nil).matches(5) == true)
+        #expect(entry("Accept").matches(number) == true)
+        #expect(entry("Accept").matches(5) == nil)
+        #expect(entry("*").matches(number) == false)
+    }
 }
