@@ -59,6 +59,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("JSON"),
@@ -66,6 +67,7 @@ let package = Package(
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP]),
         larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
+        larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto]),
         larder(
             "LarderServer",
             ["JSON", "LarderWire", "LarderConfig", "CLinuxShims", "CProtocolDescription", logging, nioCore, nioPosix]),
@@ -87,6 +89,7 @@ let package = Package(
         tests("LarderWireTests", ["LarderWire", "JSON"]),
         tests("LarderUpstreamTests", ["LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
         tests("LarderConfigTests", ["LarderConfig", "JSON", "LarderUpstream", logging, nioPosix]),
+        tests("LarderImagesTests", ["LarderImages", "LarderUpstream", "CLinuxShims"]),
         tests(
             "LarderServerTests",
             [

@@ -1,0 +1,55 @@
+/// The SHA-256 of an image's bytes, which is also its name on disk.
+public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
+    /// The 32 bytes, eight in each number, the first highest.
+    private let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// Takes 32 bytes.
+    init?(_ bytes: [UInt8]) {
+        guard let digest = bytes.withUnsafeBytes({ BlobDigest($0) }) else { return nil }
+        self = digest
+    }
+
+    /// Takes 32 bytes.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == 32 else { return nil }
+        func word(_ offset: Int) -> UInt64 {
+            UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+        }
+        words = (word(0), word(8), word(16), word(24))
+    }
+
+    /// Reads 64 hexadecimal digits in lower case, and nothing else: no other name is ever opened or removed.
+    public init?(hex: String) {
+        let digits = hex.utf8.compactMap { digit -> UInt8? in
+            switch digit {
+            case 0x30...0x39: digit - 0x30
+            case 0x61...0x66: digit - 0x61 + 10
+            default: nil
+            }
+        }
+        guard digits.count == 64, hex.utf8.count == 64 else { return nil }
+        self.init(stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
+    }
+
+    /// The 32 bytes.
+    var bytes: [UInt8] {
+        [words.0, words.1, words.2, words.3].flatMap { word in
+            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }
+        }
+    }
+
+    /// 64 hexadecimal digits in lower case.
+    public var description: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// Whether all 32 bytes are the same.
+    public static func == (left: BlobDigest, right: BlobDigest) -> Bool {
+        left.words.0 == right.words.0 && left.words.1 == right.words.1 && left.words.2 == right.words.2
+            && left.words.3 == right.words.3
+    }
+
+    /// The first bytes are as good as random already.
+    public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+}

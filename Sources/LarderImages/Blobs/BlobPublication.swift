@@ -1,0 +1,108 @@
+internal import Synchronization
+
+extension BlobStore {
+    /// Begins an image. Its place, and its bytes if their number is known, are reserved.
+    ///
+    /// - Parameter declaredLength: how many bytes there will be, if the origin said so and no coding changes it
+    /// - Throws: ``ImageError/Code/noRoom``, with what would have to go first; ``ImageError/Code/tooLarge``;
+    ///   ``ImageError/Code/storageFailed``
+    public func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
+        let expected = max(0, declaredLength ?? 0)
+        guard expected <= limits.bytesPerImage else { throw tooLarge(expected) }
+        try reserve(expected, isNew: true)
+        let number = state.withLock { state in
+            state.writers += 1
+            return state.writers
+        }
+        let name = "tmp/\(session)-\(number)"
+        do throws(CacheFileError) {
+            let file = try files.create(name)
+            return BlobWriter(self, name: name, file: file, declaredLength: declaredLength, reserved: expected)
+        } catch {
+            state.withLock { $0.ledger.settle(reserved: expected, written: 0, isPublished: false) }
+            throw error.asImageError
+        }
+    }
+
+    func reserve(_ bytes: Int, isNew: Bool) throws(ImageError) {
+        let free: Int
+        do throws(CacheFileError) { free = try files.freeBytes() } catch { throw error.asImageError }
+        let shortage = state.withLock { $0.ledger.reserve(bytes, isNew: isNew, free: free) }
+        guard let shortage else { return }
+        throw ImageError(
+            .noRoom,
+            "the cache has no room for another \(bytes) bytes; raise its limits, free some disk, or release and unpin images",
+            shortage: shortage)
+    }
+
+    func wrote(_ bytes: Int) { state.withLock { $0.ledger.wrote(bytes) } }
+
+    func tooLarge(_ bytes: Int) -> ImageError {
+        ImageError(
+            .tooLarge,
+            "the image has \(bytes) bytes or more, over the limit of \(limits.bytesPerImage); raise it or serve a smaller one"
+        )
+    }
+
+    /// Ends a writer without an image.
+    func abandon(_ name: String, reserved: Int, written: Int) {
+        // What cannot be removed is an orphan, for the sweep of the next process.
+        _ = try? files.remove(name)
+        state.withLock { $0.ledger.settle(reserved: reserved, written: written, isPublished: false) }
+    }
+
+    /// Gives a temporary file its name, counts a reference and settles the writer; or throws, and neither was done.
+    func publish(_ name: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
+        let (outer, inner) = Self.directory(blob.digest)
+        do throws(CacheFileError) {
+            try file.seal()
+            if try files.createDirectory(outer) { try files.synchronizeDirectory("blobs") }
+            if try files.createDirectory(inner) { try files.synchronizeDirectory(outer) }
+            try names.withLock { _ throws(CacheFileError) in
+                if try !files.publish(name, as: Self.name(blob.digest)) { try takeOver(name, blob.digest) }
+                state.withLock { $0.publish(blob, reserved: reserved) }
+            }
+        } catch {
+            throw error.asImageError
+        }
+    }
+
+    /// Makes the name of a blob durable that was published just now, or takes it back.
+    func makeDurable(_ digest: BlobDigest) throws(ImageError) {
+        do throws(CacheFileError) {
+            try files.synchronizeDirectory(Self.directory(digest).inner)
+        } catch {
+            // The name may not last, so there must be no row for it.
+            if release(digest) { try removeUnreferenced(digest) }
+            throw error.asImageError
+        }
+    }
+
+    /// There is a file of that name: another URL has the same bytes, or it is an orphan. If it was not looked at since an
+    /// unclean stop it is now, and replaced where it is damaged.
+    private func takeOver(_ name: String, _ digest: BlobDigest) throws(CacheFileError) {
+        let isVerified = state.withLock { $0.entries[digest]?.isVerified ?? !isUnclean }
+        if !isVerified {
+            let file = try files.open(Self.name(digest))
+            guard let file, try Self.hash(file) == digest else {
+                return try files.replace(name, as: Self.name(digest))
+            }
+        }
+        _ = try files.remove(name)
+    }
+}
+
+extension BlobStore.State {
+    /// Counts a reference to a blob that was written just now, and settles its writer.
+    fileprivate mutating func publish(_ blob: PublishedBlob, reserved: Int) {
+        let known = entries[blob.digest]
+        ledger.settle(reserved: reserved, written: blob.size, isPublished: known == nil)
+        // A row may have had the size of a file that was damaged.
+        if let known, known.size != blob.size {
+            ledger.remove(known.size)
+            ledger.add(blob.size)
+        }
+        entries[blob.digest] = BlobStore.Entry(
+            size: blob.size, references: (known?.references ?? 0) + 1, isVerified: true)
+    }
+}

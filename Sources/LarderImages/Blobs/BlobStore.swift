@@ -1,0 +1,277 @@
+internal import Crypto
+internal import Synchronization
+
+/// The images on disk: each file is named by the SHA-256 of its bytes, is never changed, and stays as long as somebody
+/// refers to it.
+///
+/// Below the cache directory are `lock`, `clean` (there only while nobody runs, after an orderly stop), `tmp/` and
+/// `blobs/ab/cd/abcd…`. What makes it safe to be killed (`kill -9`) at any point:
+///
+/// - Bytes are written to a name in `tmp/` that nobody reads. A file gets its name in `blobs/` by link(2), in one step, after
+///   its length, digest and header were found right and its bytes are durable. So no name there ever stands for a part.
+/// - The caller writes an index row after ``BlobWriter/finish(expectedDigest:)`` and deletes it before
+///   ``removeUnreferenced(_:)``. So a row has its file, and what a kill leaves behind is a file without a row: an orphan.
+/// - Orphans are found by ``sweep(_:)``, slice by slice. It removes only what nobody refers to at that moment, under the
+///   same lock under which names are given and taken away; a new image that finds its file there already takes it over.
+/// - A loss of power may damage what the file system had promised. So after a stop that was not orderly each file is hashed
+///   again before it is first opened, and one whose bytes are not its name is removed.
+///
+/// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)`` and ``usage`` wait for the disk.
+public final class BlobStore: Sendable {
+    /// One blob. There are as many in memory as on disk, so it is small.
+    struct Entry: Sendable {
+        private let shortSize: UInt32
+        private var shortReferences: UInt32
+        var isVerified: Bool
+
+        init(size: Int, references: Int, isVerified: Bool) {
+            shortSize = UInt32(clamping: size)
+            shortReferences = UInt32(clamping: references)
+            self.isVerified = isVerified
+        }
+
+        /// ``SpaceLimits/bytesPerImage`` never lets in more than fit.
+        var size: Int { Int(shortSize) }
+        var references: Int {
+            get { Int(shortReferences) }
+            set { shortReferences = UInt32(clamping: newValue) }
+        }
+    }
+
+    struct State: Sendable {
+        var entries: [BlobDigest: Entry] = [:]
+        var ledger: SpaceLedger
+        var writers = 0
+    }
+
+    /// How much is held.
+    public struct Usage: Sendable, Hashable {
+        /// Bytes of images.
+        public let bytes: Int
+        /// Images.
+        public let count: Int
+        /// Bytes promised to images that are being written.
+        public let reservedBytes: Int
+    }
+
+    /// The directory, as it was given.
+    public let path: String
+    /// Whether the last stop was not orderly, so that files have to prove themselves.
+    public let isUnclean: Bool
+    let files: any CacheFiles
+    let imageLimits: ImageLimits
+    let limits: SpaceLimits
+    let state: Mutex<State>
+    /// Held while names in `blobs/` are given or taken away. Taken before ``state``, which is never held while the disk is
+    /// waited for: a hit takes it on an event loop.
+    let names = Mutex(())
+    /// Tells our temporary files from those of a process that died.
+    let session = String(UInt64.random(in: .min ... .max), radix: 16)
+    private let lock: DirectoryLock
+
+    /// Opens the directory, making it if it does not exist.
+    ///
+    /// - Throws: ``ImageError/Code/cacheInUse`` with the pid of the process that holds it,
+    ///   ``ImageError/Code/storageFailed``
+    public convenience init(
+        path: String, limits: SpaceLimits = SpaceLimits(), imageLimits: ImageLimits = ImageLimits()
+    ) throws(ImageError) {
+        let files: LocalCacheFiles
+        do throws(CacheFileError) { files = try LocalCacheFiles(path: path) } catch { throw error.asImageError }
+        try self.init(path: path, files: files, limits: limits, imageLimits: imageLimits)
+    }
+
+    init(
+        path: String, files: any CacheFiles, limits: SpaceLimits = SpaceLimits(),
+        imageLimits: ImageLimits = ImageLimits()
+    ) throws(ImageError) {
+        self.path = path
+        self.files = files
+        self.limits = limits
+        self.imageLimits = imageLimits
+        state = Mutex(State(ledger: SpaceLedger(limits: limits)))
+        lock = try DirectoryLock(directory: path)
+        do throws(CacheFileError) {
+            let isNew = try files.createDirectory("blobs")
+            _ = try files.createDirectory("tmp")
+            // It must be gone for good before anything is changed.
+            isUnclean = try !files.remove("clean") && !isNew
+            try files.synchronizeDirectory(".")
+        } catch {
+            throw error.asImageError
+        }
+    }
+
+    /// How much is held now.
+    public var usage: Usage {
+        state.withLock { state in
+            Usage(bytes: state.ledger.bytes, count: state.ledger.count, reservedBytes: state.ledger.reservedBytes)
+        }
+    }
+
+    /// Where a blob is, for clients.
+    public func path(of digest: BlobDigest) -> String { path + "/" + Self.name(digest) }
+
+    // MARK: References
+
+    /// Counts a reference from a row of the index that was there before this process.
+    public func adopt(_ digest: BlobDigest, size: Int) {
+        state.withLock { state in
+            if state.entries[digest] == nil {
+                state.entries[digest] = Entry(size: size, references: 0, isVerified: !isUnclean)
+                state.ledger.add(size)
+            }
+            state.entries[digest]?.references += 1
+        }
+    }
+
+    /// Counts a reference: another row, or a lease. No if there is no such blob.
+    public func retain(_ digest: BlobDigest) -> Bool {
+        state.withLock { state in
+            guard state.entries[digest] != nil else { return false }
+            state.entries[digest]?.references += 1
+            return true
+        }
+    }
+
+    /// Takes a reference back.
+    ///
+    /// - Returns: whether it was the last; then ``removeUnreferenced(_:)`` removes the file
+    public func release(_ digest: BlobDigest) -> Bool {
+        state.withLock { state in
+            guard let references = state.entries[digest]?.references, references > 0 else { return false }
+            state.entries[digest]?.references = references - 1
+            return references == 1
+        }
+    }
+
+    /// Removes the file of a blob that nobody refers to; does nothing if somebody does again.
+    ///
+    /// - Throws: ``ImageError/Code/storageFailed``; the file is then an orphan that the next sweep removes, and counts
+    ///   until then
+    public func removeUnreferenced(_ digest: BlobDigest) throws(ImageError) {
+        let failure: CacheFileError? = names.withLock { _ in
+            guard state.withLock({ $0.entries[digest]?.references == 0 }) else { return nil }
+            do throws(CacheFileError) {
+                _ = try files.remove(Self.name(digest))
+            } catch {
+                return error
+            }
+            // Nobody can have taken a reference meanwhile but by `retain`, who then finds no file and says so.
+            forget(digest)
+            return nil
+        }
+        if let failure { throw failure.asImageError }
+    }
+
+    // MARK: Reading
+
+    /// Opens a blob to which the caller refers.
+    ///
+    /// - Throws: ``ImageError/Code/damagedBlob`` if its bytes are not what its name says or there is no file; it is
+    ///   removed then, and the caller deletes its rows. ``ImageError/Code/storageFailed``
+    public func open(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
+        let isVerified = state.withLock { $0.entries[digest]?.isVerified ?? false }
+        let opening: Opening
+        do throws(CacheFileError) {
+            opening = try openFile(digest, isVerified: isVerified)
+        } catch {
+            throw error.asImageError
+        }
+        switch opening {
+        case .whole(let file):
+            if !isVerified { state.withLock { $0.entries[digest]?.isVerified = true } }
+            return file
+        case .missing:
+            throw ImageError(.damagedBlob, "the file of \(digest) is gone; it is fetched again")
+        case .damaged:
+            throw ImageError(
+                .damagedBlob, "the file of \(digest) was damaged on disk and has been removed; it is fetched again")
+        }
+    }
+
+    private enum Opening {
+        case whole(BlobFile)
+        case missing
+        case damaged
+    }
+
+    private func openFile(_ digest: BlobDigest, isVerified: Bool) throws(CacheFileError) -> Opening {
+        guard let file = try files.open(Self.name(digest)) else { return .missing }
+        if !isVerified {
+            guard try Self.hash(file) == digest else {
+                // Not if it was replaced by a good one while we read.
+                return try names.withLock { _ throws(CacheFileError) in
+                    if state.withLock({ $0.entries[digest]?.isVerified ?? false }) {
+                        return try openFile(digest, isVerified: true)
+                    }
+                    _ = try files.remove(Self.name(digest))
+                    return .damaged
+                }
+            }
+        }
+        return .whole(BlobFile(file, size: try file.size()))
+    }
+
+    /// Says that everything was put away in order, unless there are files that did not prove themselves yet since a stop
+    /// that was not. Call it last; the lock ends with the store itself.
+    public func markClean() throws(ImageError) {
+        guard state.withLock({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
+        do throws(CacheFileError) {
+            _ = try files.create("clean")
+            try files.synchronizeDirectory(".")
+        } catch {
+            throw error.asImageError
+        }
+    }
+
+    // MARK: For the writer and the sweep
+
+    /// Stops counting a blob whose file is gone, if nobody refers to it.
+    func forget(_ digest: BlobDigest) {
+        state.withLock { state in
+            guard let entry = state.entries[digest], entry.references == 0 else { return }
+            state.entries[digest] = nil
+            state.ledger.remove(entry.size)
+        }
+    }
+
+    static func directory(_ digest: BlobDigest) -> (outer: String, inner: String) {
+        let digits = digest.description
+        let outer = "blobs/" + digits.prefix(2)
+        return (outer, outer + "/" + digits.dropFirst(2).prefix(2))
+    }
+
+    static func name(_ digest: BlobDigest) -> String { directory(digest).inner + "/" + digest.description }
+
+    /// The digest of a file's bytes as they are on disk.
+    static func hash(_ file: any CacheFile) throws(CacheFileError) -> BlobDigest? {
+        var hash = SHA256()
+        var offset = 0
+        while true {
+            let piece = try file.read(at: offset, count: 1 << 18)
+            if piece.isEmpty { return BlobDigest(Array(hash.finalize())) }
+            hash.update(data: piece)
+            offset += piece.count
+        }
+    }
+}
+
+/// A blob, open for reading. It stays readable as long as it is referenced, whatever happens to its name.
+public struct BlobFile: Sendable {
+    private let file: any CacheFile
+    /// The size in bytes.
+    public let size: Int
+
+    init(_ file: any CacheFile, size: Int) { (self.file, self.size) = (file, size) }
+
+    /// The descriptor, read-only, to pass to a client while this value is kept.
+    public var descriptor: CInt? { file.descriptor }
+
+    /// Reads bytes at an offset; none at the end.
+    ///
+    /// - Throws: ``ImageError/Code/storageFailed``
+    public func read(at offset: Int, count: Int) throws(ImageError) -> [UInt8] {
+        do throws(CacheFileError) { return try file.read(at: offset, count: count) } catch { throw error.asImageError }
+    }
+}

@@ -1,0 +1,69 @@
+internal import Synchronization
+
+extension BlobStore {
+    /// How far a sweep has come.
+    public struct SweepPosition: Sendable, Hashable {
+        /// 0: the temporary files; then 1 to 256 for the outer directories.
+        fileprivate var step = 0
+
+        /// The beginning.
+        public static let start = SweepPosition()
+    }
+
+    /// What one slice of a sweep did.
+    public struct SweepSlice: Sendable, Hashable {
+        /// Where to go on, or nothing at the end.
+        public let next: SweepPosition?
+        /// Files that were removed.
+        public let removed: Int
+        /// Their bytes.
+        public let removedBytes: Int
+    }
+
+    /// Looks for files that nobody refers to and removes them: a 257th of the cache at a time. To be run once after each
+    /// start, when all rows of the index have been adopted, and again after a removal failed.
+    ///
+    /// A file whose name is not ours is left where it is: somebody else put it there.
+    ///
+    /// - Throws: ``ImageError/Code/storageFailed``
+    public func sweep(_ position: SweepPosition) throws(ImageError) -> SweepSlice {
+        var (removed, bytes) = (0, 0)
+        do throws(CacheFileError) {
+            if position.step == 0 {
+                for name in try files.list("tmp") where !name.hasPrefix(session + "-") {
+                    bytes += try files.open("tmp/" + name)?.size() ?? 0
+                    if try files.remove("tmp/" + name) { removed += 1 }
+                }
+            } else {
+                let outer = Self.twoDigits(position.step - 1)
+                for inner in try files.list("blobs/" + outer) where inner.utf8.count == 2 {
+                    for name in try files.list("blobs/\(outer)/\(inner)") {
+                        guard let digest = BlobDigest(hex: name), name.hasPrefix(outer + inner) else { continue }
+                        if let size = try removeOrphan(digest) { (removed, bytes) = (removed + 1, bytes + size) }
+                    }
+                }
+            }
+        } catch {
+            throw error.asImageError
+        }
+        let next = position.step < 256 ? SweepPosition(step: position.step + 1) : nil
+        return SweepSlice(next: next, removed: removed, removedBytes: bytes)
+    }
+
+    private func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
+        // Asked without the lock on names first: nearly all files are referred to.
+        guard state.withLock({ ($0.entries[digest]?.references ?? 0) == 0 }) else { return nil }
+        return try names.withLock { _ throws(CacheFileError) in
+            guard state.withLock({ ($0.entries[digest]?.references ?? 0) == 0 }) else { return nil }
+            let size = try files.open(Self.name(digest))?.size() ?? 0
+            guard try files.remove(Self.name(digest)) else { return nil }
+            forget(digest)
+            return size
+        }
+    }
+
+    private static func twoDigits(_ number: Int) -> String {
+        let digits = String(number, radix: 16)
+        return digits.utf8.count < 2 ? "0" + digits : digits
+    }
+}

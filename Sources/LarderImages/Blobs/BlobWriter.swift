@@ -1,0 +1,150 @@
+internal import Crypto
+internal import Synchronization
+
+/// What was published.
+public struct PublishedBlob: Sendable, Hashable {
+    /// Its name.
+    public let digest: BlobDigest
+    /// Its size in bytes.
+    public let size: Int
+    /// Its type and size in pixels.
+    public let header: ImageHeader
+}
+
+/// An image on its way to disk: written to a temporary file while it is hashed, counted and looked at. One caller uses it
+/// at a time. What is not finished is removed with the last reference at the latest.
+public final class BlobWriter: Sendable {
+    private struct State {
+        var file: (any CacheFile)?
+        var hash = SHA256()
+        var reader = ImageHeaderReader()
+        var written = 0
+        var reserved: Int
+    }
+
+    private let store: BlobStore
+    private let name: String
+    private let declaredLength: Int?
+    private let state: Mutex<State>
+
+    /// Bytes that are reserved at once where the length is not known.
+    private static let step = 1 << 18
+
+    init(_ store: BlobStore, name: String, file: any CacheFile, declaredLength: Int?, reserved: Int) {
+        self.store = store
+        self.name = name
+        self.declaredLength = declaredLength
+        state = Mutex(State(file: file, reserved: reserved))
+    }
+
+    deinit { discard() }
+
+    /// How many bytes were taken.
+    public var written: Int { state.withLock { $0.written } }
+
+    /// Takes the next bytes. All of them are written, or none.
+    ///
+    /// - Throws: ``ImageError/Code/noRoom``: call it again with the same bytes when something was removed. Everything
+    ///   else is final: ``ImageError/Code/tooLarge``, ``ImageError/Code/lengthDisagrees``, what ``ImageHeaderReader`` and
+    ///   ``ImageLimits`` refuse, ``ImageError/Code/storageFailed``
+    public func append(_ bytes: [UInt8]) throws(ImageError) {
+        try state.withLock { state throws(ImageError) in
+            guard let file = state.file else { throw Self.ended }
+            let total = state.written + bytes.count
+            if let declaredLength, total > declaredLength {
+                throw ImageError(
+                    .lengthDisagrees, "the body is longer than the \(declaredLength) bytes that were declared")
+            }
+            guard total <= store.limits.bytesPerImage else { throw store.tooLarge(total) }
+            // Before anything is written: what is no image is worth no disk.
+            switch state.reader.progress {
+            case .needMore:
+                var reader = state.reader
+                switch reader.feed(bytes) {
+                case .needMore: break
+                case .found(let header): try store.imageLimits.check(header)
+                case .refused(let error): throw error
+                }
+                try reserve(total, &state)
+                state.reader = reader
+            default: try reserve(total, &state)
+            }
+            do throws(CacheFileError) {
+                try file.append(bytes)
+            } catch {
+                // A part may be written, so that there is no second try.
+                state.file = nil
+                remove(state)
+                throw error.asImageError
+            }
+            store.wrote(bytes.count)
+            state.hash.update(data: bytes)
+            state.written = total
+        }
+    }
+
+    /// Publishes the image, if its length, digest and header are right. The caller then holds a reference to it, as
+    /// ``BlobStore/retain(_:)`` gives one.
+    ///
+    /// - Parameter expectedDigest: what the caller was told that the bytes are
+    /// - Throws: ``ImageError``; nothing is published then, and the temporary file is gone
+    public func finish(expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
+        try state.withLock { state throws(ImageError) in
+            guard let file = state.file else { throw Self.ended }
+            state.file = nil
+            let blob: PublishedBlob
+            do throws(ImageError) {
+                blob = try check(&state, expectedDigest)
+                try store.publish(name, file, blob, reserved: state.reserved)
+            } catch {
+                remove(state)
+                throw error
+            }
+            try store.makeDurable(blob.digest)
+            return blob
+        }
+    }
+
+    /// Gives the image up and removes what was written. Does nothing after ``finish(expectedDigest:)``.
+    public func discard() {
+        state.withLock { state in
+            guard state.file != nil else { return }
+            state.file = nil
+            remove(state)
+        }
+    }
+
+    private func check(_ state: inout State, _ expected: BlobDigest?) throws(ImageError) -> PublishedBlob {
+        if let declaredLength, declaredLength != state.written {
+            throw ImageError(
+                .lengthDisagrees, "the body has \(state.written) of the \(declaredLength) bytes that were declared")
+        }
+        let header: ImageHeader
+        switch state.reader.finish() {
+        case .found(let found): header = found
+        case .refused(let error): throw error
+        case .needMore: throw ImageError(.damagedImage, "the image has no header; have its origin serve a whole one")
+        }
+        guard let digest = BlobDigest(Array(state.hash.finalize())) else { throw Self.ended }
+        guard expected == nil || expected == digest else {
+            throw ImageError(.digestDisagrees, "the body's SHA-256 is \(digest), not what was expected")
+        }
+        return PublishedBlob(digest: digest, size: state.written, header: header)
+    }
+
+    private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
+        guard total > state.reserved else { return }
+        let room = store.limits.bytesPerImage - state.reserved
+        let wanted = min(max(total - state.reserved, Self.step), room)
+        try store.reserve(wanted, isNew: false)
+        state.reserved += wanted
+    }
+
+    private func remove(_ state: State) {
+        store.abandon(name, reserved: state.reserved, written: state.written)
+    }
+
+    private static var ended: ImageError {
+        ImageError(.storageFailed, "the image was finished or given up already; begin another")
+    }
+}

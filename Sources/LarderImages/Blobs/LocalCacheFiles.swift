@@ -1,0 +1,211 @@
+internal import CLinuxShims
+#if canImport(Musl)
+    internal import Musl
+#else
+    internal import Glibc
+#endif
+
+/// The real cache directory.
+final class LocalCacheFiles: CacheFiles {
+    private let root: CInt
+    private static let resolve = UInt64(LARDER_RESOLVE_BENEATH | LARDER_RESOLVE_NO_SYMLINKS)
+
+    /// Makes the directory (mode 0750) if it does not exist, and opens it. Its own path may have symbolic links in it:
+    /// that is for the administrator to say.
+    init(path: String) throws(CacheFileError) {
+        if mkdir(path, 0o750) != 0, errno != EEXIST {
+            throw CacheFileError(operation: "make", name: path, errno: errno)
+        }
+        root = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard root >= 0 else { throw CacheFileError(operation: "open", name: path, errno: errno) }
+    }
+
+    deinit { close(root) }
+
+    func createDirectory(_ name: String) throws(CacheFileError) -> Bool {
+        var isNew = false
+        try inParent(of: name, "make") {
+            guard mkdirat($0, $1, 0o750) == 0 else { return errno == EEXIST }
+            isNew = true
+            // Whatever the umask took away: clients of our group read the files below.
+            return fchmodat($0, $1, 0o750, 0) == 0
+        }
+        return isNew
+    }
+
+    func create(_ name: String) throws(CacheFileError) -> any CacheFile {
+        LocalCacheFile(try open(name, "create", O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o600), name)
+    }
+
+    func open(_ name: String) throws(CacheFileError) -> (any CacheFile)? {
+        do throws(CacheFileError) {
+            return LocalCacheFile(try open(name, "open", O_RDONLY | O_NOFOLLOW), name)
+        } catch {
+            if error.errno == ENOENT { return nil }
+            throw error
+        }
+    }
+
+    /// A hard link and the removal of the old name: link(2) never replaces a file, which rename(2) would. If we are
+    /// killed in between, the file has both names, and the old one is swept like any orphan.
+    func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool {
+        let (oldParent, oldName) = try parent(of: name, "publish")
+        defer { close(oldParent) }
+        let (newParent, lastName) = try parent(of: newName, "publish")
+        defer { close(newParent) }
+        guard linkat(oldParent, oldName, newParent, lastName, 0) == 0 else {
+            if errno == EEXIST { return false }
+            throw CacheFileError(operation: "publish", name: newName, errno: errno)
+        }
+        guard unlinkat(oldParent, oldName, 0) == 0 else {
+            throw CacheFileError(operation: "remove", name: name, errno: errno)
+        }
+        return true
+    }
+
+    func replace(_ name: String, as newName: String) throws(CacheFileError) {
+        let (oldParent, oldName) = try parent(of: name, "rename")
+        defer { close(oldParent) }
+        let (newParent, lastName) = try parent(of: newName, "rename")
+        defer { close(newParent) }
+        guard renameat(oldParent, oldName, newParent, lastName) == 0 else {
+            throw CacheFileError(operation: "rename", name: newName, errno: errno)
+        }
+    }
+
+    func remove(_ name: String) throws(CacheFileError) -> Bool {
+        var existed = true
+        do throws(CacheFileError) {
+            try inParent(of: name, "remove") { unlinkat($0, $1, 0) == 0 }
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            existed = false
+        }
+        return existed
+    }
+
+    func synchronizeDirectory(_ name: String) throws(CacheFileError) {
+        let directory = try open(name, "open", O_RDONLY | O_DIRECTORY)
+        defer { close(directory) }
+        guard fsync(directory) == 0 else { throw CacheFileError(operation: "fsync", name: name, errno: errno) }
+    }
+
+    func list(_ name: String) throws(CacheFileError) -> [String] {
+        let directory: CInt
+        do throws(CacheFileError) {
+            directory = try open(name, "open", O_RDONLY | O_DIRECTORY)
+        } catch {
+            if error.errno == ENOENT { return [] }
+            throw error
+        }
+        guard let stream = fdopendir(directory) else {
+            let number = errno
+            close(directory)
+            throw CacheFileError(operation: "list", name: name, errno: number)
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                // At the end errno is as it was (readdir(3)).
+                if errno != 0 { throw CacheFileError(operation: "list", name: name, errno: errno) }
+                return names
+            }
+            let text = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if text != ".", text != ".." { names.append(text) }
+        }
+    }
+
+    func freeBytes() throws(CacheFileError) -> Int {
+        var information = statvfs()
+        guard fstatvfs(root, &information) == 0 else {
+            throw CacheFileError(operation: "measure", name: "the disk", errno: errno)
+        }
+        let (bytes, overflows) = Int(clamping: information.f_bavail).multipliedReportingOverflow(
+            by: Int(information.f_frsize))
+        return overflows ? .max : bytes
+    }
+
+    private func open(_ name: String, _ operation: String, _ flags: CInt, mode: UInt64 = 0) throws(CacheFileError)
+        -> CInt
+    {
+        while true {
+            let result = larder_openat2(root, name, UInt64(flags | O_CLOEXEC), mode, Self.resolve)
+            if result >= 0 { return result }
+            // EAGAIN: somebody renamed something meanwhile, and the kernel could not be sure.
+            guard errno == EINTR || errno == EAGAIN else {
+                throw CacheFileError(operation: operation, name: name, errno: errno)
+            }
+        }
+    }
+
+    /// The directory that a name is in, opened, and the rest of the name. The *at calls take no rules for resolving, so
+    /// that they are given nothing to resolve.
+    private func parent(of name: String, _ operation: String) throws(CacheFileError) -> (CInt, String) {
+        guard let slash = name.lastIndex(of: "/") else {
+            return (try open(".", operation, O_RDONLY | O_DIRECTORY), name)
+        }
+        let directory = try open(String(name[..<slash]), operation, O_RDONLY | O_DIRECTORY)
+        return (directory, String(name[name.index(after: slash)...]))
+    }
+
+    private func inParent(
+        of name: String, _ operation: String, _ call: (CInt, String) -> Bool
+    ) throws(CacheFileError) {
+        let (directory, last) = try parent(of: name, operation)
+        defer { close(directory) }
+        guard call(directory, last) else { throw CacheFileError(operation: operation, name: name, errno: errno) }
+    }
+}
+
+/// An open file.
+private final class LocalCacheFile: CacheFile {
+    private let number: CInt
+    private let name: String
+
+    init(_ number: CInt, _ name: String) { (self.number, self.name) = (number, name) }
+
+    deinit { close(number) }
+
+    var descriptor: CInt? { number }
+
+    func size() throws(CacheFileError) -> Int {
+        var information = stat()
+        guard fstat(number, &information) == 0 else { throw failure("stat") }
+        return Int(information.st_size)
+    }
+
+    func append(_ bytes: [UInt8]) throws(CacheFileError) {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes[written...].withUnsafeBytes { Glibc.write(number, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw count == 0 ? failure("write", EIO) : failure("write") }
+            written += count
+        }
+    }
+
+    func read(at offset: Int, count: Int) throws(CacheFileError) -> [UInt8] {
+        while true {
+            var result = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, length in
+                result = pread(number, buffer.baseAddress, count, off_t(offset))
+                length = max(0, result)
+            }
+            if result >= 0 { return bytes }
+            guard errno == EINTR else { throw failure("read") }
+        }
+    }
+
+    func seal() throws(CacheFileError) {
+        guard fchmod(number, 0o440) == 0 else { throw failure("protect") }
+        guard fsync(number) == 0 else { throw failure("fsync") }
+    }
+
+    private func failure(_ operation: String, _ number: CInt = errno) -> CacheFileError {
+        CacheFileError(operation: operation, name: name, errno: number)
+    }
+}

@@ -1,0 +1,87 @@
+/// The limits of what the cache may take.
+public struct SpaceLimits: Sendable, Hashable {
+    /// The most bytes of all images together, those being written included.
+    public var bytes: Int
+    /// The most images, those being written included.
+    public var count: Int
+    /// What must stay free on the disk, in bytes.
+    public var freeBytes: Int
+    /// The most bytes of one image, below 4 GiB.
+    public let bytesPerImage: Int
+
+    /// Makes limits: 1 GiB in 100,000 images of 64 MiB at most, 256 MiB of the disk left free.
+    public init(bytes: Int = 1 << 30, count: Int = 100_000, freeBytes: Int = 256 << 20, bytesPerImage: Int = 64 << 20) {
+        self.bytes = bytes
+        self.count = count
+        self.freeBytes = freeBytes
+        self.bytesPerImage = min(bytesPerImage, Int(UInt32.max))
+    }
+}
+
+/// What has to go before there is room.
+public struct SpaceShortage: Sendable, Hashable {
+    /// So many bytes of images, at least.
+    public let bytes: Int
+    /// So many images, at least.
+    public let count: Int
+}
+
+/// Who holds how much: what is on disk, and what was promised to those who write. Nothing is written that was not
+/// reserved before, so that the limits hold at every moment and not only between writes.
+struct SpaceLedger: Sendable {
+    let limits: SpaceLimits
+    /// Bytes of published images.
+    private(set) var bytes = 0
+    /// Published images.
+    private(set) var count = 0
+    /// Bytes promised to writers, written or not.
+    private(set) var reservedBytes = 0
+    /// Of those, bytes that are on disk already.
+    private(set) var writtenBytes = 0
+    /// Writers.
+    private(set) var writers = 0
+
+    init(limits: SpaceLimits) { self.limits = limits }
+
+    /// Promises bytes, and a place for a new writer.
+    ///
+    /// - Parameters:
+    ///   - more: how many bytes
+    ///   - isNew: whether the writer has no place yet
+    ///   - free: the bytes that are free on the disk now
+    /// - Returns: nothing if it is promised, or what has to go first
+    mutating func reserve(_ more: Int, isNew: Bool, free: Int) -> SpaceShortage? {
+        let overBytes = bytes + reservedBytes + more - limits.bytes
+        let overCount = isNew ? count + writers + 1 - limits.count : 0
+        // What was promised and not written yet is still free on the disk.
+        let overDisk = limits.freeBytes + (reservedBytes - writtenBytes) + more - free
+        guard max(overBytes, overCount, overDisk) <= 0 else {
+            return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount))
+        }
+        reservedBytes += more
+        if isNew { writers += 1 }
+        return nil
+    }
+
+    mutating func wrote(_ more: Int) { writtenBytes += more }
+
+    /// Ends a writer: what it wrote is published, or gone.
+    mutating func settle(reserved: Int, written: Int, isPublished: Bool) {
+        reservedBytes -= reserved
+        writtenBytes -= written
+        writers -= 1
+        if isPublished { add(written) }
+    }
+
+    /// Counts an image that is on disk.
+    mutating func add(_ size: Int) {
+        bytes += size
+        count += 1
+    }
+
+    /// Stops counting one.
+    mutating func remove(_ size: Int) {
+        bytes -= size
+        count -= 1
+    }
+}

@@ -1,0 +1,170 @@
+internal import LarderUpstream
+
+/// How long a stored response is good, in numbers: all that a hit has to look at (RFC 9111, section 4.2). 32 bytes.
+public struct ResponseFreshness: Sendable, Hashable {
+    /// Where a freshness lifetime comes from.
+    public enum Basis: UInt8, Sendable, Hashable {
+        /// `Cache-Control: max-age`.
+        case maximumAge
+        /// `Expires`.
+        case expires
+        /// A tenth of the time that it had not changed for when it was sent.
+        case heuristic
+        /// Nothing: it is stale from the start.
+        case none
+    }
+
+    private struct Flags: OptionSet, Hashable {
+        let rawValue: UInt8
+        static let requiresValidation = Flags(rawValue: 1)
+        static let mustRevalidate = Flags(rawValue: 2)
+        static let immutable = Flags(rawValue: 4)
+        static let validator = Flags(rawValue: 8)
+        static let tag = Flags(rawValue: 16)
+    }
+
+    private let time: Int64
+    private let shortLifetime: UInt32
+    private let shortAge: UInt32
+    private let shortRevalidate: UInt32
+    private let shortError: UInt32
+    private let flags: Flags
+    /// Where ``lifetime`` comes from.
+    public let basis: Basis
+
+    /// When it came, in seconds since 1970.
+    public var responseTime: Int { Int(time) }
+    /// For how many seconds from its making it is fresh.
+    public var lifetime: Int { Int(shortLifetime) }
+    /// How old it was when it came, in seconds (`corrected_initial_age`).
+    public var initialAge: Int { Int(shortAge) }
+    /// `stale-while-revalidate` in seconds.
+    public var staleWhileRevalidate: Int { Int(shortRevalidate) }
+    /// `stale-if-error` in seconds.
+    public var staleIfError: Int { Int(shortError) }
+    /// Whether each use needs a validation (`no-cache`).
+    public var requiresValidation: Bool { flags.contains(.requiresValidation) }
+    /// Whether a use needs a validation once it is stale.
+    public var mustRevalidate: Bool { flags.contains(.mustRevalidate) }
+    /// Whether it cannot change while it is fresh.
+    public var isImmutable: Bool { flags.contains(.immutable) }
+    /// Whether there is anything to validate it by.
+    public var hasValidator: Bool { flags.contains(.validator) }
+    /// Whether there is an entity tag among that.
+    public var hasTag: Bool { flags.contains(.tag) }
+
+    /// The longest lifetime that is guessed: a day.
+    public static let longestHeuristic = 86_400
+
+    /// Works the numbers out.
+    public init(_ response: StoredResponse) {
+        var nobody: Explanation?
+        self.init(response, explaining: &nobody)
+    }
+
+    init(_ response: StoredResponse, explaining explanation: inout Explanation?) {
+        let control = response.cacheControl
+        time = Int64(response.responseTime)
+        let age = Self.initialAge(response, &explanation)
+        let (lifetime, basis) = Self.lifetime(response, control, &explanation)
+        self.basis = basis
+        shortAge = UInt32(clamping: age)
+        shortLifetime = UInt32(clamping: lifetime)
+        shortRevalidate = UInt32(clamping: control.staleWhileRevalidate)
+        shortError = UInt32(clamping: control.staleIfError)
+        var flags: Flags = []
+        if control.requiresValidation { flags.insert(.requiresValidation) }
+        if control.mustRevalidate { flags.insert(.mustRevalidate) }
+        if control.isImmutable { flags.insert(.immutable) }
+        if let validator = response.validator {
+            flags.insert(.validator)
+            if validator.etag != nil { flags.insert(.tag) }
+        }
+        self.flags = flags
+    }
+
+    /// The numbers as 26 bytes, for the index.
+    var bytes: [UInt8] {
+        func parts(_ number: some FixedWidthInteger) -> [UInt8] {
+            withUnsafeBytes(of: number.littleEndian) { Array($0) }
+        }
+        return parts(time) + parts(shortLifetime) + parts(shortAge) + parts(shortRevalidate) + parts(shortError)
+            + [flags.rawValue, basis.rawValue]
+    }
+
+    /// Takes the 26 bytes back.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == 26, let basis = Basis(rawValue: bytes[25]) else { return nil }
+        func short(_ offset: Int) -> UInt32 {
+            UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+        }
+        time = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
+        (shortLifetime, shortAge, shortRevalidate, shortError) = (short(8), short(12), short(16), short(20))
+        flags = Flags(rawValue: bytes[24])
+        self.basis = basis
+    }
+
+    /// How old it is, in seconds (`current_age`). A clock that was set back makes it no younger than it came.
+    public func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
+
+    /// For how many seconds it stays fresh, 0 or less if it is stale by so many.
+    public func remaining(at now: Int) -> Int { lifetime - age(at: now) }
+
+    /// Section 4.2.3: the larger of what its `Date` and what its `Age` says, the latter with the time of the request.
+    private static func initialAge(_ response: StoredResponse, _ explanation: inout Explanation?) -> Int {
+        let delay = max(0, difference(response.responseTime, response.requestTime))
+        let date = date("date", response)
+        let apparent = max(0, difference(response.responseTime, date ?? response.responseTime))
+        // A list of ages has the first; what is none is passed over (section 5.1).
+        let text = response.fields.first("age")?.split(separator: ",").first.map { $0.filter { $0 != " " } }
+        let declared = CacheControl.seconds(text) ?? 0
+        let age = min(max(apparent, declared + delay), CacheControl.longest)
+        explanation.note(
+            "initialAge",
+            "\(age) s when it came: the larger of \(apparent) s (by \(date == nil ? "no Date" : "Date")) and "
+                + "\(declared) s (Age) + \(delay) s (the request took)")
+        return age
+    }
+
+    /// Section 4.2.1, and 4.2.2 where nothing is said.
+    private static func lifetime(
+        _ response: StoredResponse, _ control: CacheControl, _ explanation: inout Explanation?
+    ) -> (Int, Basis) {
+        if let maximumAge = control.maximumAge {
+            explanation.note("lifetime", "\(maximumAge) s by Cache-Control: max-age")
+            return (maximumAge, .maximumAge)
+        }
+        let sent = date("date", response) ?? response.responseTime
+        if let expires = response.fields.first("expires") {
+            // What is no date is in the past (section 5.3).
+            let lifetime = date("expires", response).map { max(0, difference($0, sent)) } ?? 0
+            let clamped = min(lifetime, CacheControl.longest)
+            explanation.note("lifetime", "\(clamped) s by Expires (\(expires.prefix(40)))")
+            return (clamped, .expires)
+        }
+        guard let changed = date("last-modified", response), difference(sent, changed) > 0 else {
+            explanation.note("lifetime", "0 s: neither max-age nor Expires nor a Last-Modified to guess by")
+            return (0, .none)
+        }
+        let unchanged = difference(sent, changed)
+        let guess = min(unchanged / 10, longestHeuristic)
+        explanation.note(
+            "lifetime",
+            "\(guess) s guessed: a tenth of the \(unchanged) s that it had not changed for, at most \(longestHeuristic) s"
+        )
+        return (guess, .heuristic)
+    }
+
+    private static func date(_ name: String, _ response: StoredResponse) -> Int? {
+        let now = HTTPDate(secondsSinceEpoch: Int64(response.responseTime))
+        let date = response.fields.first(name).flatMap { HTTPDate(parsing: $0, now: now) }
+        return date.map { Int($0.secondsSinceEpoch) }
+    }
+
+    /// A difference that cannot overflow, whatever a clock or a damaged index says.
+    private static func difference(_ left: Int, _ right: Int) -> Int {
+        let (difference, overflows) = left.subtractingReportingOverflow(right)
+        let limit = 1 << 40
+        return overflows ? (left > right ? limit : -limit) : min(max(difference, -limit), limit)
+    }
+}

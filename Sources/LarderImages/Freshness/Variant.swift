@@ -1,0 +1,59 @@
+/// For which requests a stored response is an answer: those that have the same fields as ours had, as far as `Vary`
+/// names them (RFC 9111, section 4.1).
+public struct Variant: Sendable, Hashable {
+    /// The fields that count, by name in lower case; a field that was not sent has nothing.
+    public let fields: [String: String?]
+    /// `Vary: *`: no request can be known to be the same.
+    public let matchesNothing: Bool
+
+    /// Stands for the whole request, so that one that is the same in all fields is known without a look at these: see
+    /// ``fingerprint(of:)``. 0 if the response answers every request, the largest number if it answers none.
+    public let fingerprint: UInt64
+
+    /// Makes the variant of a response.
+    ///
+    /// - Parameters:
+    ///   - vary: the response's `Vary`, all lines as one list
+    ///   - request: all fields of the request
+    public init(vary: String?, request: [(name: String, value: String)]) {
+        self.init(vary: vary, request: request, fingerprint: Self.fingerprint(of: request))
+    }
+
+    /// Makes a variant again of which only the fields that count are known.
+    init(vary: String?, request: [(name: String, value: String)], fingerprint: UInt64) {
+        let names = (vary ?? "").split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
+        matchesNothing = names.contains("*")
+        var fields: [String: String?] = [:]
+        for name in names where !name.isEmpty && name != "*" {
+            fields.updateValue(Self.value(of: name, in: request), forKey: name)
+        }
+        self.fields = fields
+        self.fingerprint = matchesNothing ? .max : fields.isEmpty ? 0 : fingerprint
+    }
+
+    /// A number that stands for all fields of a request, in their order (FNV-1a); never 0 and never the largest. Requests
+    /// are ours, so nobody can look for two with the same number.
+    public static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for field in request {
+            // A 0 after each part, so that nothing can be taken for a piece of what is beside it.
+            for byte in Array(field.name.lowercased().utf8) + [0] + Array(field.value.utf8) + [0] {
+                hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+            }
+        }
+        return min(max(hash, 1), .max - 1)
+    }
+
+    /// Whether a request would be answered by the response.
+    public func matches(_ request: [(name: String, value: String)]) -> Bool {
+        !matchesNothing && fields.allSatisfy { Self.value(of: $0.key, in: request) == $0.value }
+    }
+
+    /// The lines of a field as one, with the white space that the section tells not to look at made the same.
+    private static func value(of name: String, in request: [(name: String, value: String)]) -> String? {
+        let lines = request.filter { $0.name.lowercased() == name }.map(\.value)
+        guard !lines.isEmpty else { return nil }
+        let parts = lines.joined(separator: ",").split(separator: ",", omittingEmptySubsequences: false)
+        return parts.map { $0.split { $0 == " " || $0 == "\t" }.joined(separator: " ") }.joined(separator: ",")
+    }
+}

@@ -1,0 +1,199 @@
+/// AVIF: boxes as in ISO/IEC 14496-12. The `meta` box (ISO/IEC 23008-12) names the primary item (`pitm`) and has a list of
+/// properties (`iprp`), of which the item's `ispe` is its size and `irot` turns it.
+///
+/// A clean aperture (`clap`), which cuts the picture's edges off, is not applied: the size is what a decoder holds.
+struct AVIFHeaderParser: TypedHeaderParser {
+    static var type: ImageType { .avif }
+    static var lookAhead: Int { 16 << 20 }
+
+    /// The properties may hold colour profiles. Larger ones than this are not known.
+    private static let longestProperties = 1 << 20
+    private static let longestBrands = 4096
+
+    private enum Place: Equatable { case brands, top, meta(end: Int) }
+    private var place = Place.brands
+    private var position = 0
+    private var mayMove = false
+    private var primaryItem: Int?
+    /// The `iprp` box without its header, kept until the primary item is known.
+    private var properties: [UInt8]?
+
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        if case .meta(let end) = place, position >= end {
+            return damaged("its meta box names no primary item with properties")
+        }
+        guard window.count >= 8 else { return .need(8) }
+        var (headerLength, size) = (8, window.big32(0))
+        if size == 1 {
+            guard window.count >= 16 else { return .need(16) }
+            guard window.big32(8) <= 0x7FFF_FFFF else { return damaged("a box is too long") }
+            (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
+        }
+        // 0 means that the box goes on to the end of the file.
+        if size == 0 { size = Int.max - position }
+        guard size >= headerLength, size <= Int.max - position else { return damaged("a box has an invalid length") }
+        switch place {
+        case .brands: return brands(window, size: size)
+        case .top:
+            guard window.has("meta", at: 4) else { return consume(size) }
+            guard size >= headerLength + 4 else { return damaged("its meta box is too short") }
+            place = .meta(end: position + size)
+            return consume(headerLength + 4)
+        case .meta(let end):
+            guard size <= end - position else { return damaged("a box is longer than the meta box that it is in") }
+            if window.has("pitm", at: 4) { return primary(window, headerLength, size) }
+            if window.has("iprp", at: 4) { return keepProperties(window, headerLength, size) }
+            return consume(size)
+        }
+    }
+
+    private mutating func consume(_ count: Int) -> HeaderStep {
+        position += count
+        return .consume(count)
+    }
+
+    /// `ftyp`: the major brand, a version, and the brands that it is compatible with.
+    private mutating func brands(_ window: Span<UInt8>, size: Int) -> HeaderStep {
+        guard size >= 16, size <= Self.longestBrands else { return .refused(.notAnImage("a damaged video (MP4)")) }
+        guard window.count >= size else { return .need(size) }
+        let places = [8] + Array(stride(from: 16, through: size - 4, by: 4))
+        var isHEIF = false
+        var isAVIF = false
+        for place in places {
+            if window.has("avis", at: place) { mayMove = true }
+            if window.has("avif", at: place) || window.has("avis", at: place) { isAVIF = true }
+            if window.has("mif1", at: place) || window.has("msf1", at: place) || window.has("hei", at: place) {
+                isHEIF = true
+            }
+        }
+        guard isAVIF else { return .refused(isHEIF ? .unsupported("HEIC") : .notAnImage("a video (MP4)")) }
+        place = .top
+        return consume(size)
+    }
+
+    private mutating func primary(_ window: Span<UInt8>, _ headerLength: Int, _ size: Int) -> HeaderStep {
+        guard size >= headerLength + 6, size <= headerLength + 8 else { return damaged("its pitm box is invalid") }
+        guard window.count >= size else { return .need(size) }
+        let isShort = window[headerLength] == 0
+        guard isShort || size == headerLength + 8 else { return damaged("its pitm box is invalid") }
+        primaryItem = isShort ? window.big16(headerLength + 4) : window.big32(headerLength + 4)
+        return resolved() ?? consume(size)
+    }
+
+    private mutating func keepProperties(_ window: Span<UInt8>, _ headerLength: Int, _ size: Int) -> HeaderStep {
+        guard size <= Self.longestProperties else { return damaged("its properties have \(size) bytes") }
+        guard window.count >= size else { return .need(size) }
+        var copy: [UInt8] = []
+        copy.reserveCapacity(size - headerLength)
+        for index in headerLength..<size { copy.append(window[index]) }
+        properties = copy
+        return resolved() ?? consume(size)
+    }
+
+    /// The answer, once both parts of it are there.
+    private func resolved() -> HeaderStep? {
+        guard let primaryItem, let properties else { return nil }
+        guard let item = AVIFProperties(properties.span, of: primaryItem) else {
+            return damaged("the properties of its primary item are invalid")
+        }
+        guard let size = item.size else { return damaged("its primary item has no size") }
+        let isTurned = item.quarterTurns % 2 == 1
+        return found(
+            isTurned ? size.height : size.width, isTurned ? size.width : size.height, frames: mayMove ? nil : 1)
+    }
+}
+
+/// What an `iprp` box says of one item (ISO/IEC 23008-12, section 9.3): `ipco` is the list of all properties, `ipma` says
+/// which of them, counted from 1, belong to which item.
+struct AVIFProperties {
+    private(set) var size: (width: Int, height: Int)?
+    private(set) var quarterTurns = 0
+
+    private enum Property {
+        case size(width: Int, height: Int)
+        case turn(Int)
+        case other
+    }
+
+    /// Reads the content of the box, or nothing where it is damaged.
+    init?(_ box: Span<UInt8>, of item: Int) {
+        var properties: [Property] = []
+        var indices: [Int] = []
+        for place in [Pass.list, .associations] {
+            var offset = 0
+            while offset < box.count {
+                guard let end = Self.end(box, offset, box.count) else { return nil }
+                if place == .list, box.has("ipco", at: offset + 4) {
+                    guard let list = Self.properties(box, offset + 8, end) else { return nil }
+                    properties += list
+                }
+                if place == .associations, box.has("ipma", at: offset + 4) {
+                    guard let found = Self.indices(box, offset + 8, end, item) else { return nil }
+                    indices += found
+                }
+                offset = end
+            }
+        }
+        for index in indices where index > 0 {
+            guard index <= properties.count else { return nil }
+            switch properties[index - 1] {
+            case .size(let width, let height): size = (width, height)
+            case .turn(let quarters): quarterTurns = quarters
+            case .other: break
+            }
+        }
+    }
+
+    private enum Pass { case list, associations }
+
+    /// Where the box at an offset ends, if it is whole.
+    private static func end(_ box: Span<UInt8>, _ offset: Int, _ limit: Int) -> Int? {
+        guard limit - offset >= 8 else { return nil }
+        let size = box.big32(offset)
+        return size >= 8 && size <= limit - offset ? offset + size : nil
+    }
+
+    private static func properties(_ box: Span<UInt8>, _ start: Int, _ limit: Int) -> [Property]? {
+        var result: [Property] = []
+        var offset = start
+        while offset < limit {
+            guard let end = end(box, offset, limit) else { return nil }
+            if box.has("ispe", at: offset + 4) {
+                guard end - offset >= 20 else { return nil }
+                result.append(.size(width: box.big32(offset + 12), height: box.big32(offset + 16)))
+            } else if box.has("irot", at: offset + 4) {
+                guard end - offset >= 9 else { return nil }
+                result.append(.turn(Int(box[offset + 8] & 3)))
+            } else {
+                result.append(.other)
+            }
+            offset = end
+        }
+        return result
+    }
+
+    /// The properties of an item: version and flags say how wide items and indices are.
+    private static func indices(_ box: Span<UInt8>, _ start: Int, _ limit: Int, _ item: Int) -> [Int]? {
+        guard limit - start >= 8 else { return nil }
+        let itemLength = box[start] == 0 ? 2 : 4
+        let indexLength = box[start + 3] & 1 == 0 ? 1 : 2
+        var result: [Int] = []
+        var offset = start + 8
+        for _ in 0..<box.big32(start + 4) {
+            guard limit - offset >= itemLength + 1 else { return nil }
+            let isItem = (itemLength == 2 ? box.big16(offset) : box.big32(offset)) == item
+            let count = Int(box[offset + itemLength])
+            offset += itemLength + 1
+            guard limit - offset >= count * indexLength else { return nil }
+            if isItem {
+                for number in 0..<count {
+                    let place = offset + number * indexLength
+                    // The first bit says that the property is essential.
+                    result.append(indexLength == 1 ? Int(box[place] & 0x7F) : box.big16(place) & 0x7FFF)
+                }
+            }
+            offset += count * indexLength
+        }
+        return result
+    }
+}

@@ -1,0 +1,79 @@
+/// Tells from the first bytes what the image is, and from what is no image what it looks like.
+///
+/// No declared media type is asked: HTML named .png is HTML.
+struct FormatSniffer: HeaderParser {
+    static var lookAhead: Int { 64 }
+
+    /// Enough for every signature below.
+    private static let signatureLength = 18
+
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        guard window.count >= Self.signatureLength else { return .need(Self.signatureLength) }
+        if let parser = Self.parser(window) { return .becomes(parser) }
+        return .refused(Self.refusal(window))
+    }
+
+    /// A file shorter than a signature is no image; the smallest SVG that says anything is longer.
+    func ended(_ window: Span<UInt8>) -> ImageError {
+        switch window.count {
+        case 0: .notAnImage("an empty file")
+        case 1..<8: .notAnImage("a file of \(window.count) bytes")
+        // What begins like an image was cut off.
+        default: Self.parser(window).map { $0.ended(window) } ?? Self.refusal(window)
+        }
+    }
+
+    var tooLong: ImageError { .notAnImage("data of an unknown kind") }
+
+    /// The parser for what begins like this, if any does.
+    private static func parser(_ window: Span<UInt8>) -> (any HeaderParser)? {
+        if window[0] == 0x89, window.has("PNG\r\n\u{1a}\n", at: 1) { return PNGHeaderParser() }
+        if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return JPEGHeaderParser() }
+        if window.has("GIF87a") || window.has("GIF89a") { return GIFHeaderParser() }
+        if window.has("RIFF"), window.has("WEBP", at: 8) { return WebPHeaderParser() }
+        if window.has("ftyp", at: 4) { return AVIFHeaderParser() }
+        if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 {
+            return IconHeaderParser()
+        }
+        // Two letters are little to go by, so the size of the second header is looked at too.
+        if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
+            return BMPHeaderParser()
+        }
+        return SVGHeaderParser.mayBegin(window) ? SVGHeaderParser() : nil
+    }
+
+    /// What the bytes are instead.
+    private static func refusal(_ window: Span<UInt8>) -> ImageError {
+        for (bytes, offset, name) in unsupportedImages where window.has(bytes, at: offset) { return .unsupported(name) }
+        for (bytes, offset, name) in others where window.has(bytes, at: offset) { return .notAnImage(name) }
+        // Signatures with bytes that are no UTF-8.
+        if window[0] == 0xFF, window[1] == 0x0A { return .unsupported("JPEG XL") }
+        if window[0] == 0x1F, window[1] == 0x8B { return .notAnImage("gzip data; a compressed SVG must be unpacked") }
+        if isUTF16(window) {
+            return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
+        }
+        // Not more than was waited for, so that the answer does not depend on how the bytes came.
+        let isText = (0..<min(window.count, signatureLength)).allSatisfy {
+            window[$0] >= 0x20 || [0x09, 0x0A, 0x0D].contains(window[$0])
+        }
+        return .notAnImage(isText ? "text" : "data of an unknown kind")
+    }
+
+    private static func isUTF16(_ window: Span<UInt8>) -> Bool {
+        let start = window.little16(0)
+        return [0xFEFF, 0xFFFE, 0x003C, 0x3C00].contains(start)
+    }
+
+    private static let unsupportedImages: [(StaticString, Int, String)] = [
+        ("II*\0", 0, "TIFF"), ("MM\0*", 0, "TIFF"), ("8BPS", 0, "a Photoshop document"),
+        ("\0\0\0\u{0c}JXL ", 0, "JPEG XL"), ("\0\0\0\u{0c}jP  ", 0, "JPEG 2000"), ("icns", 0, "an Apple icon"),
+        ("DDS ", 0, "a DirectDraw surface"), ("qoif", 0, "QOI"),
+    ]
+
+    private static let others: [(StaticString, Int, String)] = [
+        ("%PDF-", 0, "PDF"), ("%!PS", 0, "PostScript"), ("PK\u{03}\u{04}", 0, "a ZIP archive"),
+        ("7z", 0, "a 7z archive"),
+        ("RIFF", 0, "sound or video (RIFF)"), ("ID3", 0, "MP3 sound"), ("OggS", 0, "Ogg sound or video"),
+        ("\u{7f}ELF", 0, "a program"), ("{", 0, "JSON"), ("[", 0, "JSON"), ("SQLite format 3", 0, "a database"),
+    ]
+}

@@ -1,0 +1,42 @@
+/// GIF (GIF89a specification, sections 17 to 20): the logical screen, and the first picture, which must not be larger
+/// than the screen but may be in files that were made to fool somebody; viewers grow the screen then.
+///
+/// The number of frames is said nowhere.
+struct GIFHeaderParser: TypedHeaderParser {
+    static var type: ImageType { .gif }
+    static var lookAhead: Int { 1 << 20 }
+
+    private enum Place { case screen, blocks, subBlocks }
+    private var place = Place.screen
+    private var width = 0
+    private var height = 0
+
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        switch place {
+        case .screen:
+            guard window.count >= 13 else { return .need(13) }
+            (width, height) = (window.little16(6), window.little16(8))
+            place = .blocks
+            let flags = window[10]
+            let colours = flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0
+            return .consume(13 + colours)
+        case .blocks:
+            switch window[0] {
+            case 0x21:
+                guard window.count >= 2 else { return .need(2) }
+                place = .subBlocks
+                return .consume(2)
+            case 0x2C:
+                guard window.count >= 10 else { return .need(10) }
+                return found(
+                    max(width, window.little16(1) + window.little16(5)),
+                    max(height, window.little16(3) + window.little16(7)), frames: nil)
+            case 0x3B: return damaged("it has no picture")
+            default: return damaged("a block has an unknown type")
+            }
+        case .subBlocks:
+            if window[0] == 0 { place = .blocks }
+            return .consume(Int(window[0]) + 1)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+/// Windows icons (.ico) and cursors (.cur): a directory, then pictures, each a PNG file or a bitmap without its file
+/// header. The size is that of the largest picture.
+///
+/// The directory has one byte for each side (0 means 256), and decoders do not believe it: what counts is the header of
+/// each picture. So all of them are looked at, or an icon of "16 by 16" could hide a bomb.
+struct IconHeaderParser: TypedHeaderParser {
+    static var type: ImageType { .ico }
+    static var lookAhead: Int { 16 << 20 }
+
+    /// Icons have ten pictures, some have fifty.
+    private static let mostPictures = 256
+
+    /// Where the pictures begin, in the order of the file; nothing before the directory is read.
+    private var offsets: ArraySlice<Int>?
+    private var position = 0
+    private var largest = (width: 0, height: 0)
+
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        guard let offsets else { return directory(window) }
+        if let next = offsets.first, next > position {
+            let distance = next - position
+            position = next
+            return .consume(distance)
+        }
+        return picture(window)
+    }
+
+    private mutating func directory(_ window: Span<UInt8>) -> HeaderStep {
+        guard window.count >= 6 else { return .need(6) }
+        let count = window.little16(4)
+        guard count <= Self.mostPictures else { return damaged("it says to have \(count) pictures") }
+        let end = 6 + 16 * count
+        guard window.count >= end else { return .need(end) }
+        let found = Set((0..<count).map { window.little32(6 + 16 * $0 + 12) }).sorted()
+        guard let first = found.first, first >= end else { return damaged("a picture lies within its directory") }
+        offsets = found[...]
+        position = end
+        return .consume(end)
+    }
+
+    private mutating func picture(_ window: Span<UInt8>) -> HeaderStep {
+        guard window.count >= 24 else { return .need(24) }
+        let size: (width: Int, height: Int)
+        if window[0] == 0x89, window.has("PNG", at: 1), window.has("IHDR", at: 12) {
+            size = (window.big32(16), window.big32(20))
+        } else if window.little32(0) == 40, let bitmap = BMPHeaderParser.size(window, at: 0) {
+            // The height counts the mask too, which lies above the picture.
+            size = (bitmap.width, bitmap.height / 2)
+        } else {
+            return damaged("a picture in it is neither PNG nor a bitmap")
+        }
+        // A PNG's sides have 31 bits, so that their product cannot overflow.
+        guard size.width > 0, size.height > 0, max(size.width, size.height) <= 1 << 31 else {
+            return damaged("a picture in it is \(size.width) by \(size.height) pixels")
+        }
+        if size.width * size.height > largest.width * largest.height { largest = size }
+        offsets?.removeFirst()
+        guard let next = offsets?.first else { return found(largest.width, largest.height, frames: nil) }
+        guard next >= position + 24 else { return damaged("two pictures in it overlap") }
+        position += 24
+        return .consume(24)
+    }
+}

@@ -1,0 +1,94 @@
+/// A type of image whose header can be read.
+public enum ImageType: String, Sendable, Hashable, CaseIterable {
+    /// Portable Network Graphics (W3C PNG, third edition), with APNG's animations.
+    case png
+    /// JPEG (ITU-T T.81) with JFIF or EXIF, or without.
+    case jpeg
+    /// GIF 87a and 89a.
+    case gif
+    /// WebP (RFC 9649): lossy, lossless and extended.
+    case webp
+    /// AV1 images and image sequences (AVIF 1.1, over ISO/IEC 23008-12).
+    case avif
+    /// Windows and OS/2 bitmaps.
+    case bmp
+    /// Windows icons and cursors.
+    case ico
+    /// Scalable Vector Graphics, not compressed.
+    case svg
+
+    /// The type for `Content-Type` and for clients.
+    public var mediaType: String {
+        switch self {
+        case .ico: "image/vnd.microsoft.icon"
+        case .svg: "image/svg+xml"
+        default: "image/" + rawValue
+        }
+    }
+
+    /// The name that people use.
+    public var name: String { self == .webp ? "WebP" : rawValue.uppercased() }
+}
+
+/// What an image's header says.
+public struct ImageHeader: Sendable, Hashable {
+    /// The type, by what the bytes are and not by what anybody called them.
+    public let type: ImageType
+    /// The width in pixels as the image is shown, that is after ``orientation``; at least 1.
+    public let width: Int
+    /// The height in pixels as the image is shown, at least 1.
+    public let height: Int
+    /// How many pictures are shown one after the other: 1 for what cannot move, nothing where only the whole file would
+    /// tell (GIF, animated WebP, AVIF sequences, icons).
+    public let frameCount: Int?
+    /// How a decoder has to turn or mirror the picture, 2 to 8 as EXIF counts (tag 0x0112); nothing where it is upright
+    /// already. Only JPEG says it like that.
+    public let orientation: Int?
+
+    init(_ type: ImageType, width: Int, height: Int, frameCount: Int?, orientation: Int? = nil) {
+        self.type = type
+        self.width = width
+        self.height = height
+        self.frameCount = frameCount
+        self.orientation = orientation
+    }
+
+    /// How many pixels a decoder would have to hold: width times height times the frames that are known of; nothing
+    /// where that is more than 2^63.
+    public var pixelCount: Int? {
+        let (area, areaOverflows) = width.multipliedReportingOverflow(by: height)
+        let (pixels, pixelsOverflow) = area.multipliedReportingOverflow(by: frameCount ?? 1)
+        return areaOverflows || pixelsOverflow ? nil : pixels
+    }
+}
+
+/// What the settings allow an image to be, whatever the size of its file.
+public struct ImageLimits: Sendable, Hashable {
+    /// The most pixels, all known frames together.
+    public var maximumPixels: Int
+    /// Types that are refused.
+    public var excludedTypes: Set<ImageType>
+
+    /// Makes limits; 50 megapixels unless told otherwise.
+    public init(maximumPixels: Int = 50_000_000, excludedTypes: Set<ImageType> = []) {
+        self.maximumPixels = maximumPixels
+        self.excludedTypes = excludedTypes
+    }
+
+    /// Refuses an image that is over a limit.
+    ///
+    /// - Throws: ``ImageError/Code/excludedType``, ``ImageError/Code/tooManyPixels``
+    public func check(_ header: ImageHeader) throws(ImageError) {
+        guard !excludedTypes.contains(header.type) else {
+            throw ImageError(
+                .excludedType, "the settings exclude \(header.type.name) images; allow them or use another type")
+        }
+        guard let pixels = header.pixelCount, pixels <= maximumPixels else {
+            let frames = header.frameCount.map { $0 > 1 ? " in \($0) frames" : "" } ?? ""
+            throw ImageError(
+                .tooManyPixels,
+                "the image is \(header.width) by \(header.height) pixels\(frames), over the limit of \(maximumPixels) "
+                    + "pixels; raise the limit or serve a smaller one")
+        }
+    }
+}

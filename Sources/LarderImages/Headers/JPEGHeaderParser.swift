@@ -1,0 +1,93 @@
+/// JPEG (ITU-T T.81, annex B): segments up to the first frame header. Thumbnails lie within application segments, which
+/// are passed over as a whole, so that none is taken for the picture.
+struct JPEGHeaderParser: TypedHeaderParser {
+    static var type: ImageType { .jpeg }
+    static var lookAhead: Int { 16 << 20 }
+
+    private var orientation: Int?
+    private var isStarted = false
+
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        guard isStarted else {
+            isStarted = true
+            return .consume(2)  // SOI, which the sniffer has seen
+        }
+        // Decoders pass over stray bytes between segments and over fill bytes (B.1.1.2), so this does too.
+        guard window[0] == 0xFF else { return .consume(1) }
+        guard window.count >= 2 else { return .need(2) }
+        switch window[1] {
+        case 0xFF: return .consume(1)
+        case 0x00, 0x01, 0xD0...0xD8: return .consume(2)
+        case 0xD9: return damaged("it ends before its picture")
+        case 0xDA: return damaged("its scan comes before its frame header")
+        case 0xC0...0xCF where ![0xC4, 0xC8, 0xCC].contains(window[1]): return frame(window)
+        case 0xE1: return application(window)
+        default:
+            guard window.count >= 4 else { return .need(4) }
+            return passing(window.big16(2))
+        }
+    }
+
+    /// `length` counts itself but not the marker.
+    private func passing(_ length: Int) -> HeaderStep {
+        length >= 2 ? .consume(length + 2) : damaged("a segment says to be \(length) bytes long")
+    }
+
+    /// B.2.2: length, precision, height, width, components.
+    private func frame(_ window: Span<UInt8>) -> HeaderStep {
+        guard window.count >= 10 else { return .need(10) }
+        let (height, width, components) = (window.big16(5), window.big16(7), Int(window[9]))
+        guard window.big16(2) == 8 + 3 * components, components > 0 else {
+            return damaged("its frame header is invalid")
+        }
+        // B.2.5 lets the height follow the first scan. No encoder of the last decades does that.
+        guard height > 0 else { return damaged("its height is not in its frame header") }
+        let turned = (orientation ?? 1) >= 5
+        return found(
+            turned ? height : width, turned ? width : height, frames: 1,
+            orientation: orientation == 1 ? nil : orientation)
+    }
+
+    /// APP1, which has EXIF, XMP or anything else. The first EXIF block counts.
+    private mutating func application(_ window: Span<UInt8>) -> HeaderStep {
+        guard window.count >= 4 else { return .need(4) }
+        let length = window.big16(2)
+        guard length >= 2 else { return passing(length) }
+        guard orientation == nil, length >= 8 else { return passing(length) }
+        guard window.count >= 10 else { return .need(10) }
+        guard window.has("Exif\0", at: 4) else { return passing(length) }
+        guard window.count >= length + 2 else { return .need(length + 2) }
+        orientation = EXIFOrientation.read(window.extracting(10..<length + 2))
+        return passing(length)
+    }
+}
+
+/// The orientation in an EXIF block, which is a small TIFF file (CIPA DC-008, section 4.5).
+enum EXIFOrientation {
+    /// 1 to 8, or nothing where the block says nothing or is damaged: the picture is shown as it is then.
+    static func read(_ tiff: Span<UInt8>) -> Int? {
+        guard tiff.count >= 8 else { return nil }
+        let isBig: Bool
+        switch (tiff[0], tiff[1]) {
+        case (0x4D, 0x4D): isBig = true
+        case (0x49, 0x49): isBig = false
+        default: return nil
+        }
+        // Asked only where it is within the block.
+        func word(_ offset: Int) -> Int { isBig ? tiff.big16(offset) : tiff.little16(offset) }
+        func long(_ offset: Int) -> Int { isBig ? tiff.big32(offset) : tiff.little32(offset) }
+        guard word(2) == 42 else { return nil }
+        let directory = long(4)
+        guard directory >= 8, directory <= tiff.count - 2 else { return nil }
+        for index in 0..<word(directory) {
+            let entry = directory + 2 + index * 12
+            guard entry <= tiff.count - 12 else { return nil }
+            // Tag 0x0112, type SHORT, one of them.
+            if word(entry) == 0x0112, word(entry + 2) == 3, long(entry + 4) == 1 {
+                let value = word(entry + 8)
+                return (1...8).contains(value) ? value : nil
+            }
+        }
+        return nil
+    }
+}

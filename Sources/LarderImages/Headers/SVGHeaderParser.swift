@@ -1,0 +1,219 @@
+/// SVG (version 2, with XML 1.0 around it): the start tag of the root element, after a prolog of declarations, comments,
+/// processing instructions and a document type, all of which are passed over. Entities are never expanded.
+///
+/// The root's namespace is not looked at, because widespread editors write it as an entity. Any encoding will do that
+/// has ASCII in it; UTF-16 is refused before it comes here.
+struct SVGHeaderParser: TypedHeaderParser {
+    static var type: ImageType { .svg }
+    static var lookAhead: Int { 1 << 20 }
+
+    /// Longer names and values are none that matter.
+    private static let longestText = 128
+
+    private enum State {
+        case prolog, opened, exclamation, comment, instruction
+        case documentType, documentTypeQuote, subset, declaration, declarationQuote
+        case rootName, tag, attributeName, afterName, beforeValue, value, closing
+    }
+
+    private var state = State.prolog
+    /// Whether comments and instructions are those of a document type's internal subset.
+    private var isInSubset = false
+    /// What ends the quoted text that is being read.
+    private var quote: UInt8 = 0
+    /// The last bytes of a comment or an instruction, the newest lowest.
+    private var tail: UInt32 = 0
+    private var count = 0
+    private var text: [UInt8] = []
+    private var name = ""
+    private var isNameWhole = false
+    private var attributes: [String: String] = [:]
+
+    /// Whether a document may begin like this: a byte order mark, white space, then a `<`.
+    static func mayBegin(_ window: Span<UInt8>) -> Bool {
+        var offset = window[0] == 0xEF && window[1] == 0xBB && window[2] == 0xBF ? 3 : 0
+        while offset < window.count, isSpace(window[offset]) { offset += 1 }
+        guard offset < window.count else { return true }
+        return window[offset] == UInt8(ascii: "<") && !(offset + 1 < window.count && window[offset + 1] == 0)
+    }
+
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        for index in 0..<window.count {
+            if let end = take(window[index]) { return end }
+            count += 1
+        }
+        return .consume(window.count)
+    }
+
+    func ended(_ window: Span<UInt8>) -> ImageError {
+        switch state {
+        case .prolog, .opened, .exclamation, .comment, .instruction: .notAnImage("text without an element")
+        default: .truncated(.svg)
+        }
+    }
+
+    private mutating func take(_ byte: UInt8) -> HeaderStep? {
+        switch state {
+        case .prolog, .opened, .exclamation, .comment, .instruction: return takeProlog(byte)
+        case .documentType, .documentTypeQuote, .subset, .declaration, .declarationQuote: return takeType(byte)
+        default: return takeRoot(byte)
+        }
+    }
+
+    // MARK: - Before the root
+
+    private mutating func takeProlog(_ byte: UInt8) -> HeaderStep? {
+        switch state {
+        case .prolog:
+            if byte == UInt8(ascii: "<") {
+                state = .opened
+            } else if !Self.isSpace(byte), !(count < 3 && [0xEF, 0xBB, 0xBF].contains(byte)) {
+                return .refused(.notAnImage("text"))
+            }
+        case .opened:
+            tail = 0
+            text = []
+            switch byte {
+            case UInt8(ascii: "!"): state = .exclamation
+            case UInt8(ascii: "?"): state = .instruction
+            default:
+                // An element in an internal subset is an error that decoders find.
+                state = isInSubset ? .declaration : .rootName
+                return take(byte)
+            }
+        case .exclamation:
+            append(byte)
+            if text == Array("--".utf8) {
+                state = .comment
+            } else if isInSubset, text.first != UInt8(ascii: "-") {
+                state = .declaration
+                return take(byte)
+            } else if text.count == 7 {
+                guard String(decoding: text, as: UTF8.self).uppercased() == "DOCTYPE" else {
+                    return .refused(.notAnImage("text in angle brackets"))
+                }
+                (state, text, isNameWhole) = (.documentType, [], false)
+            }
+        case .comment, .instruction:
+            tail = tail << 8 | UInt32(byte)
+            // "-->" and "?>". The two dashes of the end must not be those of the beginning, which tail does not have.
+            let isEnd = state == .comment ? tail & 0xFF_FFFF == 0x2D2D3E : tail & 0xFFFF == 0x3F3E
+            if isEnd { state = isInSubset ? .subset : .prolog }
+        default: break
+        }
+        return nil
+    }
+
+    // MARK: - The document type
+
+    private mutating func takeType(_ byte: UInt8) -> HeaderStep? {
+        switch (state, byte) {
+        case (.documentTypeQuote, quote): state = .documentType
+        case (.declarationQuote, quote): state = .declaration
+        case (.documentTypeQuote, _), (.declarationQuote, _): break
+        case (.documentType, UInt8(ascii: "\"")), (.documentType, UInt8(ascii: "'")):
+            (state, quote) = (.documentTypeQuote, byte)
+        case (.declaration, UInt8(ascii: "\"")), (.declaration, UInt8(ascii: "'")):
+            (state, quote) = (.declarationQuote, byte)
+        case (.documentType, UInt8(ascii: "[")): (state, isInSubset) = (.subset, true)
+        case (.documentType, UInt8(ascii: ">")):
+            state = .prolog
+            return refusalOfType()
+        case (.documentType, _):
+            if Self.isSpace(byte) {
+                if !text.isEmpty { isNameWhole = true }
+                return isNameWhole ? refusalOfType() : nil
+            }
+            if !isNameWhole { append(byte) }
+        case (.subset, UInt8(ascii: "]")): (state, isInSubset) = (.documentType, false)
+        case (.subset, UInt8(ascii: "<")): state = .opened
+        case (.declaration, UInt8(ascii: ">")): state = .subset
+        default: break
+        }
+        return nil
+    }
+
+    /// The document type's name tells HTML at once.
+    private func refusalOfType() -> HeaderStep? {
+        String(decoding: text, as: UTF8.self).lowercased() == "html" ? .refused(.notAnImage("HTML")) : nil
+    }
+
+    // MARK: - The root
+
+    private mutating func takeRoot(_ byte: UInt8) -> HeaderStep? {
+        let isSpace = Self.isSpace(byte)
+        let isClosing = byte == UInt8(ascii: ">")
+        switch state {
+        case .rootName:
+            if byte == UInt8(ascii: "<") { return .refused(.notAnImage("text in angle brackets")) }
+            guard isSpace || isClosing || byte == UInt8(ascii: "/") else {
+                append(byte)
+                return nil
+            }
+            if let refusal = refusalOfRoot() { return refusal }
+            state = .tag
+            return take(byte)
+        case .tag:
+            if isSpace { return nil }
+            if isClosing { return size() }
+            if byte == UInt8(ascii: "/") {
+                state = .closing
+                return nil
+            }
+            (state, text) = (.attributeName, [byte])
+        case .closing:
+            return isClosing ? size() : damaged("its root element is not well-formed")
+        case .attributeName, .afterName:
+            if byte == UInt8(ascii: "=") {
+                name = text.count < Self.longestText ? String(decoding: text, as: UTF8.self) : ""
+                state = .beforeValue
+            } else if isSpace {
+                state = .afterName
+            } else if state == .afterName || isClosing || byte == UInt8(ascii: "<") {
+                return damaged("an attribute of its root element has no value")
+            } else {
+                append(byte)
+            }
+        case .beforeValue:
+            if isSpace { return nil }
+            guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") else {
+                return damaged("an attribute of its root element is not quoted")
+            }
+            (state, quote, text) = (.value, byte, [])
+        case .value:
+            guard byte == quote else {
+                append(byte)
+                return nil
+            }
+            if ["width", "height", "viewBox"].contains(name), attributes[name] == nil {
+                attributes[name] = text.count < Self.longestText ? String(decoding: text, as: UTF8.self) : ""
+            }
+            state = .tag
+        default: break
+        }
+        return nil
+    }
+
+    private func refusalOfRoot() -> HeaderStep? {
+        let name = String(decoding: text, as: UTF8.self)
+        let local = name.split(separator: ":").last.map(String.init) ?? ""
+        if local == "svg" { return nil }
+        if ["html", "head", "body", "script", "title", "meta", "div", "p"].contains(local.lowercased()) {
+            return .refused(.notAnImage("HTML"))
+        }
+        let isPlain = text.count <= 32 && text.allSatisfy { (0x21...0x7E).contains($0) }
+        return .refused(.notAnImage(isPlain && !local.isEmpty ? "XML with the root element \(name)" : "text"))
+    }
+
+    private func size() -> HeaderStep {
+        let size = SVGSize(width: attributes["width"], height: attributes["height"], viewBox: attributes["viewBox"])
+        guard max(size.width, size.height) <= SVGSize.largest else { return damaged("its size is beyond all measure") }
+        return found(Int(max(1, size.width.rounded())), Int(max(1, size.height.rounded())), frames: 1)
+    }
+
+    private mutating func append(_ byte: UInt8) {
+        if text.count < Self.longestText { text.append(byte) }
+    }
+
+    static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (byte >= 0x09 && byte <= 0x0D) }
+}

@@ -1,0 +1,89 @@
+/// What can go wrong with an image or with its place in the cache, said so that somebody knows what to do next.
+public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Which kind of error; new kinds may be added, so compare with the static members.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        private enum Kind: String {
+            case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
+            case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, indexDamaged,
+                cacheInUse
+        }
+        private let kind: Kind
+
+        /// The bytes are something else; the message says what they look like.
+        public static let notAnImage = Self(kind: .notAnImage)
+        /// An image of a type that the cache does not know how to check.
+        public static let unsupportedType = Self(kind: .unsupportedType)
+        /// An image of a type that the settings exclude.
+        public static let excludedType = Self(kind: .excludedType)
+        /// The header contradicts itself or the format's rules.
+        public static let damagedImage = Self(kind: .damagedImage)
+        /// The bytes end within the header.
+        public static let truncatedImage = Self(kind: .truncatedImage)
+        /// Decoded, the image would have more pixels than the limit.
+        public static let tooManyPixels = Self(kind: .tooManyPixels)
+        /// More bytes than one image may have.
+        public static let tooLarge = Self(kind: .tooLarge)
+        /// The body is not as long as was declared.
+        public static let lengthDisagrees = Self(kind: .lengthDisagrees)
+        /// The body is not what was expected by its digest.
+        public static let digestDisagrees = Self(kind: .digestDisagrees)
+        /// A limit of the cache or of the disk leaves no room; nothing that is held was harmed.
+        public static let noRoom = Self(kind: .noRoom)
+        /// A file on disk is not what its name says; it was removed.
+        public static let damagedBlob = Self(kind: .damagedBlob)
+        /// The cache directory could not be read or written.
+        public static let storageFailed = Self(kind: .storageFailed)
+        /// The index's database is damaged; ``ImageIndex/open(in:)`` makes it again.
+        public static let indexDamaged = Self(kind: .indexDamaged)
+        /// Another process holds the cache directory.
+        public static let cacheInUse = Self(kind: .cacheInUse)
+
+        /// The code's name.
+        public var description: String { kind.rawValue }
+    }
+
+    /// Which kind of error.
+    public let code: Code
+    /// What happened and what to do, in one line, without secrets.
+    public let message: String
+    /// What would have to go to make room, with ``Code/noRoom``; nothing where no removal would help.
+    public let shortage: SpaceShortage?
+
+    /// Makes an error.
+    public init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil) {
+        self.code = code
+        self.message = message
+        self.shortage = shortage
+    }
+
+    /// The message.
+    public var description: String { message }
+}
+
+extension ImageError {
+    /// A header that no encoder writes.
+    static func damaged(_ type: ImageType, _ what: String) -> ImageError {
+        ImageError(.damagedImage, "the \(type.name) image is damaged: \(what); have its origin serve a whole one")
+    }
+
+    /// An end where the header goes on.
+    static func truncated(_ type: ImageType) -> ImageError {
+        ImageError(.truncatedImage, "the \(type.name) image ends within its header; have its origin serve a whole one")
+    }
+
+    /// A header that goes on and on.
+    static func headerTooLong(_ type: ImageType, limit: Int) -> ImageError {
+        damaged(type, "its size is not among its first \(limit) bytes")
+    }
+
+    /// Bytes that are no image.
+    static func notAnImage(_ looksLike: String) -> ImageError {
+        ImageError(.notAnImage, "this is not an image but looks like \(looksLike); correct the URL or its origin")
+    }
+
+    /// An image that cannot be checked here.
+    static func unsupported(_ name: String) -> ImageError {
+        let known = ImageType.allCases.map(\.name).joined(separator: ", ")
+        return ImageError(.unsupportedType, "\(name) is not supported; serve one of \(known)")
+    }
+}

@@ -1,0 +1,121 @@
+/// All that is known of an image that is held.
+public struct ImageRow: Sendable, Hashable {
+    /// The text of its key.
+    public var keyText: String
+    /// Where it was fetched from, after redirects.
+    public var url: String
+    /// Its file.
+    public var digest: BlobDigest
+    /// The file's size in bytes.
+    public var size: Int
+    /// Its type and size in pixels.
+    public var header: ImageHeader
+    /// What the origin said.
+    public var response: StoredResponse
+    /// When it was used last, in seconds since 1970.
+    public var lastUse: Int
+    /// Whether it must stay until it is unpinned.
+    public var isPinned: Bool
+
+    /// Makes a row.
+    public init(
+        keyText: String, url: String, blob: PublishedBlob, response: StoredResponse, lastUse: Int,
+        isPinned: Bool = false
+    ) {
+        self.keyText = keyText
+        self.url = url
+        digest = blob.digest
+        size = blob.size
+        header = blob.header
+        self.response = response
+        self.lastUse = lastUse
+        self.isPinned = isPinned
+    }
+
+    /// The key.
+    public var key: ImageKey { ImageKey(keyText) }
+
+    /// What of it is kept in memory.
+    public var entry: ImageEntry {
+        ImageEntry(
+            key: key, digest: digest, size: size, freshness: ResponseFreshness(response), lastUse: lastUse,
+            isPinned: isPinned, variant: response.variant.fingerprint)
+    }
+}
+
+/// What is kept in memory of an image that is held: enough to decide whether it answers a request, and to find its file.
+public struct ImageEntry: Sendable, Hashable {
+    /// Under what it is looked up.
+    public let key: ImageKey
+    /// Its file.
+    public let digest: BlobDigest
+    /// How long it is good.
+    public let freshness: ResponseFreshness
+    private let shortSize: UInt32
+    private var shortUse: UInt32
+    /// Whether it must stay until it is unpinned.
+    public var isPinned: Bool
+    let variant: UInt64
+
+    /// Makes an entry; `variant` is ``Variant/fingerprint``.
+    public init(
+        key: ImageKey, digest: BlobDigest, size: Int, freshness: ResponseFreshness, lastUse: Int, isPinned: Bool,
+        variant: UInt64
+    ) {
+        self.key = key
+        self.digest = digest
+        self.freshness = freshness
+        shortSize = UInt32(clamping: size)
+        shortUse = UInt32(clamping: lastUse)
+        self.isPinned = isPinned
+        self.variant = variant
+    }
+
+    /// Whether it answers a request, or nothing if only its row can tell.
+    ///
+    /// - Parameter fingerprint: ``Variant/fingerprint(of:)`` of the request, which is nearly always the same
+    public func matches(_ fingerprint: UInt64) -> Bool? {
+        switch variant {
+        case 0, fingerprint: true
+        case .max: false
+        default: nil
+        }
+    }
+
+    /// The file's size in bytes. No image of 4 GiB is ever let in.
+    public var size: Int { Int(shortSize) }
+
+    /// When it was used last, in seconds since 1970.
+    public var lastUse: Int {
+        get { Int(shortUse) }
+        set { shortUse = UInt32(clamping: newValue) }
+    }
+}
+
+extension ResponseFields {
+    /// One line for each, as HTTP has them.
+    var text: String { Self.text(lines) }
+
+    /// Reads what ``text`` gave.
+    init(text: String) { self.init(Self.lines(text)) }
+
+    static func text(_ lines: [(name: String, value: String)]) -> String {
+        // No field that came over HTTP has an end of line in it.
+        lines.map { "\($0.name): \($0.value.map { $0.isNewline ? " " : $0 }.reduce(into: "") { $0.append($1) })\n" }
+            .joined()
+    }
+
+    static func lines(_ text: String) -> [(name: String, value: String)] {
+        text.split(separator: "\n").compactMap { line in
+            guard let colon = line.firstIndex(of: ":") else { return nil }
+            return (String(line[..<colon]), String(line[line.index(after: colon)...].drop { $0 == " " }))
+        }
+    }
+}
+
+extension Variant {
+    /// The fields that were sent of those that count.
+    var requestLines: [(name: String, value: String)] {
+        fields.keys.sorted().compactMap { name in (fields[name] ?? nil).map { (name, $0) } }
+    }
+}

@@ -1,0 +1,54 @@
+/// The images that are held, in memory: by key, and by slot for what orders them.
+///
+/// A slot is a small number that stays with an image and is used again after it is gone.
+public struct ImageTable: Sendable {
+    private var entries: [ImageEntry?] = []
+    private var slots: [ImageKey: UInt32] = [:]
+    private var free: [UInt32] = []
+
+    /// Makes an empty table with room for so many images.
+    public init(capacity: Int = 0) {
+        entries.reserveCapacity(capacity)
+        slots.reserveCapacity(capacity)
+    }
+
+    /// How many images there are.
+    public var count: Int { slots.count }
+
+    /// The slot of a key.
+    public func slot(of key: ImageKey) -> UInt32? { slots[key] }
+
+    /// The image in a slot.
+    public subscript(slot: UInt32) -> ImageEntry? { Int(slot) < entries.count ? entries[Int(slot)] : nil }
+
+    /// Puts an image in, in the place of the one with the same key if there is one.
+    ///
+    /// - Returns: its slot, and what was there before
+    public mutating func put(_ entry: ImageEntry) -> (slot: UInt32, old: ImageEntry?) {
+        if let slot = slots[entry.key] {
+            let old = entries[Int(slot)]
+            entries[Int(slot)] = entry
+            return (slot, old)
+        }
+        let slot = free.popLast() ?? UInt32(entries.count)
+        if Int(slot) == entries.count { entries.append(entry) } else { entries[Int(slot)] = entry }
+        slots[entry.key] = slot
+        return (slot, nil)
+    }
+
+    /// Changes when an image was used last, or whether it is pinned.
+    public mutating func update(_ slot: UInt32, lastUse: Int? = nil, isPinned: Bool? = nil) {
+        guard Int(slot) < entries.count else { return }
+        if let lastUse { entries[Int(slot)]?.lastUse = lastUse }
+        if let isPinned { entries[Int(slot)]?.isPinned = isPinned }
+    }
+
+    /// Takes an image out.
+    public mutating func remove(_ slot: UInt32) -> ImageEntry? {
+        guard let entry = self[slot] else { return nil }
+        entries[Int(slot)] = nil
+        slots[entry.key] = nil
+        free.append(slot)
+        return entry
+    }
+}

@@ -1,0 +1,78 @@
+/// Decides to which addresses a request that somebody else asked for may go, so that nobody can use this machine's place
+/// in the network to reach what is not on the Internet.
+///
+/// The guard looks at hosts and addresses. That the connection goes to the very address that was looked at is the matter
+/// of ``GuardedClients``.
+public struct AddressGuard: Sendable, Hashable {
+    /// Blocks that the settings allow although they are not of the Internet.
+    public let allowed: [AddressRange]
+
+    /// Makes a guard.
+    public init(allowed: [AddressRange] = []) { self.allowed = allowed }
+
+    /// What a URL's host is.
+    public enum Host: Sendable, Hashable {
+        /// An address.
+        case address(IPAddress)
+        /// A name to resolve, in lower case, without a dot at its end.
+        case name(String)
+    }
+
+    /// Whether a connection to an address is allowed.
+    public func allows(_ address: IPAddress) -> Bool {
+        address.kind == .global || allowed.contains { $0.contains(address) }
+    }
+
+    /// Refuses an address that is not allowed.
+    ///
+    /// - Throws: ``UpstreamError/Code/invalidURL``
+    public func check(_ address: IPAddress, of host: String) throws(UpstreamError) {
+        guard !allows(address) else { return }
+        let shown = host == address.description ? host : "\(host) (\(address))"
+        throw UpstreamError(
+            .invalidURL,
+            "\(shown) is a \(address.kind.rawValue) address, from which nothing is fetched; allow it in the settings or "
+                + "use another origin")
+    }
+
+    /// Reads the host of a URL.
+    ///
+    /// Resolvers take `0x7f.1`, `017700000001` and `2130706433` for addresses (inet_aton(3)). What ends in a number but is
+    /// not four decimal ones is therefore neither an address nor a name here.
+    ///
+    /// - Throws: ``UpstreamError/Code/invalidURL``
+    public static func host(_ text: String) throws(UpstreamError) -> Host {
+        if text.contains(":") {
+            let inner = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
+            guard let address = IPAddress(inner) else { throw invalid("an IPv6 address has no zone and no port in it") }
+            return .address(address)
+        }
+        let name = (text.hasSuffix(".") ? String(text.dropLast()) : text).lowercased()
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard name.utf8.count <= 253, labels.allSatisfy({ (1...63).contains($0.utf8.count) }),
+            name.utf8.allSatisfy(isNameByte), let last = labels.last
+        else { throw invalid("a host's name has letters, digits, hyphens and dots; write others in their xn-- form") }
+        guard isNumber(last) else { return .name(name) }
+        guard let address = IPAddress(name) else { throw invalid("write an address as four decimal numbers") }
+        return .address(address)
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): true
+        default: false
+        }
+    }
+
+    /// What inet_aton(3) takes for a number: decimal, octal, or hexadecimal after `0x`.
+    private static func isNumber(_ label: Substring) -> Bool {
+        let digits = label.utf8
+        if digits.allSatisfy({ (0x30...0x39).contains($0) }) { return true }
+        return label.hasPrefix("0x") && digits.dropFirst(2).allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
+    }
+
+    private static func invalid(_ reason: String) -> UpstreamError {
+        UpstreamError(.invalidURL, "the URL's host cannot be used: \(reason)")
+    }
+}

@@ -1,0 +1,102 @@
+#if canImport(Musl)
+    internal import Musl
+#else
+    internal import Glibc
+#endif
+
+/// An IPv4 or IPv6 address, without a port and without a zone.
+public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
+    /// The bits as IPv6 has them; of an IPv4 address the lowest 32, the others 0.
+    let high: UInt64
+    let low: UInt64
+    /// Whether it is an IPv4 address.
+    public let isIPv4: Bool
+
+    /// Makes an IPv4 address of its four bytes as one number.
+    init(ipv4 number: UInt32) { (high, low, isIPv4) = (0, UInt64(number), true) }
+
+    /// Makes an IPv6 address; one of `::ffff:0:0/96` stands for an IPv4 address and becomes it (RFC 4291, 2.5.5.2),
+    /// because the kernel connects to that.
+    init(high: UInt64, low: UInt64) {
+        isIPv4 = high == 0 && low >> 32 == 0xFFFF
+        self.high = high
+        self.low = isIPv4 ? low & 0xFFFF_FFFF : low
+    }
+
+    /// Reads four decimal numbers, or an IPv6 address without brackets and zone. None of the other forms of
+    /// inet_aton(3) is understood.
+    public init?(_ text: String) {
+        var four = in_addr()
+        var sixteen = in6_addr()
+        if inet_pton(AF_INET, text, &four) == 1 {
+            self.init(ipv4: UInt32(bigEndian: four.s_addr))
+        } else if inet_pton(AF_INET6, text, &sixteen) == 1 {
+            let (high, low) = withUnsafeBytes(of: &sixteen) {
+                ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            }
+            self.init(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low))
+        } else {
+            return nil
+        }
+    }
+
+    /// The usual text: dotted, or RFC 5952's.
+    public var description: String {
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        if isIPv4 {
+            var four = in_addr(s_addr: UInt32(truncatingIfNeeded: low).bigEndian)
+            inet_ntop(AF_INET, &four, &text, socklen_t(text.count))
+        } else {
+            var sixteen = in6_addr()
+            withUnsafeMutableBytes(of: &sixteen) {
+                $0.storeBytes(of: high.bigEndian, as: UInt64.self)
+                $0.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+            }
+            inet_ntop(AF_INET6, &sixteen, &text, socklen_t(text.count))
+        }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+/// A block of addresses that begin with the same bits.
+public struct AddressRange: Sendable, Hashable, CustomStringConvertible {
+    /// The first address, with all other bits 0.
+    public let first: IPAddress
+    /// How many bits are the same: up to 32 for IPv4, up to 128 for IPv6.
+    public let length: Int
+
+    /// Reads `10.0.0.0/8`, `fd00::/8`, or one address. Bits after the length must be 0, so that a mistyped length is
+    /// seen.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard (1...2).contains(parts.count), let first = IPAddress(String(parts[0])) else { return nil }
+        let longest = first.isIPv4 ? 32 : 128
+        self.first = first
+        if parts.count == 2 {
+            let digits = parts[1].utf8
+            guard (1...3).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }),
+                let length = Int(parts[1]), length <= longest
+            else { return nil }
+            self.length = length
+        } else {
+            length = longest
+        }
+        let (high, low) = Self.mask(length, isIPv4: first.isIPv4)
+        guard first.high & ~high == 0, first.low & ~low == 0 else { return nil }
+    }
+
+    /// Whether an address is in the block. IPv4 and IPv6 are never in one block.
+    public func contains(_ address: IPAddress) -> Bool {
+        let (high, low) = Self.mask(length, isIPv4: first.isIPv4)
+        return address.isIPv4 == first.isIPv4 && address.high & high == first.high && address.low & low == first.low
+    }
+
+    /// The block as it is written in settings.
+    public var description: String { "\(first)/\(length)" }
+
+    private static func mask(_ length: Int, isIPv4: Bool) -> (UInt64, UInt64) {
+        // Shifts by 64 and more give 0 here.
+        if isIPv4 { return (0, UInt64(UInt32.max << (32 - UInt32(length)))) }
+        return (UInt64.max << max(0, 64 - length), length <= 64 ? 0 : UInt64.max << (128 - length))
+    }
+}

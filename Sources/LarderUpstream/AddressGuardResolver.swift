@@ -1,0 +1,95 @@
+#if canImport(Musl)
+    internal import Musl
+#else
+    internal import Glibc
+#endif
+internal import NIOPosix
+internal import Synchronization
+
+/// Turns the name of a host into addresses.
+public protocol HostResolver: Sendable {
+    /// The addresses of a host, the one to try first at the head; none if the name does not exist.
+    func addresses(of name: String) async throws(UpstreamError) -> [IPAddress]
+}
+
+/// The system's resolver (getaddrinfo(3)): files, DNS and whatever else nsswitch.conf(5) says, in the order of RFC 6724.
+public struct SystemResolver: HostResolver {
+    /// Makes it.
+    public init() {}
+
+    /// Asks on a thread that may wait. A cancelled caller does not: the answer is then thrown away when it comes.
+    public func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
+        let answer = Answer()
+        let addresses = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                guard answer.wait(continuation) else { return continuation.resume(returning: nil) }
+                NIOThreadPool.singleton.submit { _ in answer.give(Self.lookUp(name)) }
+            }
+        } onCancel: {
+            answer.give(nil)
+        }
+        guard let addresses else { throw UpstreamError(.cancelled, "the look-up of \(name) was cancelled") }
+        return addresses
+    }
+
+    /// Whoever comes first, the resolver or a cancellation, wakes the one that waits.
+    private final class Answer: Sendable {
+        private enum State {
+            case unused
+            case waiting(CheckedContinuation<[IPAddress]?, Never>)
+            case given
+        }
+        private let state = Mutex(State.unused)
+
+        /// Begins to wait; no if it was cancelled before.
+        func wait(_ continuation: CheckedContinuation<[IPAddress]?, Never>) -> Bool {
+            state.withLock { state in
+                guard case .unused = state else { return false }
+                state = .waiting(continuation)
+                return true
+            }
+        }
+
+        func give(_ addresses: [IPAddress]?) {
+            let last = state.withLock { state in
+                defer { state = .given }
+                return state
+            }
+            if case .waiting(let continuation) = last { continuation.resume(returning: addresses) }
+        }
+    }
+
+    private static func lookUp(_ name: String) -> [IPAddress] {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_ADDRCONFIG
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, nil, &hints, &list) == 0 else { return [] }
+        defer { freeaddrinfo(list) }
+        var result: [IPAddress] = []
+        var next = list
+        while let entry = next {
+            if let address = address(entry.pointee), !result.contains(address) { result.append(address) }
+            next = entry.pointee.ai_next
+        }
+        return result
+    }
+
+    private static func address(_ entry: addrinfo) -> IPAddress? {
+        guard let raw = UnsafeRawPointer(entry.ai_addr) else { return nil }
+        switch entry.ai_family {
+        case AF_INET:
+            return IPAddress(ipv4: UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
+        case AF_INET6:
+            var six = raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr
+            return withUnsafeBytes(of: &six) {
+                IPAddress(
+                    high: UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
+                    low: UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+            }
+        default:
+            return nil
+        }
+    }
+}

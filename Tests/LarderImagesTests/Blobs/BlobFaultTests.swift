@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+
+@testable import LarderImages
+
+@Suite("The store of images on a broken disk and after kills")
+struct BlobFaultTests {
+    /// A row per image, as an index would have them: written after an image was published, deleted before it is removed.
+    private final class Rows {
+        var digests: Set<BlobDigest> = []
+    }
+
+    /// Publishes three images, one of them twice, removes one, opens what is left.
+    private func work(_ store: BlobStore, _ rows: Rows) throws(ImageError) {
+        for number in [1, 2, 1, 3] {
+            let digest = try store.put(picture(number), pieces: 600, declared: number == 2).digest
+            if !rows.digests.insert(digest).inserted, store.release(digest) { try store.removeUnreferenced(digest) }
+        }
+        for digest in rows.digests.sorted(by: { $0.description < $1.description }).prefix(1) {
+            rows.digests.remove(digest)
+            try store.drop(digest)
+        }
+        for digest in rows.digests { _ = try store.open(digest) }
+    }
+
+    /// What must be true after a new start, whatever happened before it.
+    private func check(_ path: String, _ rows: Rows, _ label: String) throws {
+        let store = try BlobStore(path: path)
+        for digest in rows.digests { store.adopt(digest, size: 1000) }
+        for digest in rows.digests {
+            let bytes = try store.contents(digest)
+            #expect(bytes.count == 1000, "\(label)")
+        }
+        // Every name tells the truth, those of orphans too.
+        for name in filesBelow(path + "/blobs").keys {
+            let digest = try #require(BlobDigest(hex: String(name.suffix(64))))
+            let file = try #require(try LocalCacheFiles(path: path).open("blobs/" + name))
+            #expect(try BlobStore.hash(file) == digest, "\(label)")
+        }
+        _ = try store.sweepAll()
+        #expect(filesBelow(path + "/blobs").count == rows.digests.count, "\(label)")
+        #expect(filesBelow(path + "/tmp").isEmpty, "\(label)")
+        #expect(filesBelow(path + "/blobs").values.reduce(0, +) == store.usage.bytes)
+    }
+
+    @Test("stopped at any call, a new start finds every row's file whole and sweeps the rest")
+    func everyStop() throws {
+        var call = 0
+        var isDone = false
+        while !isDone {
+            try withDirectory { path in
+                let rows = Rows()
+                do {
+                    let files = try FaultyCacheFiles(path)
+                    let store = try BlobStore(path: path, files: files)
+                    files.arm(.init(call: call, errno: EIO, isLast: true))
+                    do throws(ImageError) { try work(store, rows) } catch { #expect(error.code == .storageFailed) }
+                    isDone = files.calls <= call
+                }
+                try check(path, rows, "stopped at call \(call)")
+            }
+            call += 1
+        }
+        #expect(call > 40)
+    }
+
+    @Test("one failure at any call is an error and harms nothing", arguments: [EIO, ENOSPC])
+    func everyFailure(_ number: CInt) throws {
+        var call = 0
+        var isDone = false
+        while !isDone {
+            try withDirectory { path in
+                let rows = Rows()
+                do {
+                    let files = try FaultyCacheFiles(path)
+                    let store = try BlobStore(path: path, files: files)
+                    files.arm(.init(call: call, errno: number, isLast: false))
+                    do throws(ImageError) { try work(store, rows) } catch {
+                        #expect(error.code == (number == EIO ? .storageFailed : .noRoom))
+                        #expect(error.shortage == nil)
+                    }
+                    isDone = files.calls <= call
+                    files.arm(nil)
+                    // Nothing is promised to nobody, and work goes on.
+                    #expect(store.usage.reservedBytes == 0, "call \(call)")
+                    let digest = try store.put(picture(7)).digest
+                    #expect(rows.digests.insert(digest).inserted)
+                    _ = try store.sweepAll()
+                    #expect(
+                        filesBelow(path + "/blobs").values.reduce(0, +) == rows.digests.count * 1000, "call \(call)")
+                }
+                try check(path, rows, "failed at call \(call)")
+            }
+            call += 1
+        }
+    }
+
+    @Test("many at once publish and remove the same images: no file is lost, none is left over")
+    func together() async throws {
+        let path =
+            NSTemporaryDirectory() + "/larder-images-together-" + String(UInt64.random(in: .min ... .max), radix: 16)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let limit = 12_000
+        let store = try BlobStore(path: path, limits: SpaceLimits(bytes: limit, count: 12, freeBytes: 0))
+        await withTaskGroup(of: Void.self) { group in
+            for worker in 0..<6 {
+                group.addTask {
+                    var generator = SeededGenerator(seed: UInt64(worker))
+                    for _ in 0..<40 {
+                        let number = Int.random(in: 0..<6, using: &generator)
+                        do throws(ImageError) {
+                            let blob = try store.put(picture(number), declared: true)
+                            #expect(try store.contents(blob.digest) == picture(number))
+                            try store.drop(blob.digest)
+                        } catch {
+                            #expect(error.code == .noRoom, "\(error)")
+                        }
+                        if number == 0 { _ = try? store.sweep(.start) }
+                        #expect(store.usage.bytes + store.usage.reservedBytes <= limit)
+                    }
+                }
+            }
+        }
+        #expect(store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0))
+        #expect(filesBelow(path + "/blobs").isEmpty)
+        #expect(filesBelow(path + "/tmp").isEmpty)
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Synchronization
+
+@testable import LarderImages
+
+/// Runs a body with the path of an empty directory that is removed afterwards.
+func withDirectory<T>(_ body: (String) throws -> T) throws -> T {
+    let path = NSTemporaryDirectory() + "/larder-images-" + String(UInt64.random(in: .min ... .max), radix: 16)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    return try body(path + "/cache")
+}
+
+/// A small PNG that is like no other.
+func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
+    var generator = SeededGenerator(seed: UInt64(number))
+    let start = MadeImages.png(number % 100 + 1, 2)
+    return start + (0..<max(0, size - start.count)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+}
+
+extension BlobStore {
+    /// Publishes bytes as they might come, in pieces.
+    func put(_ bytes: [UInt8], pieces: Int = 300, declared: Bool = false) throws(ImageError) -> PublishedBlob {
+        let writer = try begin(declaredLength: declared ? bytes.count : nil)
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            try writer.append(Array(rest.prefix(pieces)))
+            rest = rest.dropFirst(pieces)
+        }
+        return try writer.finish()
+    }
+
+    /// Takes the last reference back and removes the file.
+    func drop(_ digest: BlobDigest) throws(ImageError) { if release(digest) { try removeUnreferenced(digest) } }
+
+    /// Runs a whole sweep; how many files it removed.
+    func sweepAll() throws(ImageError) -> Int {
+        var position: SweepPosition? = .start
+        var removed = 0
+        while let next = position {
+            let slice = try sweep(next)
+            removed += slice.removed
+            position = slice.next
+        }
+        return removed
+    }
+
+    func contents(_ digest: BlobDigest) throws(ImageError) -> [UInt8] {
+        let file = try open(digest)
+        return try file.read(at: 0, count: file.size)
+    }
+}
+
+/// The regular files below a directory, by their path in it, with their sizes.
+func filesBelow(_ path: String) -> [String: Int] {
+    var result: [String: Int] = [:]
+    for name in FileManager.default.enumerator(atPath: path)?.allObjects as? [String] ?? [] {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path + "/" + name)
+        if attributes?[.type] as? FileAttributeType == .typeRegular { result[name] = attributes?[.size] as? Int }
+    }
+    return result
+}
+
+/// The real directory, behind a disk that fails when the test says so.
+final class FaultyCacheFiles: CacheFiles {
+    /// What happens at the call with a number, counted from 0.
+    struct Fault: Sendable {
+        var call: Int
+        var errno: CInt
+        /// Whether everything fails from then on, as for a process that was killed.
+        var isLast: Bool
+    }
+
+    private struct State {
+        var calls = 0
+        var fault: Fault?
+        var free: Int?
+    }
+
+    private let real: LocalCacheFiles
+    private let state = Mutex(State())
+
+    init(_ path: String) throws { real = try LocalCacheFiles(path: path) }
+
+    /// Counts calls from 0 again, with another fault.
+    func arm(_ fault: Fault?) { state.withLock { ($0.calls, $0.fault) = (0, fault) } }
+    /// What the disk says to be free; nothing for the truth.
+    func setFree(_ bytes: Int?) { state.withLock { $0.free = bytes } }
+    var calls: Int { state.withLock { $0.calls } }
+
+    fileprivate func pass(_ operation: String, _ name: String) throws(CacheFileError) {
+        let number: CInt? = state.withLock { state in
+            defer { state.calls += 1 }
+            guard let fault = state.fault else { return nil }
+            return state.calls == fault.call || (fault.isLast && state.calls > fault.call) ? fault.errno : nil
+        }
+        if let number { throw CacheFileError(operation: operation, name: name, errno: number) }
+    }
+
+    func createDirectory(_ name: String) throws(CacheFileError) -> Bool {
+        try pass("make", name)
+        return try real.createDirectory(name)
+    }
+    func create(_ name: String) throws(CacheFileError) -> any CacheFile {
+        try pass("create", name)
+        return File(try real.create(name), self)
+    }
+    func open(_ name: String) throws(CacheFileError) -> (any CacheFile)? {
+        try pass("open", name)
+        return try real.open(name).map { File($0, self) }
+    }
+    func publish(_ name: String, as newName: String) throws(CacheFileError) -> Bool {
+        try pass("publish", name)
+        return try real.publish(name, as: newName)
+    }
+    func replace(_ name: String, as newName: String) throws(CacheFileError) {
+        try pass("rename", name)
+        try real.replace(name, as: newName)
+    }
+    func remove(_ name: String) throws(CacheFileError) -> Bool {
+        try pass("remove", name)
+        return try real.remove(name)
+    }
+    func synchronizeDirectory(_ name: String) throws(CacheFileError) {
+        try pass("fsync", name)
+        try real.synchronizeDirectory(name)
+    }
+    func list(_ name: String) throws(CacheFileError) -> [String] {
+        try pass("list", name)
+        return try real.list(name)
+    }
+    func freeBytes() throws(CacheFileError) -> Int {
+        try pass("measure", "disk")
+        if let free = state.withLock({ $0.free }) { return free }
+        return try real.freeBytes()
+    }
+
+    private struct File: CacheFile {
+        let real: any CacheFile
+        let owner: FaultyCacheFiles
+        init(_ real: any CacheFile, _ owner: FaultyCacheFiles) { (self.real, self.owner) = (real, owner) }
+
+        var descriptor: CInt? { real.descriptor }
+        func size() throws(CacheFileError) -> Int {
+            try owner.pass("stat", "")
+            return try real.size()
+        }
+        func append(_ bytes: [UInt8]) throws(CacheFileError) {
+            do throws(CacheFileError) {
+                try owner.pass("write", "")
+            } catch {
+                // A disk that fills up takes a part first.
+                try real.append(Array(bytes.prefix(bytes.count / 2)))
+                throw error
+            }
+            try real.append(bytes)
+        }
+        func read(at offset: Int, count: Int) throws(CacheFileError) -> [UInt8] {
+            try owner.pass("read", "")
+            return try real.read(at: offset, count: count)
+        }
+        func seal() throws(CacheFileError) {
+            try owner.pass("seal", "")
+            try real.seal()
+        }
+    }
+}

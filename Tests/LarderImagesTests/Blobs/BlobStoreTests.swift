@@ -1,0 +1,313 @@
+import Foundation
+import Testing
+
+@testable import LarderImages
+
+@Suite("The store of images on disk")
+struct BlobStoreTests {
+    @Test("a published image is a file named by its digest, readable by our group and writable by nobody")
+    func publishing() throws {
+        try withDirectory { path in
+            let store = try BlobStore(path: path)
+            let blob = try store.put(picture(1))
+            #expect(blob.size == 1000)
+            #expect(blob.header.type == .png)
+            #expect(try store.contents(blob.digest) == picture(1))
+            #expect(FileManager.default.contents(atPath: store.path(of: blob.digest)) == Data(picture(1)))
+            let digits = blob.digest.description
+            #expect(
+                store.path(of: blob.digest).hasSuffix(
+                    "/blobs/\(digits.prefix(2))/\(digits.dropFirst(2).prefix(2))/\(digits)"))
+            func mode(_ path: String) throws -> Int? {
+                try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            }
+            #expect(try mode(store.path(of: blob.digest)) == 0o440)
+            for directory in ["", "/blobs", "/tmp", "/blobs/" + digits.prefix(2)] {
+                #expect(try mode(path + directory) == 0o750, "\(directory)")
+            }
+            #expect(store.usage == BlobStore.Usage(bytes: 1000, count: 1, reservedBytes: 0))
+            #expect(filesBelow(path + "/tmp").isEmpty)
+        }
+    }
+
+    @Test("the same bytes are stored once and stay until the last reference is gone")
+    func references() throws {
+        try withDirectory { path in
+            let store = try BlobStore(path: path)
+            let digest = try store.put(picture(1)).digest
+            #expect(try store.put(picture(1), declared: true).digest == digest)
+            #expect(store.retain(digest))
+            #expect(store.usage.count == 1)
+            #expect(filesBelow(path + "/blobs").count == 1)
+            #expect(!store.release(digest))
+            #expect(!store.release(digest))
+            try store.removeUnreferenced(digest)
+            #expect(filesBelow(path + "/blobs").count == 1)
+            let file = try store.open(digest)
+            #expect(store.release(digest))
+            // Somebody came back before the file was removed.
+            #expect(store.retain(digest))
+            try store.removeUnreferenced(digest)
+            #expect(filesBelow(path + "/blobs").count == 1)
+            try store.drop(digest)
+            #expect(filesBelow(path + "/blobs").isEmpty)
+            #expect(store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0))
+            #expect(!store.retain(digest))
+            #expect(!store.release(digest))
+            // Who has it open reads it to its end.
+            #expect(try file.read(at: 990, count: 100) == Array(picture(1)[990...]))
+        }
+    }
+
+    @Test("a second process is refused with the pid of the first, and may come when that is gone")
+    func locking() throws {
+        try withDirectory { path in
+            var first: BlobStore? = try BlobStore(path: path)
+            let error = #expect(throws: ImageError.self) { try BlobStore(path: path) }
+            #expect(error?.code == .cacheInUse)
+            #expect(error?.message.contains("pid \(getpid())") == true)
+            _ = first?.usage
+            first = nil
+            _ = try BlobStore(path: path)
+        }
+    }
+
+    @Test("what is not right is not published, leaves nothing behind and holds no room")
+    func refusals() throws {
+        try withDirectory { path in
+            let store = try BlobStore(
+                path: path, limits: SpaceLimits(freeBytes: 0, bytesPerImage: 2000),
+                imageLimits: ImageLimits(maximumPixels: 1000))
+            func code(_ bytes: [UInt8], declared: Int? = nil, expected: BlobDigest? = nil) -> ImageError.Code? {
+                do throws(ImageError) {
+                    let writer = try store.begin(declaredLength: declared)
+                    for start in stride(from: 0, to: bytes.count, by: 100) {
+                        try writer.append(Array(bytes[start..<min(bytes.count, start + 100)]))
+                    }
+                    _ = try writer.finish(expectedDigest: expected)
+                    return nil
+                } catch {
+                    return error.code
+                }
+            }
+            #expect(code(Array("<!DOCTYPE html><html><body>Not found</body></html>".utf8)) == .notAnImage)
+            #expect(code([]) == .notAnImage)
+            #expect(code(Array(picture(1).prefix(20))) == .truncatedImage)
+            #expect(code(MadeImages.png(64_250, 64_250) + [UInt8](repeating: 0, count: 500)) == .tooManyPixels)
+            #expect(code(picture(1), declared: 999) == .lengthDisagrees)
+            #expect(code(picture(1), declared: 1001) == .lengthDisagrees)
+            #expect(code(picture(1), declared: 2001) == .tooLarge)
+            #expect(code(picture(1, size: 2001)) == .tooLarge)
+            #expect(code(picture(1), expected: BlobDigest(hex: String(repeating: "a", count: 64))) == .digestDisagrees)
+            #expect(store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0))
+            #expect(filesBelow(path).keys.sorted() == ["lock"])
+            #expect(code(picture(1), declared: 1000) == nil)
+            #expect(code(picture(2, size: 2000)) == nil)
+        }
+    }
+
+    @Test("a writer that is given up or forgotten leaves nothing behind, and cannot go on")
+    func givingUp() throws {
+        try withDirectory { path in
+            let store = try BlobStore(path: path)
+            let writer = try store.begin()
+            try writer.append(picture(1))
+            #expect(filesBelow(path + "/tmp").count == 1)
+            writer.discard()
+            writer.discard()
+            #expect(filesBelow(path + "/tmp").isEmpty)
+            #expect(throws: ImageError.self) { try writer.append([1]) }
+            #expect(throws: ImageError.self) { try writer.finish() }
+            do {
+                let forgotten = try store.begin(declaredLength: 5000)
+                try forgotten.append(picture(2))
+                #expect(store.usage.reservedBytes == 5000)
+            }
+            #expect(filesBelow(path + "/tmp").isEmpty)
+            #expect(store.usage.reservedBytes == 0)
+        }
+    }
+
+    @Test("nothing is written that was not reserved, and a writer goes on when room was made")
+    func room() throws {
+        try withDirectory { path in
+            let limits = SpaceLimits(bytes: 3000, count: 3, freeBytes: 0, bytesPerImage: 3000)
+            let store = try BlobStore(path: path, limits: limits)
+            let first = try store.put(picture(1), declared: true)
+            let second = try store.put(picture(2), declared: true)
+            let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 1001) }
+            #expect(big?.code == .noRoom)
+            #expect(big?.shortage == SpaceShortage(bytes: 1, count: 0))
+
+            // Of unknown length: what was taken is kept while room is made for the rest.
+            let writer = try store.begin()
+            let bytes = picture(3, size: 1500)
+            let error = #expect(throws: ImageError.self) { try writer.append(bytes) }
+            #expect(error?.code == .noRoom)
+            #expect(writer.written == 0)
+            try store.drop(first.digest)
+            #expect(throws: ImageError.self) { try writer.append(bytes) }
+            try store.drop(second.digest)
+            try writer.append(bytes)
+            #expect(try writer.finish().size == 1500)
+
+            let others = try [4, 5].map { try store.put(picture($0, size: 100), declared: true) }
+            let full = #expect(throws: ImageError.self) { try store.begin(declaredLength: 100) }
+            #expect(full?.shortage == SpaceShortage(bytes: 0, count: 1))
+            #expect(others.count == 2)
+        }
+    }
+
+    @Test("what must stay free on the disk stays free, promises included")
+    func freeDisk() throws {
+        try withDirectory { path in
+            let files = try FaultyCacheFiles(path)
+            let store = try BlobStore(path: path, files: files, limits: SpaceLimits(freeBytes: 10_000))
+            files.setFree(12_000)
+            let writer = try store.begin(declaredLength: 1500)
+            let error = #expect(throws: ImageError.self) { try store.begin(declaredLength: 600) }
+            #expect(error?.code == .noRoom)
+            #expect(error?.shortage == SpaceShortage(bytes: 100, count: 0))
+            try writer.append(picture(1, size: 1500))
+            files.setFree(10_500)
+            _ = try store.begin(declaredLength: 500)
+            files.setFree(9_000)
+            #expect(throws: ImageError.self) { try store.begin() }
+            // What was promised is kept.
+            _ = try writer.finish()
+        }
+    }
+
+    @Test("after an unclean stop a damaged file is found before it is served, after a clean one nothing is hashed")
+    func unclean() throws {
+        try withDirectory { path in
+            var digests: [BlobDigest] = []
+            func damage(_ digest: BlobDigest) throws {
+                let name = path + "/" + BlobStore.name(digest)
+                try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: name)
+                let handle = try #require(FileHandle(forUpdatingAtPath: name))
+                try handle.seek(toOffset: 500)
+                try handle.write(contentsOf: Data([0, 1, 2, 3]))
+                try handle.close()
+            }
+            do {
+                let store = try BlobStore(path: path)
+                #expect(!store.isUnclean)
+                digests = try (1...3).map { try store.put(picture($0)).digest }
+                try store.markClean()
+            }
+            do {
+                let store = try BlobStore(path: path)
+                #expect(!store.isUnclean)
+                digests.forEach { store.adopt($0, size: 1000) }
+                // Not marked: as if killed.
+            }
+            try damage(digests[0])
+            do {
+                let files = try FaultyCacheFiles(path)
+                let store = try BlobStore(path: path, files: files)
+                #expect(store.isUnclean)
+                digests.forEach { store.adopt($0, size: 1000) }
+                let error = #expect(throws: ImageError.self) { try store.open(digests[0]) }
+                #expect(error?.code == .damagedBlob)
+                #expect(filesBelow(path + "/blobs").count == 2)
+                #expect(throws: ImageError.self) { try store.open(digests[0]) }
+                #expect(try store.contents(digests[1]) == picture(2))
+                // Hashed once and then believed: opening takes two calls now.
+                files.arm(nil)
+                _ = try store.open(digests[1])
+                #expect(files.calls == 2)
+                try store.drop(digests[0])
+                #expect(store.usage.count == 2)
+                // The third did not prove itself, so the stop does not count as clean.
+                try store.markClean()
+                #expect(filesBelow(path)["clean"] == nil)
+                _ = try store.open(digests[2])
+                try store.markClean()
+                #expect(filesBelow(path)["clean"] == 0)
+            }
+            #expect(try !BlobStore(path: path).isUnclean)
+        }
+    }
+
+    @Test("an orphan is taken over by an image with the same bytes, and replaced by it if it is damaged")
+    func orphans() throws {
+        try withDirectory { path in
+            let digest: BlobDigest
+            do { digest = try BlobStore(path: path).put(picture(1)).digest }
+            let name = path + "/" + BlobStore.name(digest)
+            for content in [picture(1), picture(2), [], picture(1, size: 2000)] {
+                try? FileManager.default.removeItem(atPath: name)
+                try Data(content).write(to: URL(filePath: name))
+                let store = try BlobStore(path: path)
+                #expect(store.isUnclean)
+                #expect(try store.put(picture(1)).digest == digest)
+                #expect(try store.contents(digest) == picture(1))
+                #expect(store.usage == BlobStore.Usage(bytes: 1000, count: 1, reservedBytes: 0))
+                #expect(filesBelow(path + "/tmp").isEmpty)
+                #expect(try store.sweepAll() == 0)
+            }
+        }
+    }
+
+    @Test("a sweep removes orphans and leftovers of other processes, and nothing else")
+    func sweep() throws {
+        try withDirectory { path in
+            var digests: [BlobDigest] = []
+            do {
+                let store = try BlobStore(path: path)
+                digests = try (1...20).map { try store.put(picture($0)).digest }
+            }
+            try Data(picture(9)).write(to: URL(filePath: path + "/tmp/dead-1"))
+            let foreign = [
+                "/blobs/README", "/blobs/\(digests[0].description.prefix(2))/README",
+                "/" + BlobStore.directory(digests[0]).inner + "/" + String(repeating: "F", count: 64),
+                "/" + BlobStore.directory(digests[0]).inner + "/" + String(repeating: "f", count: 64),
+            ]
+            for name in foreign { try Data("mine".utf8).write(to: URL(filePath: path + name)) }
+            let store = try BlobStore(path: path)
+            digests.prefix(5).forEach { store.adopt($0, size: 1000) }
+            let writer = try store.begin()
+            try writer.append(picture(30))
+            #expect(try store.sweepAll() == 16)
+            let left = Set(filesBelow(path + "/blobs").keys.filter { $0.count > 60 }.map { String($0.suffix(64)) })
+            #expect(left.isSuperset(of: digests.prefix(5).map(\.description)))
+            #expect(left.count == 7)
+            for name in foreign { #expect(FileManager.default.fileExists(atPath: path + name)) }
+            _ = try writer.finish()
+            #expect(try store.sweepAll() == 0)
+            #expect(store.usage.count == 6)
+        }
+    }
+
+    @Test("a symbolic link in the directory is followed nowhere")
+    func links() throws {
+        try withDirectory { path in
+            let digest: BlobDigest
+            do { digest = try BlobStore(path: path).put(picture(1)).digest }
+            let outer = path + "/" + BlobStore.directory(digest).outer
+            try FileManager.default.moveItem(atPath: outer, toPath: path + "/elsewhere")
+            try FileManager.default.createSymbolicLink(atPath: outer, withDestinationPath: path + "/elsewhere")
+            let store = try BlobStore(path: path)
+            store.adopt(digest, size: 1000)
+            #expect(throws: ImageError.self) { try store.open(digest) }
+            #expect(throws: ImageError.self) { try store.put(picture(1)) }
+            #expect(store.release(digest))
+            #expect(throws: ImageError.self) { try store.removeUnreferenced(digest) }
+            #expect(filesBelow(path + "/elsewhere").count == 1)
+        }
+    }
+
+    @Test("digests are 64 digits in lower case and nothing else")
+    func digests() throws {
+        let text = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+        #expect(BlobDigest(hex: text)?.description == text)
+        for bad in [
+            "", text.uppercased(), String(text.dropLast()), text + "0", "../" + text.dropFirst(3),
+            "g" + text.dropFirst(),
+        ] {
+            #expect(BlobDigest(hex: bad) == nil)
+        }
+        #expect(BlobDigest(hex: text)?.bytes.count == 32)
+    }
+}

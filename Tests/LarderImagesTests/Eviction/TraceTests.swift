@@ -1,0 +1,105 @@
+import Testing
+
+@testable import LarderImages
+
+/// Runs traces against a cache of limited bytes, whose only job is to count hits.
+private struct TracedCache {
+    var policy: any EvictionPolicy
+    let capacity: Int
+    private var slots: [Int: UInt32] = [:]
+    private var keys: [UInt32: Int] = [:]
+    private var free: [UInt32] = []
+    private var next: UInt32 = 0
+
+    init(_ policy: any EvictionPolicy, capacity: Int) { (self.policy, self.capacity) = (policy, capacity) }
+
+    /// Asks for an image; whether it was there.
+    mutating func request(_ key: Int, size: Int) -> Bool {
+        if let slot = slots[key] {
+            policy.touch(slot)
+            return true
+        }
+        while policy.bytes + size > capacity {
+            let slice = policy.nextVictims(limit: 16, bytes: policy.bytes + size - capacity) { _ in false }
+            for victim in slice.victims {
+                if let old = keys.removeValue(forKey: victim) { slots[old] = nil }
+                free.append(victim)
+            }
+        }
+        let slot = free.popLast() ?? next
+        if slot == next { next += 1 }
+        slots[key] = slot
+        keys[slot] = key
+        policy.insert(slot, fingerprint: UInt32(truncatingIfNeeded: key &* 0x9E37_79B1), size: size)
+        return false
+    }
+}
+
+@Suite("Eviction on traces")
+struct TraceTests {
+    /// Popularity after Zipf: the n-th image is asked for 1/n^0.9 times as often as the first.
+    private struct Zipf {
+        private let sums: [Double]
+
+        init(_ count: Int) {
+            var sum = 0.0
+            // n^-0.9 is 1/n times n^0.1, whose tenth root comes by Newton's method; exact enough to rank by.
+            sums = (1...count).map { number in
+                let target = Double(number)
+                var root = 1.0 + target / Double(count)
+                for _ in 0..<60 {
+                    var power = 1.0
+                    for _ in 0..<9 { power *= root }
+                    root -= (power * root - target) / (10 * power)
+                }
+                sum += root / target
+                return sum
+            }
+        }
+
+        func sample(_ generator: inout SeededGenerator) -> Int {
+            let point = Double.random(in: 0..<(sums.last ?? 1), using: &generator)
+            var (low, high) = (0, sums.count - 1)
+            while low < high {
+                let middle = (low + high) / 2
+                if sums[middle] > point { high = middle } else { low = middle + 1 }
+            }
+            return low
+        }
+    }
+
+    private static let zipf = Zipf(10_000)
+
+    /// The share of hits among the requests of people. A crawler passes by `scans` times over as many images as fill the
+    /// cache twice, each once.
+    private func hitRatio(_ policy: any EvictionPolicy, scans: Int) -> Double {
+        var generator = SeededGenerator(seed: 42)
+        func size(_ key: Int) -> Int { 5_000 + key &* 7919 % 40_000 }
+        let capacity = 25_000 * 1_000
+        var cache = TracedCache(policy, capacity: capacity)
+        var hits = 0
+        let requests = 100_000
+        var crawled = 1_000_000
+        for number in 0..<requests {
+            let key = Self.zipf.sample(&generator)
+            if cache.request(key, size: size(key)) { hits += 1 }
+            guard scans > 0, number % (requests / scans) == 0 else { continue }
+            for _ in 0..<2_000 {
+                crawled += 1
+                _ = cache.request(crawled, size: size(crawled))
+            }
+            #expect(cache.policy.bytes <= capacity)
+        }
+        return Double(hits) / Double(requests)
+    }
+
+    @Test("a crawler that passes by hardly costs S3-FIFO anything, and LRU much")
+    func scans() {
+        let calm = (queue: hitRatio(SmallMainGhost(), scans: 0), lru: hitRatio(LeastRecentlyUsed(), scans: 0))
+        let crawled = (queue: hitRatio(SmallMainGhost(), scans: 50), lru: hitRatio(LeastRecentlyUsed(), scans: 50))
+        let shown = "S3-FIFO \(calm.queue) → \(crawled.queue), LRU \(calm.lru) → \(crawled.lru)"
+        #expect(calm.queue > calm.lru + 0.02, "\(shown)")
+        #expect(crawled.queue > crawled.lru + 0.08, "\(shown)")
+        #expect(calm.queue - crawled.queue < 0.5 * (calm.lru - crawled.lru), "\(shown)")
+    }
+}

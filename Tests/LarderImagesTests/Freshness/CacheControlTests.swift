@@ -1,0 +1,66 @@
+import LarderImages
+import Testing
+
+@Suite("Cache-Control")
+struct CacheControlTests {
+    @Test(
+        "max-age, in all the forms that origins send",
+        arguments: [
+            ("max-age=60", 60), ("Max-Age=60", 60), ("max-age=\"60\"", 60), ("public, max-age=60", 60),
+            ("max-age=0", 0),
+            (" ,, max-age=60 ,", 60), ("max-age=60, max-age=90", 60), ("max-age=007", 7),
+            // What is no number of seconds is taken for stale, not for absent.
+            ("max-age", 0), ("max-age=", 0), ("max-age=-1", 0), ("max-age=1.5", 0), ("max-age=soon", 0),
+            ("max-age=6 0", 0), ("max-age=\"60", 0), ("max-age=+60", 0), ("max-age=١", 0),
+            ("max-age=99999999999999999999999", 1 << 31), ("max-age=4294967296", 1 << 31),
+            // Not for us, or not there at all.
+            ("s-maxage=60", nil), ("x-max-age=60", nil), ("", nil), ("no-cache=\"max-age=60\"", nil),
+            ("ext=\"a, max-age=60\"", nil), ("ext=\"a\\\", max-age=60\"", nil), ("\"max-age=60\"", nil),
+            ("ext=\"never ends, max-age=60", nil),
+        ])
+    func maximumAge(_ field: String, _ seconds: Int?) {
+        #expect(CacheControl(field).maximumAge == seconds)
+    }
+
+    @Test("flags count with or without an argument, in any case")
+    func flags() {
+        let all = CacheControl("No-Store, NO-CACHE, must-revalidate, immutable, private, x=\"y\"")
+        #expect(all.forbidsStoring && all.requiresValidation && all.mustRevalidate && all.isImmutable)
+        #expect(CacheControl("no-store=1, immutable=yes").forbidsStoring)
+        let none = CacheControl("public, proxy-revalidate, no-transform, nonsense, =, ==, \"")
+        #expect(none == CacheControl(""))
+    }
+
+    @Test("no-cache with field names lets the rest be used, without names it does not")
+    func noCache() {
+        #expect(!CacheControl("no-cache=\"Set-Cookie, Vary\"").requiresValidation)
+        #expect(!CacheControl("no-cache=Set-Cookie").requiresValidation)
+        #expect(CacheControl("no-cache").requiresValidation)
+        #expect(CacheControl("no-cache=\"\"").requiresValidation)
+    }
+
+    @Test("must-understand lifts no-store, in either order")
+    func mustUnderstand() {
+        #expect(!CacheControl("must-understand, no-store").forbidsStoring)
+        #expect(!CacheControl("no-store, must-understand").forbidsStoring)
+    }
+
+    @Test("the windows of RFC 5861 are seconds, and nothing where they are not")
+    func windows() {
+        let control = CacheControl("stale-while-revalidate=30, stale-if-error=\"86400\"")
+        #expect(control.staleWhileRevalidate == 30)
+        #expect(control.staleIfError == 86_400)
+        #expect(CacheControl("stale-while-revalidate, stale-if-error=x") == CacheControl(""))
+    }
+
+    @Test("no field makes the parser trap")
+    func noise() {
+        var generator = SeededGenerator(seed: 9)
+        let words = ["max-age", "no-cache", "=", ",", "\"", "\\", " ", "\t", "60", "é", "no-store", ";"]
+        for _ in 0..<5_000 {
+            let field = (0..<Int.random(in: 0...12, using: &generator))
+                .compactMap { _ in words.randomElement(using: &generator) }.joined()
+            #expect((0...1 << 31).contains(CacheControl(field).maximumAge ?? 0))
+        }
+    }
+}

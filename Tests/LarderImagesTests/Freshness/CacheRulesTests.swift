@@ -1,0 +1,191 @@
+import LarderImages
+import LarderUpstream
+import Testing
+
+@Suite("Decisions of the image cache")
+struct CacheRulesTests {
+    private static let tagged = [("ETag", "\"1\""), ("Cache-Control", "max-age=60")]
+
+    private func decide(
+        _ policy: CachePolicy, _ fields: [(String, String)]?, after seconds: Int = 0, maximumAge: Int? = nil,
+        matchesVariant: Bool = true
+    ) -> CacheDecision {
+        let held = fields.map { HeldImage(freshness: freshness($0), matchesVariant: matchesVariant) }
+        let request = CacheRequest(policy: policy, maximumAge: maximumAge)
+        let decision = request.decide(held, now: now + seconds)
+        let (explained, explanation) = request.explain(
+            fields.map { response($0) }, matchesVariant: matchesVariant, now: now + seconds)
+        #expect(explained == decision)
+        #expect(explanation.rules.contains { $0.name == "policy" && $0.text == policy.rawValue })
+        return decision
+    }
+
+    private func control(_ text: String, _ others: (String, String)...) -> [(String, String)] {
+        [("Cache-Control", text), ("ETag", "\"1\"")] + others
+    }
+
+    @Test("nothing held: fetched, unless only the cache is wanted", arguments: CachePolicy.allCases)
+    func nothing(_ policy: CachePolicy) {
+        #expect(decide(policy, nil) == (policy == .cacheOnly ? .notHeld : .fetch))
+    }
+
+    @Test("fresh: a hit, unless the network is wanted first")
+    func fresh() {
+        for policy in CachePolicy.allCases {
+            let expected: CacheDecision =
+                switch policy {
+                case .networkFirst: .revalidate
+                case .networkOnly: .fetch
+                default: .fresh
+                }
+            #expect(decide(policy, Self.tagged, after: 59) == expected, "\(policy)")
+        }
+        #expect(decide(.networkFirst, control("max-age=60, immutable"), after: 59) == .fresh)
+        #expect(decide(.networkFirst, control("max-age=60, immutable"), after: 60) == .revalidate)
+        #expect(decide(.networkFirst, [("Cache-Control", "max-age=60")]) == .fetch)
+    }
+
+    @Test("stale: each policy in its way, and the last second is stale already")
+    func stale() {
+        for policy in CachePolicy.allCases {
+            let expected: CacheDecision =
+                switch policy {
+                case .default, .networkFirst: .revalidate
+                case .networkOnly: .fetch
+                case .cacheFirst, .cacheOnly: .stale(revalidateInBackground: false)
+                case .staleWhileRevalidate: .stale(revalidateInBackground: true)
+                }
+            #expect(decide(policy, Self.tagged, after: 60) == expected, "\(policy)")
+        }
+        #expect(decide(.default, [("Cache-Control", "max-age=60")], after: 60) == .fetch)
+        #expect(decide(.default, [("Last-Modified", date(-1))], after: 0) == .revalidate)
+    }
+
+    @Test("no-cache: each use is validated, but for those who want what is held")
+    func noCache() {
+        let fields = control("no-cache, max-age=60, stale-while-revalidate=60")
+        #expect(decide(.default, fields) == .revalidate)
+        #expect(decide(.staleWhileRevalidate, fields) == .revalidate)
+        #expect(decide(.cacheFirst, fields) == .stale(revalidateInBackground: false))
+        #expect(decide(.cacheOnly, fields) == .stale(revalidateInBackground: false))
+    }
+
+    @Test("must-revalidate: nothing stale is used meanwhile")
+    func mustRevalidate() {
+        let fields = control("max-age=60, must-revalidate, stale-while-revalidate=60")
+        #expect(decide(.default, fields, after: 59) == .fresh)
+        #expect(decide(.default, fields, after: 61) == .revalidate)
+        #expect(decide(.staleWhileRevalidate, fields, after: 61) == .revalidate)
+    }
+
+    @Test("stale-while-revalidate counts from the end of freshness")
+    func meanwhile() {
+        let fields = control("max-age=60, stale-while-revalidate=30")
+        #expect(decide(.default, fields, after: 60) == .stale(revalidateInBackground: true))
+        #expect(decide(.default, fields, after: 90) == .stale(revalidateInBackground: true))
+        #expect(decide(.default, fields, after: 91) == .revalidate)
+        #expect(decide(.staleWhileRevalidate, fields, after: 10_000) == .stale(revalidateInBackground: true))
+    }
+
+    @Test("an age that was asked for is kept whatever else would allow")
+    func maximumAge() {
+        #expect(decide(.default, Self.tagged, after: 10, maximumAge: 10) == .fresh)
+        #expect(decide(.default, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
+        #expect(decide(.cacheFirst, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
+        #expect(decide(.cacheFirst, Self.tagged, after: 100, maximumAge: 100) == .stale(revalidateInBackground: false))
+        #expect(decide(.cacheOnly, Self.tagged, after: 11, maximumAge: 10) == .notHeld)
+        #expect(decide(.staleWhileRevalidate, Self.tagged, after: 11, maximumAge: 10) == .revalidate)
+        #expect(decide(.networkFirst, control("max-age=60, immutable"), after: 11, maximumAge: 10) == .revalidate)
+        #expect(decide(.default, Self.tagged, after: 61, maximumAge: 1_000) == .revalidate)
+        #expect(decide(.default, [("Age", "20")] + Self.tagged, maximumAge: 10) == .revalidate)
+    }
+
+    @Test("another variant is never served; its entity tag may still be the right one")
+    func variants() {
+        #expect(decide(.default, Self.tagged, matchesVariant: false) == .revalidate)
+        #expect(decide(.cacheFirst, [("Last-Modified", date(-9))], matchesVariant: false) == .fetch)
+        #expect(decide(.cacheOnly, Self.tagged, matchesVariant: false) == .notHeld)
+        #expect(decide(.networkOnly, Self.tagged, matchesVariant: false) == .fetch)
+    }
+
+    // MARK: When asking fails
+
+    private static let outage = UpstreamError(.connectFailed, "down")
+
+    private func answers(
+        _ policy: CachePolicy, _ control: String, after seconds: Int, _ error: UpstreamError = outage,
+        maximumAge: Int? = nil, matchesVariant: Bool = true
+    ) -> Bool {
+        let held = HeldImage(freshness: freshness([("Cache-Control", control)]), matchesVariant: matchesVariant)
+        return CacheRequest(policy: policy, maximumAge: maximumAge).answersStale(
+            after: error, held, now: now + seconds)
+    }
+
+    @Test("stale-if-error counts from the end of freshness, and not at all where it is not said")
+    func ifError() {
+        #expect(answers(.default, "max-age=60, stale-if-error=30", after: 90))
+        #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 91))
+        #expect(!answers(.default, "max-age=60", after: 60))
+        #expect(!answers(.default, "max-age=60, stale-if-error=30, must-revalidate", after: 61))
+        #expect(!answers(.default, "no-cache, stale-if-error=30", after: 0))
+        #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 61, matchesVariant: false))
+        #expect(!answers(.default, "max-age=60, stale-if-error=30", after: 61, maximumAge: 60))
+    }
+
+    @Test("who asked for the network first gets what is held, however old, unless the origin forbids it")
+    func networkFirst() {
+        #expect(answers(.networkFirst, "max-age=60", after: 5_000))
+        #expect(answers(.networkFirst, "max-age=60, must-revalidate", after: 59))
+        #expect(!answers(.networkFirst, "max-age=60, must-revalidate", after: 60))
+        #expect(!answers(.networkFirst, "no-cache", after: 0))
+        #expect(!answers(.networkFirst, "max-age=60", after: 5_000, maximumAge: 4_000))
+        #expect(!answers(.networkOnly, "max-age=60, stale-if-error=30", after: 1))
+    }
+
+    @Test("only an outage is a reason; an answer about the image is none")
+    func outages() {
+        let control = "max-age=60, stale-if-error=30"
+        for status in [500, 502, 503, 504] {
+            #expect(answers(.default, control, after: 61, UpstreamError(.status, "", status: status)))
+        }
+        for status in [401, 403, 404, 410, 429, 501] {
+            #expect(!answers(.networkFirst, control, after: 61, UpstreamError(.status, "", status: status)))
+        }
+        for code in [UpstreamError.Code.timeout, .tlsFailed, .connectionClosed, .truncated, .malformedAnswer] {
+            #expect(answers(.default, control, after: 61, UpstreamError(code, "")))
+        }
+        for code in [UpstreamError.Code.cancelled, .shutDown, .invalidURL, .tooLarge, .invalidRedirect] {
+            #expect(!answers(.networkFirst, control, after: 61, UpstreamError(code, "")))
+        }
+    }
+
+    // MARK: Why
+
+    @Test("the explanation has each rule with its numbers")
+    func explanation() {
+        let stored = response(
+            [("Date", date(-20)), ("Age", "10"), ("Cache-Control", "max-age=60, stale-while-revalidate=30")],
+            requestTime: now - 3)
+        let (decision, explanation) = CacheRequest(maximumAge: 500).explain(stored, now: now + 45)
+        #expect(decision == .stale(revalidateInBackground: true))
+        #expect(
+            explanation.rules.map { "\($0.name): \($0.text)" } == [
+                "initialAge: 20 s when it came: the larger of 20 s (by Date) and 10 s (Age) + 3 s (the request took)",
+                "lifetime: 60 s by Cache-Control: max-age",
+                "policy: default",
+                "age: 65 s: 20 s when it came, 45 s since",
+                "freshness: stale by 5 s (lifetime 60 s)",
+                "maximumAge: 65 s of age, 500 s asked for: good",
+                "stale-while-revalidate: stale by 5 s of 30 s allowed: used",
+            ])
+    }
+
+    @Test("the explanation names a guess for what it is")
+    func guess() {
+        let stored = response([("Last-Modified", date(-1000))])
+        let (_, explanation) = CacheRequest().explain(stored, now: now)
+        #expect(explanation.rules.contains { $0.text.hasPrefix("100 s guessed: a tenth of the 1000 s") })
+        let (_, nothing) = CacheRequest().explain(nil, now: now)
+        #expect(nothing.rules.map(\.name) == ["policy", "held"])
+    }
+}

@@ -1,0 +1,106 @@
+import LarderImages
+import Testing
+
+@Suite("What a stored response keeps, and what a 304 changes")
+struct StoredResponseTests {
+    private func freshened(_ stored: [(String, String)], _ update: [(String, String)]) -> StoredResponse? {
+        var result = response(stored)
+        let fields = ResponseFields(update.map { (name: $0.0, value: $0.1) })
+        return result.freshen(with: fields, request: [], requestTime: now + 90, responseTime: now + 100) ? result : nil
+    }
+
+    @Test("fields that no rule reads are not kept, nor those of one connection")
+    func keeping() {
+        let fields = ResponseFields([
+            ("Set-Cookie", "secret"), ("Authorization", "secret"), ("Content-Type", "image/png"), ("ETag", "\"1\""),
+            ("Connection", "close, expires"), ("Expires", "now"), ("VARY", "Accept"), ("Vary", "Cookie"),
+        ])
+        #expect(fields.lines.map(\.name) == ["etag", "vary", "vary"])
+        #expect(fields.lines.map(\.value) == ["\"1\"", "Accept", "Cookie"])
+        #expect(ResponseFields(fields.lines) == fields)
+    }
+
+    @Test("a 304 replaces what it has and leaves the rest")
+    func update() throws {
+        let new = try #require(
+            freshened(
+                [("ETag", "\"1\""), ("Cache-Control", "max-age=60"), ("Cache-Control", "immutable"), ("Expires", "x")],
+                [("ETag", "\"1\""), ("Cache-Control", "max-age=5"), ("Location", "http://127.0.0.1/"), ("Age", "3")]))
+        #expect(new.cacheControl == CacheControl("max-age=5"))
+        #expect(new.fields.lines.map(\.name) == ["age", "cache-control", "etag", "expires"])
+        #expect(new.requestTime == now + 90)
+        #expect(new.responseTime == now + 100)
+        #expect(ResponseFreshness(new).initialAge == 13)
+    }
+
+    @Test("an Age and a Date of before say nothing about the new answer")
+    func age() throws {
+        let new = try #require(freshened([("Age", "5000"), ("Date", date(-5000)), ("ETag", "\"1\"")], []))
+        #expect(ResponseFreshness(new).initialAge == 10)
+    }
+
+    @Test(
+        "a 304 with another entity tag is not about what is held",
+        arguments: [
+            ("\"1\"", "\"1\"", true), ("\"1\"", "\"2\"", false), ("W/\"1\"", "W/\"1\"", true),
+            ("W/\"1\"", "W/\"2\"", false), ("\"1\"", "W/\"1\"", true), ("W/\"1\"", "\"1\"", false),
+            (nil, "\"1\"", false), ("\"1\"", nil, true), (nil, nil, true),
+        ])
+    func tags(_ old: String?, _ new: String?, isOurs: Bool) {
+        let stored = old.map { [("ETag", $0)] } ?? []
+        let result = freshened(stored, (new.map { [("ETag", $0)] } ?? []) + [("Cache-Control", "max-age=9")])
+        #expect((result != nil) == isOurs)
+    }
+
+    @Test("a refused 304 changes nothing")
+    func refused() {
+        let before = response([("ETag", "\"1\""), ("Age", "4")])
+        var after = before
+        let update = ResponseFields([("ETag", "\"2\""), ("Cache-Control", "max-age=9")])
+        let isOurs = after.freshen(with: update, request: [], requestTime: 1, responseTime: 2)
+        #expect(!isOurs)
+        #expect(after == before)
+    }
+
+    @Test("a variant answers requests with the same fields, whatever their spelling")
+    func vary() {
+        func variant(_ vary: String?, _ request: [(String, String)]) -> Variant {
+            Variant(vary: vary, request: request.map { (name: $0.0, value: $0.1) })
+        }
+        let sent = [("Accept", "image/avif, image/webp"), ("User-Agent", "larder/1")]
+        let accept = variant("Accept", sent)
+        #expect(accept.matches([(name: "accept", value: "image/avif,image/webp")]))
+        #expect(accept.matches([(name: "Accept", value: "image/avif"), (name: "Accept", value: " image/webp ")]))
+        #expect(!accept.matches([(name: "Accept", value: "image/webp, image/avif")]))
+        #expect(!accept.matches([]))
+        let none = variant(" accept-language ,, Cookie", sent)
+        #expect(none.matches([]))
+        #expect(!none.matches([(name: "Cookie", value: "")]))
+        #expect(variant(nil, sent).matches([]))
+        #expect(variant("", sent).fields.isEmpty)
+        #expect(!variant("Accept, *", sent).matches([(name: "Accept", value: "image/avif, image/webp")]))
+    }
+
+    @Test("a request that is the same in all fields is known by one number")
+    func fingerprints() {
+        let sent = [(name: "Accept", value: "image/webp"), (name: "User-Agent", value: "larder")]
+        let number = Variant.fingerprint(of: sent)
+        #expect(Variant.fingerprint(of: [(name: "ACCEPT", value: "image/webp"), sent[1]]) == number)
+        for other in [[], [sent[0]], [sent[1], sent[0]], [(name: "Acceptimage", value: "/webp"), sent[1]]] {
+            #expect(Variant.fingerprint(of: other) != number)
+        }
+        func entry(_ vary: String?) -> ImageEntry {
+            let stored = response(
+                vary.map { [("Vary", $0)] } ?? [], request: sent.map { ($0.name, $0.value) })
+            return ImageEntry(
+                key: ImageKey("x"), digest: ImageIndexTests.blob.digest, size: 1,
+                freshness: ResponseFreshness(stored), lastUse: 0, isPinned: false,
+                variant: stored.variant.fingerprint)
+        }
+        #expect(entry(nil).matches(number) == true)
+        #expect(entry(nil).matches(5) == true)
+        #expect(entry("Accept").matches(number) == true)
+        #expect(entry("Accept").matches(5) == nil)
+        #expect(entry("*").matches(number) == false)
+    }
+}

@@ -1,0 +1,103 @@
+import LarderImages
+import Testing
+
+@Suite("Hostile and broken image headers")
+struct HostileHeaderTests {
+    static let samples: [[UInt8]] =
+        EncodedImages.all.map(\.bytes) + [
+            MadeImages.apng(10, 20, frames: 3),
+            MadeImages.jpeg(30, 20, before: MadeImages.exif(orientation: 6, isBig: false)),
+            MadeImages.gif(30, 20, before: [0x21, 0xF9, 4, 0, 0, 0, 0, 0]),
+            MadeImages.extended(30, 20, isAnimated: true),
+            MadeImages.avif(30, 20, turns: 1), MadeImages.bmp(30, -20, header: 124),
+            MadeImages.ico([MadeImages.bitmapHeader(40, 16, 32), MadeImages.png(32, 32)]),
+            MadeImages.svg(
+                "width='5mm' height='7' viewBox='0 0 1 2'",
+                prolog: "<?xml version='1.0'?><!DOCTYPE svg [<!ENTITY a 'b'>]><!-- c -->"),
+        ]
+
+    @Test("the answer does not depend on how the bytes are cut", arguments: samples)
+    func pieces(_ bytes: [UInt8]) {
+        let whole = readHeader(bytes)
+        guard case .found = whole else { return #expect(Bool(false), "\(whole)") }
+        for size in [1, 2, 3, 7, 64, 511] { #expect(readHeader(bytes, pieces: size) == whole) }
+    }
+
+    @Test("a header that ends anywhere is never taken for a whole one", arguments: samples)
+    func truncations(_ bytes: [UInt8]) {
+        let whole = readHeader(bytes)
+        var wasFound = false
+        for length in 0...bytes.count {
+            let result = readHeader(Array(bytes.prefix(length)))
+            switch result {
+            case .needMore: #expect(Bool(false), "no verdict on \(length) bytes")
+            case .found:
+                #expect(result == whole)
+                wasFound = true
+            // Once it is found, more bytes change nothing.
+            case .refused(let error):
+                #expect(!wasFound, "\(length)")
+                #expect([.truncatedImage, .notAnImage].contains(error.code), "\(length): \(error)")
+            }
+        }
+        #expect(wasFound)
+    }
+
+    @Test("no change of some bytes makes the reader trap, and no answer is without pixels", arguments: samples)
+    func flips(_ bytes: [UInt8]) {
+        var generator = SeededGenerator(seed: UInt64(bytes.count))
+        for _ in 0..<3_000 {
+            var changed = bytes
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                let place = Int.random(in: 0..<min(changed.count, 400), using: &generator)
+                let extreme: UInt8 = [0x00, 0xFF, 0x7F, 0x80].randomElement(using: &generator) ?? 0
+                changed[place] = Bool.random(using: &generator) ? extreme : UInt8.random(in: 0...255, using: &generator)
+            }
+            let result = readHeader(changed)
+            if case .found(let header) = result {
+                #expect(header.width > 0 && header.height > 0)
+                try? ImageLimits().check(header)
+            }
+            #expect(result != .needMore)
+            #expect(readHeader(changed, pieces: 5) == result)
+        }
+    }
+
+    @Test("random bytes after each signature are survived")
+    func noise() {
+        var generator = SeededGenerator(seed: 1)
+        for sample in Self.samples {
+            for kept in [4, 8, 12, 18, 30] {
+                for _ in 0..<100 {
+                    let noise = (0..<300).map { _ in UInt8.random(in: 0...255, using: &generator) }
+                    #expect(readHeader(Array(sample.prefix(kept)) + noise) != .needMore)
+                }
+            }
+        }
+    }
+
+    @Test("metadata of many megabytes before the picture are passed over, more than 16 MiB are not waited for")
+    func lookAhead() {
+        var reader = ImageHeaderReader()
+        let segment = MadeImages.segment(0xE2, [UInt8](repeating: 1, count: 65_000))
+        _ = reader.feed([0xFF, 0xD8])
+        for _ in 0..<200 { #expect(reader.feed(segment) == .needMore) }
+        guard case .found = reader.feed(MadeImages.frame(5, 6)) else { return #expect(Bool(false)) }
+
+        var second = ImageHeaderReader()
+        _ = second.feed([0xFF, 0xD8])
+        var count = 0
+        while second.feed(segment) == .needMore, count < 1000 { count += 1 }
+        #expect((250...260).contains(count))
+        guard case .refused(let error) = second.progress else { return #expect(Bool(false)) }
+        #expect(error.code == .damagedImage)
+    }
+
+    @Test("after a verdict further bytes change nothing")
+    func afterwards() {
+        var reader = ImageHeaderReader()
+        let first = reader.feed(MadeImages.png(3, 4))
+        #expect(reader.feed(MadeImages.png(0, 4)) == first)
+        #expect(reader.finish() == first)
+    }
+}

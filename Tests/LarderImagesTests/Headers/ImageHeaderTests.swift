@@ -1,0 +1,215 @@
+import LarderImages
+import Testing
+
+@Suite("Image headers")
+struct ImageHeaderTests {
+    typealias Made = MadeImages
+
+    @Test("files of real encoders are read", arguments: EncodedImages.all)
+    func encoded(_ file: (name: String, type: String, width: Int, height: Int, bytes: [UInt8])) {
+        let frames = file.type == "gif" ? "" : " frames 1"
+        #expect(summary(file.bytes) == "\(file.type) \(file.width)×\(file.height)\(frames)", "\(file.name)")
+    }
+
+    @Test("PNG: the size, and the frames of an animation")
+    func png() {
+        #expect(summary(Made.png(640, 480)) == "png 640×480 frames 1")
+        #expect(
+            summary(Made.png(1, 1, between: Made.chunk("iCCP", [UInt8](repeating: 7, count: 100_000))))
+                == "png 1×1 frames 1")
+        #expect(summary(Made.apng(10, 20, frames: 12)) == "png 10×20 frames 12")
+        #expect(summary(Made.png(0x7FFF_FFFF, 1)) == "png 2147483647×1 frames 1")
+    }
+
+    @Test("PNG: what contradicts the format is refused")
+    func badPNG() {
+        #expect(summary(Made.png(0, 5)) == "damagedImage")
+        #expect(summary(Made.png(0x8000_0000, 5)) == "damagedImage")
+        #expect(summary(Made.pngStart(5, 5, depth: 3)) == "damagedImage")
+        #expect(summary(Made.pngStart(5, 5, colour: 5)) == "damagedImage")
+        #expect(summary(Made.apng(1, 1, frames: 0)) == "damagedImage")
+        #expect(summary(Made.apng(1, 1, frames: 0x8000_0000)) == "damagedImage")
+        #expect(summary(Made.pngStart(5, 5) + Made.chunk("IEND", [])) == "damagedImage")
+        #expect(summary(Made.png(5, 5, between: Made.chunk("a\u{1}bc", []))) == "damagedImage")
+        #expect(summary(Made.pngStart(5, 5) + [0xFF, 0xFF, 0xFF, 0xFF] + Array("tEXt".utf8)) == "damagedImage")
+        // A chunk of 2 GiB before the picture is not waited for.
+        #expect(summary(Made.pngStart(5, 5) + [0x7F, 0xFF, 0xFF, 0xFF] + Array("tEXt".utf8)) == "damagedImage")
+        #expect(summary(Made.pngStart(5, 5)) == "truncatedImage")
+    }
+
+    @Test("JPEG: every kind of frame header", arguments: [0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC9, 0xCA, 0xCF] as [UInt8])
+    func jpegFrames(_ marker: UInt8) {
+        #expect(summary(Made.jpeg(300, 200, marker: marker)) == "jpeg 300×200 frames 1")
+    }
+
+    @Test("JPEG: tables that look like frame headers, fill bytes, stray bytes and comments are passed over")
+    func jpegSegments() {
+        let before =
+            Made.segment(0xC4, [UInt8](repeating: 9, count: 20)) + Made.segment(0xCC, [1, 2]) + [0xFF, 0xFF, 0xFF]
+            + Made.segment(0xFE, Array("hello".utf8)) + [1, 2, 3] + Made.segment(0xE0, Array("JFIF\0".utf8))
+        #expect(summary(Made.jpeg(3, 2, before: before)) == "jpeg 3×2 frames 1")
+    }
+
+    @Test("JPEG: EXIF orientation turns the size, in either byte order", arguments: 1...8, [true, false])
+    func orientation(_ orientation: Int, isBig: Bool) {
+        let bytes = Made.jpeg(300, 200, before: Made.exif(orientation: orientation, isBig: isBig))
+        let size = orientation >= 5 ? "200×300" : "300×200"
+        #expect(summary(bytes) == "jpeg \(size) frames 1" + (orientation > 1 ? " turned \(orientation)" : ""))
+    }
+
+    @Test("JPEG: a thumbnail's size is not the picture's")
+    func thumbnail() {
+        let exif = Made.exif(orientation: 6, isBig: true, thumbnail: Made.jpeg(160, 120))
+        #expect(summary(Made.jpeg(3000, 2000, before: exif)) == "jpeg 2000×3000 frames 1 turned 6")
+        let photoshop = Made.segment(0xED, Made.jpeg(160, 120))
+        #expect(summary(Made.jpeg(3000, 2000, before: photoshop)) == "jpeg 3000×2000 frames 1")
+    }
+
+    @Test("JPEG: an EXIF block that is damaged or says nothing leaves the picture upright")
+    func damagedEXIF() {
+        let whole = Array(Made.exif(orientation: 6, isBig: true).dropFirst(4))
+        var cases = (0...whole.count - 5).map { Array(whole.prefix($0)) }.filter { $0.count < 40 }
+        cases.append(Array("Exif\0\0MM\0*\u{7f}\u{7f}\u{7f}\u{7f}".utf8))
+        cases.append(Array("Exif\0\0XX\0*\0\0\0\u{8}\0\0".utf8))
+        for data in cases {
+            #expect(summary(Made.jpeg(30, 20, before: Made.segment(0xE1, data))) == "jpeg 30×20 frames 1", "\(data)")
+        }
+        let none = Made.exif(orientation: 9, isBig: false)
+        #expect(summary(Made.jpeg(30, 20, before: none)) == "jpeg 30×20 frames 1")
+        let xmpFirst =
+            Made.segment(0xE1, Array("http://ns.adobe.com/xap/1.0/\0".utf8)) + Made.exif(orientation: 8, isBig: true)
+        #expect(summary(Made.jpeg(30, 20, before: xmpFirst)) == "jpeg 20×30 frames 1 turned 8")
+    }
+
+    @Test("JPEG: what contradicts the format is refused")
+    func badJPEG() {
+        #expect(summary(Made.jpeg(0, 5)) == "damagedImage")
+        #expect(summary(Made.jpeg(5, 0)) == "damagedImage")
+        #expect(summary([0xFF, 0xD8, 0xFF, 0xD9] + [UInt8](repeating: 0, count: 30)) == "damagedImage")
+        #expect(summary([0xFF, 0xD8] + Made.segment(0xDA, [1, 1, 0, 0, 63, 0]) + Made.frame(1, 1)) == "damagedImage")
+        #expect(summary([0xFF, 0xD8, 0xFF, 0xE0, 0, 1] + Made.frame(1, 1)) == "damagedImage")
+        #expect(summary([0xFF, 0xD8] + Made.segment(0xC0, [8, 0, 5, 0, 5, 3]) + Made.frame(1, 1)) == "damagedImage")
+    }
+
+    @Test("GIF: the logical screen, or the first picture where it is larger")
+    func gif() {
+        #expect(summary(Made.gif(320, 200)) == "gif 320×200")
+        let comment: [UInt8] = [0x21, 0xFE, 3, 0x2C, 1, 1, 2, 9, 9, 0]
+        #expect(summary(Made.gif(320, 200, before: comment)) == "gif 320×200")
+        #expect(summary(Made.gif(1, 1, picture: (65_535, 65_535))) == "gif 65535×65535")
+        #expect(summary(Made.gif(0, 0, picture: (4, 3))) == "gif 4×3")
+        #expect(summary(Made.gif(0, 0, picture: (0, 3))) == "damagedImage")
+        #expect(summary(Made.gif(3, 3, before: [0x3B])) == "damagedImage")
+        #expect(summary(Made.gif(3, 3, before: [0x99])) == "damagedImage")
+    }
+
+    @Test("WebP: lossy, lossless, extended, animated")
+    func webp() {
+        #expect(summary(Made.lossy(16_383, 2)) == "webp 16383×2 frames 1")
+        #expect(summary(Made.lossless(16_384, 16_384)) == "webp 16384×16384 frames 1")
+        #expect(summary(Made.lossless(1, 7)) == "webp 1×7 frames 1")
+        #expect(summary(Made.extended(16_777_216, 3)) == "webp 16777216×3 frames 1")
+        #expect(summary(Made.extended(40, 30, isAnimated: true)) == "webp 40×30")
+        #expect(summary(Made.lossy(0, 2)) == "damagedImage")
+        #expect(summary(Made.webp("VP8 ", [1, 0, 0, 0x9D, 1, 0x2A, 1, 0, 1, 0])) == "damagedImage")
+        #expect(summary(Made.webp("VP8L", [0x2E, 0, 0, 0, 0, 0, 0, 0, 0, 0])) == "damagedImage")
+        #expect(summary(Made.webp("VP8L", [0x2F, 0, 0, 0, 0xE0, 0, 0, 0, 0, 0])) == "damagedImage")
+        #expect(summary(Made.webp("ICCP", [UInt8](repeating: 0, count: 20))) == "damagedImage")
+    }
+
+    @Test("AVIF: the primary item's size and rotation")
+    func avif() {
+        #expect(summary(Made.avif(4000, 3000)) == "avif 4000×3000 frames 1")
+        #expect(summary(Made.avif(4000, 3000, turns: 1)) == "avif 3000×4000 frames 1")
+        #expect(summary(Made.avif(4000, 3000, turns: 2)) == "avif 4000×3000 frames 1")
+        #expect(summary(Made.avif(4000, 3000, turns: 3)) == "avif 3000×4000 frames 1")
+        let properties = Made.iprp([Made.ispe(5, 6)], [(7, [1])])
+        // The properties first, the picture's bytes before both, a sequence's brand.
+        let order = Made.brands("avis", "avif") + Made.box("mdat", [UInt8](repeating: 0, count: 5000))
+        #expect(summary(order + Made.meta(properties, Made.pitm(7))) == "avif 5×6")
+    }
+
+    @Test("AVIF: wide identifiers and lengths")
+    func wideAVIF() {
+        let ipma =
+            Made.box("ipma", [1, 0, 0, 1] + Made.big(1, 4) + Made.big(70_000, 4) + [2] + [0x80, 2] + [0, 1])
+        let iprp = Made.box("iprp", Made.box("ipco", Made.box("irot", [1]) + Made.ispe(9, 8)) + ipma)
+        let pitm = Made.box("pitm", [1, 0, 0, 0] + Made.big(70_000, 4))
+        let wide = Made.big(1, 4) + Array("free".utf8) + Made.big(24, 8) + [UInt8](repeating: 0, count: 8)
+        #expect(summary(Made.brands("mif1", "avif") + wide + Made.meta(pitm, iprp)) == "avif 8×9 frames 1")
+    }
+
+    @Test("AVIF: what contradicts the format is refused")
+    func badAVIF() {
+        let start = Made.brands("avif", "mif1")
+        let good = Made.iprp([Made.ispe(5, 6)], [(1, [1])])
+        for meta in [
+            Made.meta(Made.pitm(1)), Made.meta(good), Made.meta(Made.pitm(2), good),
+            Made.meta(Made.pitm(1), Made.iprp([Made.ispe(5, 6)], [(1, [2])])),
+            Made.meta(Made.pitm(1), Made.iprp([Made.ispe(0, 6)], [(1, [1])])),
+            Made.meta(Made.pitm(1), Made.iprp([Made.box("irot", [1])], [(1, [1])])),
+            Made.meta(Made.pitm(1), Made.box("iprp", Made.big(0xFFFF_FFFF, 4) + Array("ipco".utf8))),
+            Made.meta(Made.pitm(1), Made.box("iprp", Made.box("ipma", [0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]))),
+            Made.meta(Made.box("pitm", [0, 0, 0, 0])), Made.meta(Made.big(900, 4) + Array("pitm".utf8)),
+            Made.big(9, 4) + Array("meta".utf8) + [0], Made.big(4, 4) + Array("meta".utf8),
+            Made.big(0, 4) + Array("mdat".utf8), Made.big(1, 4) + Array("mdat".utf8) + Made.big(-1, 8),
+            Made.big(1, 4) + Array("mdat".utf8) + Made.big(Int.max, 8),
+        ] {
+            #expect(summary(start + meta + Made.box("mdat", [0])) == "damagedImage", "\(meta)")
+        }
+        #expect(summary(Made.brands("heic", "mif1") + Made.meta(Made.pitm(1), good)) == "unsupportedType")
+        #expect(summary(Made.brands("isom", "mp42") + [0, 0, 0, 8]) == "notAnImage")
+    }
+
+    @Test("bitmaps: every header, and rows that run downwards", arguments: [12, 16, 40, 52, 56, 64, 108, 124])
+    func bmp(_ header: Int) {
+        #expect(summary(Made.bmp(640, 480, header: header)) == "bmp 640×480 frames 1")
+        if header > 12 { #expect(summary(Made.bmp(640, -480, header: header)) == "bmp 640×480 frames 1") }
+    }
+
+    @Test("bitmaps: what contradicts the format is refused")
+    func badBMP() {
+        #expect(summary(Made.bmp(-5, 5)) == "damagedImage")
+        #expect(summary(Made.bmp(5, 0)) == "damagedImage")
+        #expect(summary(Made.bmp(5, -0x8000_0000)) == "bmp 5×2147483648 frames 1")
+        #expect(summary(Array("BMW drivers are not images".utf8)) == "notAnImage")
+    }
+
+    @Test("icons and cursors: the largest picture, whatever the directory says")
+    func ico() {
+        let small = Made.bitmapHeader(40, 16, 32) + [0, 0]
+        let large = Made.png(256, 256)
+        #expect(summary(Made.ico([small])) == "ico 16×16")
+        #expect(summary(Made.ico([small, large, small])) == "ico 256×256")
+        #expect(summary(Made.ico([large, small], type: 2, sides: (0, 0))) == "ico 256×256")
+        #expect(summary(Made.ico([Made.png(64_250, 64_250)])) == "ico 64250×64250")
+        #expect(summary(Made.ico([Made.png(0xFFFF_FFFF, 0xFFFF_FFFF)])) == "damagedImage")
+        #expect(summary(Made.ico([[UInt8](repeating: 1, count: 40)])) == "damagedImage")
+        #expect(summary(Made.ico([Made.bitmapHeader(40, 16, 1) + [0]])) == "damagedImage")
+        #expect(summary([0, 0, 1, 0, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 40)) == "damagedImage")
+        #expect(summary([0, 0, 1, 0, 1, 0] + [UInt8](repeating: 0, count: 60)) == "damagedImage")
+    }
+
+    @Test("pixels are counted over all frames, without overflow")
+    func limits() throws {
+        func check(_ bytes: [UInt8], _ limits: ImageLimits = ImageLimits()) throws -> Bool {
+            guard case .found(let header) = readHeader(bytes) else { throw ImageError(.damagedImage, "no header") }
+            do throws(ImageError) {
+                try limits.check(header)
+                return true
+            } catch {
+                #expect([.tooManyPixels, .excludedType].contains(error.code))
+                return false
+            }
+        }
+        #expect(try check(Made.png(10_000, 5_000)))
+        #expect(try !check(Made.png(10_000, 5_001)))
+        #expect(try !check(Made.png(64_250, 64_250)))
+        #expect(try check(Made.apng(1_000, 1_000, frames: 50)))
+        #expect(try !check(Made.apng(1_000, 1_000, frames: 51)))
+        #expect(try !check(Made.apng(0x7FFF_FFFF, 0x7FFF_FFFF, frames: 0x7FFF_FFFF)))
+        #expect(try !check(Made.avif(0xFFFF_FFFF, 0xFFFF_FFFF)))
+        #expect(try !check(Made.svg("viewBox='0 0 100000 100000'")))
+        #expect(try !check(Made.png(1, 1), ImageLimits(excludedTypes: [.png])))
+    }
+}
