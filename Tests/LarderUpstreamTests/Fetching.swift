@@ -1,6 +1,11 @@
 import LarderUpstream
 import Testing
 
+extension FetchTimeouts {
+    /// For tests of something else than time: many run at once, and on a busy machine one waits long for its turn.
+    static let patient = FetchTimeouts(idle: .seconds(300), whole: .seconds(600))
+}
+
 /// Runs `body` with a fetcher that is shut down afterwards.
 func withFetcher<T>(
     _ change: (inout HTTPFetcher.Configuration) -> Void = { _ in },
@@ -26,7 +31,7 @@ func failure(
 ) async throws -> UpstreamError {
     let server = try await RawServer.start(script)
     let error = try await withFetcher { fetcher in
-        var request = FetchRequest(url: server.url)
+        var request = FetchRequest(url: server.url, timeouts: .patient)
         change(&request)
         return try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
     }
@@ -41,7 +46,7 @@ func document(
 ) async throws -> FetchDocument {
     let server = try await RawServer.start(script)
     let document = try await withFetcher { fetcher in
-        var request = FetchRequest(url: server.url)
+        var request = FetchRequest(url: server.url, timeouts: .patient)
         change(&request)
         return try await fetcher.fetch(request).requireDocument()
     }

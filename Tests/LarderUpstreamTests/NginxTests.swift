@@ -9,7 +9,7 @@ struct NginxTests {
         let nginx = try Nginx()
         try nginx.write("{\"a\":1}", to: "c.json")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json")
+            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array("{\"a\":1}".utf8))
             #expect(first.mediaType == "application/json")
@@ -30,7 +30,7 @@ struct NginxTests {
         let text = "{\"list\":[" + (0..<5_000).map(String.init).joined(separator: ",") + "]}"
         try nginx.write(text, to: "c.json")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json")
+            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array(text.utf8))
             #expect(first.validator?.etag?.hasPrefix("W/") == true, "it was not compressed")
@@ -46,7 +46,8 @@ struct NginxTests {
         let nginx = try Nginx("gzip on; gzip_min_length 1; gzip_types application/json;")
         try nginx.write("[" + String(repeating: "1, ", count: 50_000) + "1]", to: "c.json")
         try await withFetcher { fetcher in
-            let request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json", maximumBytes: 100_000)
+            let request = FetchRequest(
+                url: "http://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient, maximumBytes: 100_000)
             let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
             #expect(error.code == .tooLarge)
         }
@@ -63,7 +64,8 @@ struct NginxTests {
             ]
             for (path, code, status) in cases {
                 let error = try await #require(throws: UpstreamError.self) {
-                    try await fetcher.fetch(FetchRequest(url: "http://127.0.0.1:\(nginx.port)/\(path)"))
+                    try await fetcher.fetch(
+                        FetchRequest(url: "http://127.0.0.1:\(nginx.port)/\(path)", timeouts: .patient))
                 }
                 #expect(error.code == code)
                 #expect(error.status == status)
@@ -88,7 +90,7 @@ struct NginxTests {
             openssl.waitUntilExit()
         }
         try nginx.write("{\"a\":1}", to: "c.json")
-        let request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json")
+        let request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
             #expect(error.code == .tlsFailed)
@@ -108,7 +110,7 @@ struct NginxTests {
         }
         try await withFetcher({ $0.maximumDecodedBytes = 1 << 20 }) { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: server.url))
+                try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient))
             }
             #expect(error.code == .tooLarge)
         }

@@ -20,7 +20,9 @@ struct RedirectTests {
     func loop() async throws {
         let server = try await RawServer.answering("HTTP/1.1 302 X\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
         let error = try await withFetcher { fetcher in
-            try await #require(throws: UpstreamError.self) { try await fetcher.fetch(FetchRequest(url: server.url)) }
+            try await #require(throws: UpstreamError.self) {
+                try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient))
+            }
         }
         await server.stop()
         #expect(error.code == .tooManyRedirects)
@@ -40,7 +42,8 @@ struct RedirectTests {
         let server = try await RawServer.answering(
             "HTTP/1.1 304 X\r\nLocation: http://127.0.0.1:1/\r\nETag: \"2\"\r\n\r\n")
         let response = try await withFetcher { fetcher in
-            try await fetcher.fetch(FetchRequest(url: server.url, validator: Validator(etag: "\"1\"")))
+            try await fetcher.fetch(
+                FetchRequest(url: server.url, validator: Validator(etag: "\"1\""), timeouts: .patient))
         }
         await server.stop()
         guard case .notModified(let metadata) = response else { return #expect(Bool(false), "\(response)") }

@@ -62,7 +62,7 @@ struct RequestTests {
     func invalidURL(_ url: String) async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: url))
+                try await fetcher.fetch(FetchRequest(url: url, timeouts: .patient))
             }
             #expect(error.code == .invalidURL)
             #expect(!error.isRetryable)
@@ -86,7 +86,7 @@ struct RequestTests {
         await server.stop()
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: server.url + "?token=hunter2"))
+                try await fetcher.fetch(FetchRequest(url: server.url + "?token=hunter2", timeouts: .patient))
             }
             #expect(error.code == .connectFailed)
             #expect(error.message.contains("127.0.0.1:\(server.port)"))
@@ -99,7 +99,7 @@ struct RequestTests {
     func unknownName() async throws {
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
-                try await fetcher.fetch(FetchRequest(url: "http://larder.invalid/"))
+                try await fetcher.fetch(FetchRequest(url: "http://larder.invalid/", timeouts: .patient))
             }
             #expect(error.code == .connectFailed || error.code == .timeout)
             #expect(error.message.contains("larder.invalid"))
@@ -110,7 +110,7 @@ struct RequestTests {
     func cancellation() async throws {
         let server = try await RawServer.start { _, _ in [] }
         try await withFetcher { fetcher in
-            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url)) }
+            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)) }
             var events = server.events.makeAsyncIterator()
             guard case .request = await events.next() else { return #expect(Bool(false), "no request came") }
             task.cancel()
@@ -125,7 +125,7 @@ struct RequestTests {
     func cancellationInBody() async throws {
         let server = try await RawServer.start { _, _ in [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle] }
         try await withFetcher { fetcher in
-            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url)) }
+            let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)) }
             var events = server.events.makeAsyncIterator()
             _ = await events.next()
             task.cancel()
@@ -142,7 +142,7 @@ struct RequestTests {
         try await withFetcher { fetcher in
             let task = Task {
                 withUnsafeCurrentTask { $0?.cancel() }
-                return try await fetcher.fetch(FetchRequest(url: server.url))
+                return try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient))
             }
             let error = await #expect(throws: UpstreamError.self) { try await task.value }
             #expect(error?.code == .cancelled)
@@ -154,7 +154,7 @@ struct RequestTests {
     func shutdown() async throws {
         let server = try await RawServer.start { _, _ in [] }
         let fetcher = HTTPFetcher(configuration: .init(version: "1"))
-        let request = FetchRequest(url: server.url)
+        let request = FetchRequest(url: server.url, timeouts: .patient)
         let task = Task { try await fetcher.fetch(request) }
         var events = server.events.makeAsyncIterator()
         _ = await events.next()
@@ -172,7 +172,7 @@ struct RequestTests {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await RawServer.answering(ok("{}"))
         let fetcher = HTTPFetcher(configuration: .init(version: "1"), eventLoopGroup: group)
-        _ = try await fetcher.fetch(FetchRequest(url: server.url)).requireDocument()
+        _ = try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)).requireDocument()
         await fetcher.shutdown()
         await server.stop()
         try await group.shutdownGracefully()

@@ -23,7 +23,8 @@ struct StreamTests {
     func pieces() async throws {
         let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
         try await withFetcher { fetcher in
-            let result = try await fetcher.stream(FetchRequest(url: server.url)) { head, body throws(UpstreamError) in
+            let result = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                head, body throws(UpstreamError) in
                 #expect(head.status == 200)
                 #expect(head.problem == nil)
                 #expect(head.metadata.mediaType == "text/event-stream")
@@ -107,7 +108,8 @@ struct StreamTests {
         let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("half")), .close] }
         try await withFetcher { fetcher in
             let error = await #expect(throws: UpstreamError.self) {
-                try await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+                try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                    _, body throws(UpstreamError) in
                     try await Self.text(&body)
                 }
             }
@@ -122,7 +124,8 @@ struct StreamTests {
         try await withFetcher { fetcher in
             let (started, start) = AsyncStream.makeStream(of: Void.self)
             let task = Task {
-                try await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+                try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                    _, body throws(UpstreamError) in
                     start.yield()
                     return try await Self.text(&body)
                 }
@@ -141,7 +144,8 @@ struct StreamTests {
     func earlyReturn() async throws {
         let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("first;")), .keep] }
         try await withFetcher { fetcher in
-            let text = try await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+            let text = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                _, body throws(UpstreamError) in
                 try await Self.text(&body, to: ";")
             }
             #expect(text == "first;")
@@ -157,7 +161,8 @@ struct StreamTests {
         let server = try await RawServer.answering(
             "HTTP/1.1 503 X\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nreason")
         try await withFetcher { fetcher in
-            try await fetcher.stream(FetchRequest(url: server.url)) { head, body throws(UpstreamError) in
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                head, body throws(UpstreamError) in
                 #expect(head.status == 503)
                 #expect(head.problem?.code == .status)
                 #expect(head.problem?.retryAfter == .seconds(7))
@@ -176,7 +181,8 @@ struct StreamTests {
                 for _ in 0..<20 {
                     group.addTask {
                         // A failure is seen below, in the arrival that does not come.
-                        try? await fetcher.stream(FetchRequest(url: server.url)) { _, body throws(UpstreamError) in
+                        try? await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                            _, body throws(UpstreamError) in
                             _ = try await Self.text(&body, to: ";")
                             arrived.yield()
                             _ = try await Self.text(&body)

@@ -28,7 +28,7 @@ struct TLSTests {
     func authority() async throws {
         let nginx = try Self.server()
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json")
+            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
             request.tls = try TLSOptions(
                 authorities: Self.pem("ours.pem", of: nginx), certificate: nil, privateKey: nil)
             #expect(try await fetcher.fetch(request).requireDocument().body == Array("{\"a\":1}".utf8))
@@ -43,7 +43,7 @@ struct TLSTests {
     func clientCertificate() async throws {
         let nginx = try Self.server("ssl_client_certificate ours.pem; ssl_verify_client on;")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json")
+            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
             for (client, works) in [("client-of-ours", true), ("client-of-other", false), (nil, false)] {
                 request.tls = try TLSOptions(
                     authorities: Self.pem("ours.pem", of: nginx),
@@ -78,7 +78,7 @@ struct TLSTests {
                 certificate: Self.pem("client-of-ours.pem", of: second),
                 privateKey: Self.pem("client-of-ours.key", of: second))
             for (server, expected) in [(second, "seen CN=client-of-ours."), (first, "seen .")] {
-                let request = FetchRequest(url: "https://127.0.0.1:\(server.port)/who", tls: tls)
+                let request = FetchRequest(url: "https://127.0.0.1:\(server.port)/who", tls: tls, timeouts: .patient)
                 let body = try await fetcher.fetch(request).requireDocument().body
                 #expect(String(decoding: body, as: UTF8.self) == expected)
             }
