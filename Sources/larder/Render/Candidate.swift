@@ -12,7 +12,8 @@ import Synchronization
 /// All of it happens in the signal handler, which can do what is needed (signal-safety(7)): there is nothing to wait
 /// for. There is one candidate at a time, because there is one set of handlers.
 enum Candidate {
-    /// Its path, in memory that is there when a signal comes.
+    /// Its path, in memory that is there when a signal comes. Unchecked, because a signal handler may take no lock: it is
+    /// written only while `isThere` is false, and read by the handler only while that is true.
     nonisolated(unsafe) private static let path = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     private static let isThere = Atomic<Bool>(false)
     private static let check = Atomic<pid_t>(0)
