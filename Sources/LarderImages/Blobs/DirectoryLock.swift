@@ -35,7 +35,11 @@ final class DirectoryLock: Sendable {
         _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        // Closing alone would leave the claim with a child that is between fork(2) and execve(2).
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
 
     private static func holder(_ descriptor: CInt) -> Int? {
         var text = [UInt8](repeating: 0, count: 16)
