@@ -52,7 +52,11 @@ public final class StateDirectory: Sendable {
         }
     }
 
-    deinit { close(lock) }
+    deinit {
+        // Closing alone would leave the claim with a child that is between fork(2) and execve(2).
+        flock(lock, LOCK_UN)
+        close(lock)
+    }
 
     /// A name that no other life has.
     static func newEpoch() -> String {
