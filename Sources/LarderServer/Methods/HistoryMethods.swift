@@ -83,6 +83,6 @@ extension ChangeCause {
     fileprivate var wire: ConfigHistory.Cause {
         ConfigHistory.Cause(
             kind: kind.rawValue, path: path.map { JSONPath($0).description }, revision: revision,
-            peer: peer.map { WirePeer(pid: $0.pid, uid: $0.uid, command: $0.command) }, origin: origin)
+            peer: peer.map(WirePeer.init), origin: origin)
     }
 }

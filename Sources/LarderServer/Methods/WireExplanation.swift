@@ -42,7 +42,7 @@ extension ConfigExplain.Source {
         self.init(
             kind: source.kind, location: source.location, file: source.file, line: source.line, key: source.key,
             version: source.version, experiment: source.experiment,
-            peer: source.peer.map { WirePeer(pid: $0.pid, uid: $0.uid, command: $0.command) },
+            peer: source.peer.map(WirePeer.init),
             expiresAt: source.expiresAt.map(Timestamp.init(milliseconds:)))
     }
 }
