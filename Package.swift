@@ -65,17 +65,21 @@ let package = Package(
         larder("JSON"),
         larder("Systemd", ["CSystemd", logging]),
         larder("LarderWire", ["JSON"]),
-        larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP]),
+        larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP, nioPosix]),
         larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
         larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto]),
         larder(
             "LarderServer",
-            ["JSON", "LarderWire", "LarderConfig", "CLinuxShims", "CProtocolDescription", logging, nioCore, nioPosix]),
+            [
+                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "CLinuxShims",
+                "CProtocolDescription", logging, nioCore, nioPosix,
+            ]),
         larder("LarderClient", ["JSON", "LarderWire", nioCore, nioPosix]),
         larder(
             "larderd",
             [
-                "JSON", "LarderServer", "LarderConfig", "LarderUpstream", "LarderWire", "Systemd", "CLinuxShims",
+                "JSON", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderWire", "Systemd",
+                "CLinuxShims",
                 arguments, logging, nioCore, nioPosix, lifecycle, signals,
             ],
             executable: true),
@@ -89,11 +93,12 @@ let package = Package(
         tests("LarderWireTests", ["LarderWire", "JSON"]),
         tests("LarderUpstreamTests", ["LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
         tests("LarderConfigTests", ["LarderConfig", "JSON", "LarderUpstream", logging, nioPosix]),
-        tests("LarderImagesTests", ["LarderImages", "LarderUpstream", "CLinuxShims"]),
+        tests("LarderImagesTests", ["LarderImages", "LarderUpstream", "CLinuxShims", nioCore, nioPosix, nioHTTP]),
         tests(
             "LarderServerTests",
             [
-                "LarderServer", "LarderConfig", "LarderUpstream", "CLinuxShims", "JSON", "LarderWire", logging, nioCore,
+                "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "CLinuxShims", "JSON", "LarderWire",
+                logging, nioCore,
                 nioEmbedded, nioPosix,
             ]),
         tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),

@@ -10,10 +10,17 @@ contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-li
 
 # The integration tests record what they exchange with the agent; it is checked against the schemas below.
 record=$(mktemp -t larder-traffic.XXXXXX)
-trap 'rm -f "$record"' EXIT
+output=$(mktemp -t larder-tests.XXXXXX)
+trap 'rm -f "$record" "$output"' EXIT
 
 swift build --build-tests
-LARDER_RECORD="$record" swift test --skip-build "$@"
+if ! LARDER_RECORD="$record" swift test --skip-build "$@" 2>&1 | tee "$output"; then
+  # Thousands of lines stand between a failure and the end, and often only the end of a log is kept.
+  printf '\n== what failed\n' >&2
+  grep -E -A 6 '✘ .* recorded an issue|error: |Fatal error|exited with' "$output" | grep -vE "(started\.|passed after .*)\$" >&2 || true
+  grep -E '✘' "$output" | grep -v 'recorded an issue' >&2 || tail -n 20 "$output" >&2
+  exit 1
+fi
 
 if [ -s "$record" ]; then
   contrib/validate-messages.py "$record"

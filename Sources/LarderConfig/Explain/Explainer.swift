@@ -1,4 +1,5 @@
 public import JSON
+public import LarderUpstream
 
 /// Finds out where layers have from what they say.
 struct Explainer: Sendable {

@@ -1,5 +1,6 @@
 import JSON
 public import LarderConfig
+public import LarderUpstream
 public import Logging
 import Synchronization
 
