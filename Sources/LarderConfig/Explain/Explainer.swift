@@ -1,5 +1,5 @@
 public import JSON
-public import LarderUpstream
+import LarderUpstream
 
 /// Finds out where layers have from what they say.
 struct Explainer: Sendable {
