@@ -101,8 +101,8 @@ extension UpstreamError {
             case .connectFailed, .tlsFailed, .timeout, .connectionClosed, .truncated, .malformedAnswer, .empty,
                 .cancelled, .other:
                 true
-            case .invalidURL, .forbiddenAddress, .invalidRequest, .unsupportedEncoding, .tooLarge, .status, .tooManyRedirects,
-                .invalidRedirect, .shutDown:
+            case .invalidURL, .forbiddenAddress, .invalidRequest, .unsupportedEncoding, .tooLarge, .status,
+                .tooManyRedirects, .invalidRedirect, .shutDown:
                 false
             }
         }
