@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+internal import LarderUpstream
 
 /// What time it is and how to wait, so that tests of minutes take none.
 public struct ImageClock: Sendable {
@@ -21,12 +17,7 @@ public struct ImageClock: Sendable {
 
     /// The machine's time of day; waits go by the continuous clock, which nobody sets.
     public static let system = ImageClock(
-        now: {
-            var time = timespec()
-            // Cannot fail: the clock exists on every Linux and the address is ours (clock_gettime(2)).
-            clock_gettime(CLOCK_REALTIME, &time)
-            return Int(time.tv_sec)
-        },
+        now: { Int(TimeOfDay.now().secondsSinceEpoch) },
         sleep: { try await Task.sleep(for: $0, clock: .continuous) })
 
     /// The seconds since 1970-01-01T00:00:00Z.
