@@ -75,7 +75,9 @@ struct ImageFileCopy {
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw Self.failure("read", source) }
             if count == 0 { break }
-            let code = chunk.withUnsafeBytes { Output.writeAll(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: output) }
+            let code = chunk.withUnsafeBytes {
+                Output.writeAll(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: output)
+            }
             if code == EPIPE, output == STDOUT_FILENO { Output.endByBrokenPipe() }
             guard code == 0 else { throw Self.failure("write", path, code) }
             copied += count

@@ -23,6 +23,7 @@ actor ProgressDisplay {
     private var lastPlain: Duration
     /// Whether the cursor stands in a line that is still to be drawn again.
     private var isLineOpen = false
+    private var hasEnded = false
 
     /// The least time between two plain lines.
     private static let plainInterval = Duration.seconds(5)
@@ -44,6 +45,8 @@ actor ProgressDisplay {
 
     /// Shows the state again, at another pace: that nothing happens is to be seen, too.
     func draw() {
+        // A last tick may come late.
+        guard !hasEnded else { return }
         let now = screen.now()
         meter.note(tally, at: now)
         if let columns = screen.columns() {
@@ -56,8 +59,9 @@ actor ProgressDisplay {
         }
     }
 
-    /// Leaves the last state where it is, so that other text can follow in a line of its own.
+    /// Leaves the last state where it is, so that other text can follow in a line of its own. Nothing is shown after it.
     func end() {
+        hasEnded = true
         guard isLineOpen else { return }
         isLineOpen = false
         screen.write("\n")
