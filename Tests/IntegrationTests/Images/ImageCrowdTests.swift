@@ -4,50 +4,67 @@ import Testing
 extension Integration {
     @Suite("One image, many clients")
     struct ImageCrowdTests {
-        private static let image = MadeImage(.png, seed: 1, size: 200_000)
+        private static let image = MadeImage(.png, seed: 1, size: 400_000)
 
-        /// What an origin says that stops in the middle of an image.
-        private static let half = RawOrigin.Answer.bytes(
-            Array(
-                """
-                HTTP/1.1 200 OK\r\nContent-Length: \(image.bytes.count)\r\nContent-Type: image/png\r
-                Cache-Control: max-age=3600\r\nConnection: close\r\n\r\n
-                """.utf8) + image.bytes.prefix(100_000), thenClose: false)
+        /// An origin that stops in the middle of an image until a test says so. It is never silent for long, nor too slow
+        /// to be borne: that the machine is slow is no reason to give it up.
+        private final class SlowOrigin {
+            let origin: RawOrigin
+            private var sent = 50_000
+            private var lastTime = ContinuousClock.now
 
-        /// 1,000 clients that wait for one image, of which the origin has sent one half.
+            init() throws {
+                let head = """
+                    HTTP/1.1 200 OK\r\nContent-Length: \(image.bytes.count)\r\nContent-Type: image/png\r
+                    Cache-Control: max-age=3600\r\nConnection: close\r\n\r\n
+                    """
+                origin = try .listening(.bytes(Array(head.utf8) + image.bytes.prefix(sent), thenClose: false))
+            }
+
+            /// Sends a little more if there was nothing for a second.
+            func sendSome() {
+                guard sent < 390_000, lastTime.duration(to: .now) > .seconds(1) else { return }
+                origin.send(Array(image.bytes[sent..<(sent + 2_500)]))
+                sent += 2_500
+                lastTime = .now
+            }
+
+            func sendTheRest() { origin.send(Array(image.bytes.dropFirst(sent))) }
+        }
+
+        /// 1,000 clients that wait for one image, of which the origin has sent a part.
         private func withCrowd(
-            _ body: (AgentHome, AgentProcess, ImageOrigin, RawOrigin, [(client: LineClient, id: Int)]) throws -> Void
+            _ body: (AgentHome, AgentProcess, ImageOrigin, SlowOrigin, [(client: LineClient, id: Int)]) throws -> Void
         ) throws {
             raiseDescriptorLimit()
-            let gate = try RawOrigin.listening(Self.half)
-            defer { gate.stop() }
-            try AgentHome.withImages(gate: gate) { home, origin in
+            let slow = try SlowOrigin()
+            defer { slow.origin.stop() }
+            try AgentHome.withImages(gate: slow.origin) { home, origin in
                 let agent = try home.start()
                 let url = origin.url("gate", "one.png")
-                let crowd = try (0..<1_000).map { _ in
-                    let client = try agent.connect()
-                    return (client: client, id: try client.requestImage(url))
+                let clients = try (0..<1_000).map { _ in try agent.connect() }
+                let crowd = try clients.map { (client: $0, id: try $0.requestImage(url)) }
+                try slow.origin.request()
+                try agent.connect().call("agent.stats") { statistics in
+                    slow.sendSome()
+                    return (statistics["images"]?["joined"]?.int ?? 0) >= 999
+                        && (statistics["images"]?["downloadedBytes"]?.int ?? 0) > 0
                 }
-                let observer = try agent.connect()
-                try observer.waitForImages("joined", atLeast: 999)
-                try observer.waitForImages("downloadedBytes", atLeast: 1)
-                try body(home, agent, origin, gate, crowd)
-                for member in crowd { member.client.close() }
+                try body(home, agent, origin, slow, crowd)
+                for client in clients { client.close() }
             }
         }
 
-        private func sendTheRest(_ gate: RawOrigin) { gate.send(Array(Self.image.bytes.dropFirst(100_000))) }
-
         @Test("1,000 clients ask for one image at once: its origin sees one request, and each client has all of it")
         func atOnce() throws {
-            try withCrowd { home, agent, origin, gate, crowd in
-                sendTheRest(gate)
+            try withCrowd { home, _, origin, slow, crowd in
+                slow.sendTheRest()
                 var sources: [String: Int] = [:]
-                for member in crowd {
+                for (number, member) in crowd.enumerated() {
                     let served = try ServedImage(try member.client.reply(to: member.id))
                     #expect(served.digest == Self.image.digest)
                     sources[served.source, default: 0] += 1
-                    if member.id.isMultiple(of: 100) { #expect(try served.isWhole(Self.image)) }
+                    if number.isMultiple(of: 100) { #expect(try served.isWhole(Self.image)) }
                 }
                 #expect(sources == ["miss": 1, "joined": 999])
                 #expect(CacheDirectory(of: home).blobs.map(\.bytes) == [Self.image.bytes.count])
@@ -57,7 +74,7 @@ extension Integration {
 
         @Test("half of 1,000 clients go away or cancel in the middle: the others have their image, by the same request")
         func halfCancels() throws {
-            try withCrowd { _, _, origin, gate, crowd in
+            try withCrowd { _, _, origin, slow, crowd in
                 for (number, member) in crowd.enumerated() where number < 500 {
                     if number.isMultiple(of: 2) {
                         member.client.close()
@@ -69,8 +86,9 @@ extension Integration {
                         }
                         #expect(refusal?.name == "cancelled")
                     }
+                    slow.sendSome()
                 }
-                sendTheRest(gate)
+                slow.sendTheRest()
                 for member in crowd[500...] {
                     let served = try ServedImage(try member.client.reply(to: member.id))
                     #expect(served.digest == Self.image.digest)
@@ -84,7 +102,7 @@ extension Integration {
 
         @Test("all of 1,000 clients go away: the origin sees the connection close, and nothing is left on disk")
         func allCancel() throws {
-            try withCrowd { home, agent, origin, gate, crowd in
+            try withCrowd { home, agent, origin, slow, crowd in
                 let directory = CacheDirectory(of: home)
                 #expect(directory.temporary.count == 1)
                 for (number, member) in crowd.enumerated() {
@@ -95,7 +113,7 @@ extension Integration {
                     }
                 }
                 // nginx closes its own side when its client is gone.
-                try gate.disconnection()
+                try slow.origin.disconnection()
                 try origin.requests("a request that was broken off") { requests in
                     requests.contains { $0.path == "/gate/one.png" && !$0.isComplete }
                 }
@@ -106,10 +124,7 @@ extension Integration {
                 #expect(try client.images().isEmpty)
                 #expect(try origin.counts() == ["/gate/one.png": 1])
                 // It is not held against the image that nobody waited for it.
-                gate.answer(
-                    .bytes(
-                        Array("HTTP/1.1 200 OK\r\nContent-Length: \(Self.image.bytes.count)\r\n\r\n".utf8)
-                            + Self.image.bytes, thenClose: true))
+                slow.origin.answer(.image(Self.image))
                 #expect(try ServedImage(try client.image(origin.url("gate", "one.png"))).isWhole(Self.image))
             }
         }
@@ -125,8 +140,7 @@ extension Integration {
                 let ids = try clients.map { try $0.requestImage(url) }
                 let observer = try agent.connect()
                 try observer.waitForImages("joined", atLeast: 49)
-                let answer = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: \(Self.image.bytes.count)\r\n\r\n"
-                gate.answer(.bytes(Array(answer.utf8) + Self.image.bytes, thenClose: true))
+                gate.answer(.image(Self.image, "Cache-Control: no-store"))
                 for (client, id) in zip(clients, ids) {
                     #expect(try ServedImage(try client.reply(to: id)).isWhole(Self.image))
                 }

@@ -51,7 +51,7 @@ extension LineClient {
             var params: JSONValue = ["limit": .int(pageSize)]
             if let next { params = MergePatch.apply(["after": next], to: params) }
             let page = try call("image.list", params)
-            rows += try require(page["images"], "images")
+            rows += try require(page["images"], "images").elements
             next = page["next"].flatMap { $0.isNull ? nil : $0 }
         } while next != nil
         return rows
@@ -101,4 +101,17 @@ struct ServedImage {
 
     /// Whether it is a certain image, whole.
     func isWhole(_ image: MadeImage) throws -> Bool { try verifiedBytes() == image.bytes }
+}
+
+extension RawOrigin.Answer {
+    /// A whole image, as a well-behaved origin sends it.
+    static func image(_ image: MadeImage, _ fields: String..., status: String = "200 OK") -> Self {
+        head(status, fields + ["Content-Length: \(image.bytes.count)"], image.bytes)
+    }
+
+    /// A head with these fields, and whatever is to follow; then the connection is closed.
+    static func head(_ status: String, _ fields: [String], _ body: some Sequence<UInt8> = []) -> Self {
+        let head = ["HTTP/1.1 \(status)", "Connection: close"] + fields
+        return .bytes(Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8) + body, thenClose: true)
+    }
 }

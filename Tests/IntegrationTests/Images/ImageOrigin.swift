@@ -18,7 +18,7 @@ final class ImageOrigin {
         let isComplete: Bool
     }
 
-    let port: Int
+    private(set) var port = 0
     private let directory: String
     private let gate: Int
     private var process: ChildProcess?
