@@ -1,6 +1,7 @@
 import CLinuxShims
 import JSON
 import LarderConfig
+import LarderImages
 import LarderWire
 import NIOCore
 
@@ -16,6 +17,8 @@ final class LoopContext {
     var parser = JSONParser()
     /// The output of the connection that is being served now; empty between two of them.
     var output = JSONWriter(reservingCapacity: 64 * 1024)
+    /// What is passed with the first byte of ``output``.
+    var passed: BlobFile?
     var replies = ReplyCache()
     var traffic = AgentStats.Traffic()
     private(set) var sessions: [Int: SessionHandler] = [:]
@@ -61,6 +64,7 @@ final class LoopContext {
 
     /// Empties the output buffer. Memory for an unusually large reply is given back.
     func clearOutput() {
+        passed = nil
         if output.bytes.capacity > 512 * 1024 {
             output = JSONWriter(reservingCapacity: 64 * 1024)
         } else {
