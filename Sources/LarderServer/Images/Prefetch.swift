@@ -67,12 +67,10 @@ struct Prefetch: Sendable {
         let summary = await images.cache.prefetch(asked.map(\.request), concurrency: concurrency) { now in
             progress(Progress(done: now.done, failed: now.failed + refusedCount, bytes: now.bytes, total: total))
         }
-        let failed = summary.failures.map { failure in
+        let failed: [(place: Int, failure: ImagePrefetch.Failure)] = summary.failures.map { failure in
             let asked = asked[failure.index]
-            return (
-                place: asked.place,
-                failure: ImagePrefetch.Failure(url: asked.request.url, line: asked.line, error: WireError(failure.error))
-            )
+            let error = WireError(failure.error)
+            return (asked.place, ImagePrefetch.Failure(url: asked.request.url, line: asked.line, error: error))
         }
         let failures = (refused + failed).sorted { $0.place < $1.place }.map(\.failure)
         let most = ImagePrefetch.Result.mostFailures

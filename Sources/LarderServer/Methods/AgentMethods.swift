@@ -35,7 +35,8 @@ extension RequestScope {
             startedAt: context.startedAt, uptimeMilliseconds: context.uptimeMilliseconds,
             epoch: context.namespaces.epoch, socket: context.identity.socketPath,
             activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
-            imageDirectory: context.images?.directory, settings: context.identity.settingsPath, namespaces: context.namespaces.all.map(\.name),
+            imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
+            namespaces: context.namespaces.all.map(\.name),
             limits: AgentInfo.Limits(
                 lineBytes: limits.lineBytes, batch: SessionHandler.maximumBatch,
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,

@@ -48,8 +48,8 @@ extension CachePolicy {
 extension WireDigest {
     /// The digest as the protocol writes it.
     init(_ digest: BlobDigest) {
-        guard let made = WireDigest(digest.description) else { preconditionFailure("a digest is 64 hexadecimal digits") }
-        self = made
+        guard let read = WireDigest(digest.description) else { preconditionFailure("it is 64 hexadecimal digits") }
+        self = read
     }
 }
 
@@ -133,7 +133,8 @@ extension ImagePeek.Result {
                     text: "not asked again for \(max(0, failure.until - now)) s: \(failure.error.message)"))
         }
         if let flight = explanation.flight {
-            let state = flight.isQueued ? "waits for its turn" : "is under way with \(flight.receivedBytes) bytes so far"
+            let state =
+                flight.isQueued ? "waits for its turn" : "is under way with \(flight.receivedBytes) bytes so far"
             rules.append(ImagePeek.Rule(name: "flight", text: "a fetch \(state), for \(flight.waiters) requests"))
         }
         return rules

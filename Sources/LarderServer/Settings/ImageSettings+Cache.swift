@@ -13,11 +13,12 @@ extension ImageSettings {
     public func cacheSettings(directory: String, logger: Logger) throws(ImageError) -> ImageCacheSettings {
         var origins: [ImageOrigin] = []
         for (name, settings) in self.origins.sorted(by: { $0.key < $1.key }) {
+            let path = SettingsPath.root.appending("images").appending("origins").appending(name)
             origins.append(
                 try ImageOrigin(
                     name, credential: settings.credential, ignoredQuery: settings.ignoredQuery,
-                    users: Self.numbers(settings.users, "images.origins[\"\(name)\"].users", logger, Accounts.user),
-                    groups: Self.numbers(settings.groups, "images.origins[\"\(name)\"].groups", logger, Accounts.group)))
+                    users: Self.numbers(settings.users, "\(path).users", logger, Accounts.user),
+                    groups: Self.numbers(settings.groups, "\(path).groups", logger, Accounts.group)))
         }
         return ImageCacheSettings(
             directory: directory,
