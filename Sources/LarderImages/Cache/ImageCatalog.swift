@@ -62,8 +62,13 @@ final class ImageCatalog: Sendable {
     /// Answers a request with what is held; see ``ImageCache/hit(_:now:)``.
     func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let place = lookup.place(of: request) else { return nil }
-        return state.withLock { state in
-            guard let slot = state.slot(of: place.key, request.expectedDigest, now), let entry = state.table[slot],
+        return hit(request, place.key, now: now)
+    }
+
+    /// The same for a request whose key is known.
+    func hit(_ request: ImageRequest, _ key: ImageKey, now: Int) -> CachedImage? {
+        state.withLock { state in
+            guard let slot = state.slot(of: key, request.expectedDigest, now), let entry = state.table[slot],
                 entry.matches(fingerprint) == true
             else { return nil }
             switch request.cache.decide(HeldImage(freshness: entry.freshness), now: now) {

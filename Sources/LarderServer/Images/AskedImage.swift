@@ -11,6 +11,7 @@ import LarderWire
 /// What one `image.get` asks for: the same for all that come in the same words.
 final class AskedImage {
     let request: ImageRequest
+    private let prepared: PreparedImageRequest?
     /// Whether an open descriptor is to come with the reply.
     let wantsDescriptor: Bool
     /// For how many seconds the file is to stay; 0 until the connection ends, nil for what the settings say.
@@ -32,6 +33,12 @@ final class AskedImage {
         leaseSeconds = parameters.leaseSeconds
         deadline = parameters.deadlineMilliseconds
         restriction = images.restriction(of: request.url)
+        prepared = images.cache.prepare(request)
+    }
+
+    /// What the cache has for it at once.
+    func hit(_ images: ImageService) -> CachedImage? {
+        prepared.flatMap { images.cache.hit($0, now: images.clock.now) }
     }
 
     /// The beginning of the result for an image.

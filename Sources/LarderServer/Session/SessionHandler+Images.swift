@@ -11,7 +11,7 @@ extension SessionHandler {
         guard let images = loop.server.images,
             let asked = loop.askedImages.asked(by: words, settingsVersion: images.settingsVersion),
             asked.restriction.map(peer.mayHaveImages) ?? true,
-            let image = images.cache.hit(asked.request, now: images.clock.now)
+            let image = asked.hit(images)
         else { return false }
         if reply(image, asked, images, id: words.id) {
             loop.traffic.requestsTotal += 1
@@ -38,7 +38,7 @@ extension SessionHandler {
                     "a batch has one reply, with which no descriptors come; ask for them outside the batch")
             }
             if let words { loop.askedImages.keep(asked, for: words) }
-            let hit = images.cache.hit(asked.request, now: images.clock.now)
+            let hit = asked.hit(images)
             if let hit, place == nil {
                 var text = id.text
                 if text.withUTF8({ reply(hit, asked, images, id: UnsafeRawBufferPointer($0)) }) { return }
