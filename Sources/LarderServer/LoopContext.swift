@@ -20,6 +20,9 @@ final class LoopContext {
     /// What is passed with the first byte of ``output``.
     var passed: BlobFile?
     var replies = ReplyCache()
+    var askedImages = AskedImages()
+    let openBlobs: OpenBlobs
+    let leaseSweep: LeaseSweep
     var traffic = AgentStats.Traffic()
     private(set) var sessions: [Int: SessionHandler] = [:]
     private var isSweeping = false
@@ -35,6 +38,13 @@ final class LoopContext {
         self.methods = methods
         self.registry = registry
         hub = SubscriptionHub(eventLoop: eventLoop)
+        openBlobs = OpenBlobs(eventLoop: eventLoop)
+        leaseSweep = LeaseSweep(eventLoop: eventLoop)
+        leaseSweep.sweep = { [weak self] now in
+            guard let sessions = self?.sessions else { return nil }
+            for session in sessions.values { session.expireLeases(at: now) }
+            return sessions.values.lazy.compactMap(\.leases.nextEnd).min()
+        }
     }
 
     func add(_ session: SessionHandler) {

@@ -94,7 +94,7 @@ struct ImageSettingsTests {
             try images("origins: {'http://h': {headers: {Authorization: 'hidden '}}}")
         }
         #expect(error?.description.contains("hidden") == false)
-        let images = try images("origins: {'http://h': {headers: {Authorization: 'hidden'}}}")
-        #expect(!"\(images)".contains("hidden"))
+        let read = try images("origins: {'http://h': {headers: {Authorization: 'hidden'}}}")
+        #expect(!"\(read)".contains("hidden"))
     }
 }

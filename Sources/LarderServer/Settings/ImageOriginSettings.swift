@@ -38,12 +38,14 @@ extension ImageOriginSettings {
         groups = try reader.accounts("groups", example: "\"www-data\"")
         ignoredQuery =
             try reader.strings(
-                "ignoreQuery", each: "the name of a query member such as \"sig\", or how some begin, such as \"X-Amz-*\"",
+                "ignoreQuery",
+                each: "the name of a query member such as \"sig\", or how some begin, such as \"X-Amz-*\"",
                 where: Self.isQueryPattern) ?? []
         if !hasCredential, let name = ["users", "groups"].first(where: reader.has) {
             throw reader.failure(
-                name, "is of no use without \"headers\", \"tokenFile\" or \"tokenCredential\": all may have what "
-                    + "anybody can fetch")
+                name,
+                "is of no use without \"headers\", \"tokenFile\" or \"tokenCredential\": all may have what anybody can "
+                    + "fetch")
         }
     }
 
