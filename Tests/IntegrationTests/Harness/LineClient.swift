@@ -18,7 +18,9 @@ final class LineClient {
         let code: Int
         let name: String
         let detail: String
-        var description: String { "\(name) (\(code)): \(detail)" }
+        /// Which of several reasons it is, where the error has some.
+        var reason: String?
+        var description: String { "\(name) (\(code))\(reason.map { ", \($0)" } ?? ""): \(detail)" }
     }
 
     /// Connects.
@@ -223,6 +225,6 @@ final class LineClient {
         let error = try require(reply["error"], "error in \(reply)")
         throw Refusal(
             code: error["code"]?.int ?? 0, name: error["data"]?["name"]?.string ?? "",
-            detail: error["data"]?["detail"]?.string ?? "")
+            detail: error["data"]?["detail"]?.string ?? "", reason: error["data"]?["reason"]?.string)
     }
 }

@@ -30,13 +30,19 @@ final class RawOrigin: Sendable {
 
     private struct Shared {
         var answer: Answer
-        /// Answers for some paths.
-        var answers: [String: Answer] = [:]
+        /// Answers for some paths, in turn; the last one stays.
+        var answers: [String: [Answer]] = [:]
         /// What is to be sent over the connections that are kept, or nil for their end.
         var actions: [[UInt8]?] = []
         var events: [Event] = []
         var isListening = false
         var isStopped = false
+
+        mutating func takeAnswer(to path: String) -> Answer {
+            guard let answers = answers[path], let first = answers.first else { return answer }
+            if answers.count > 1 { self.answers[path]?.removeFirst() }
+            return first
+        }
     }
 
     /// Takes a port. Connections are refused until ``listen()``.
@@ -71,15 +77,21 @@ final class RawOrigin: Sendable {
     }
 
     /// The answer from now on to requests for a path, with its query.
-    func answer(_ answer: Answer, to path: String) {
-        shared.withLock { $0.answers[path] = answer }
+    func answer(_ answer: Answer, to path: String) { self.answer(inTurn: [answer], to: path) }
+
+    /// The answers to the next requests for a path, with its query, one after the other; the last one stays.
+    func answer(inTurn answers: [Answer], to path: String) {
+        shared.withLock { $0.answers[path] = answers }
         _ = write(wake.write, "w", 1)
     }
 
     /// Sends a text over all connections that are kept, behind what they were answered; those that wait for their first
     /// answer would take it for that.
-    func send(_ text: String) {
-        shared.withLock { $0.actions.append(Array(text.utf8)) }
+    func send(_ text: String) { send(Array(text.utf8)) }
+
+    /// Sends bytes as ``send(_:)-(String)`` does a text.
+    func send(_ bytes: [UInt8]) {
+        shared.withLock { $0.actions.append(bytes) }
         _ = write(wake.write, "w", 1)
     }
 
@@ -202,7 +214,7 @@ final class RawOrigin: Sendable {
 
     private func answer(_ descriptor: CInt, _ connections: inout [CInt: Connection]) {
         while let path = connections[descriptor]?.waiting.first,
-            case .bytes(let bytes, let thenClose) = shared.withLock({ $0.answers[path] ?? $0.answer })
+            case .bytes(let bytes, let thenClose) = shared.withLock({ $0.takeAnswer(to: path) })
         {
             connections[descriptor]?.waiting.removeFirst()
             connections[descriptor]?.isAnswered = true

@@ -11,6 +11,12 @@ struct SeededGenerator: RandomNumberGenerator {
         state = seed
     }
 
+    /// Chance for one of several who go their own ways, from the seed of all.
+    init(seed: UInt64) {
+        self.seed = seed
+        state = seed
+    }
+
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var value = state

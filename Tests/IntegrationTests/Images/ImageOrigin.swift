@@ -1,0 +1,161 @@
+import Foundation
+
+/// A real nginx on 127.0.0.1 with images, which it serves by different rules, and a log of the requests that it saw.
+///
+/// Below `/fresh/` images stay fresh for a day, below `/brief/` for no second, with `stale-if-error`; `/unkept/` says
+/// `no-store`, `/slow/` sends 64 KiB a second, and `/gate/` hands on what another origin says, piece by piece. `/drawn/` has an
+/// image for every address.
+final class ImageOrigin {
+    /// A request that came to its end.
+    struct Request: Equatable {
+        let path: String
+        let status: Int
+        /// Bytes of the body that were sent.
+        let bytes: Int
+        /// What was asked for by `Range`, or nothing.
+        let range: String
+        /// Whether all of the answer was sent.
+        let isComplete: Bool
+    }
+
+    private(set) var port = 0
+    private let directory: String
+    private let gate: Int
+    private var process: ChildProcess?
+
+    /// Starts nginx with a directory of its own below another.
+    /// - Parameter gate: what `/gate/` stands for
+    init(below parent: String, gate: RawOrigin? = nil) throws {
+        directory = parent + "/origin"
+        self.gate = gate?.port ?? 9
+        try FileManager.default.createDirectory(atPath: directory + "/www", withIntermediateDirectories: true)
+        // nginx cannot listen on "any free port", and between finding one and using it another process may take it.
+        for _ in 0..<10 {
+            port = try LoopbackPort.free()
+            if (try? start()) != nil { return }
+        }
+        throw HarnessError("nginx did not start")
+    }
+
+    /// Starts it again, at the same port.
+    func start() throws {
+        try configuration.write(toFile: directory + "/nginx.conf", atomically: true, encoding: .utf8)
+        let process = try ChildProcess("nginx", ["-p", directory, "-c", "nginx.conf", "-e", "stderr"])
+        // It says which event method it uses after its sockets are open.
+        try process.waitForLog("using the")
+        self.process = process
+    }
+
+    /// Ends it: connections are refused from then on.
+    func stop() {
+        process?.kill()
+        process = nil
+    }
+
+    func url(_ place: String, _ name: String) -> String { "http://127.0.0.1:\(port)/\(place)/\(name)" }
+
+    /// Serves an image under a name.
+    func put(_ image: MadeImage, _ name: String) throws {
+        try Data(image.bytes).write(to: URL(filePath: directory + "/www/" + name), options: .atomic)
+    }
+
+    // MARK: What it saw
+
+    /// The requests that have ended so far, in that order.
+    func requests() throws -> [Request] {
+        let text = (try? String(contentsOfFile: directory + "/requests", encoding: .utf8)) ?? ""
+        return try text.split(separator: "\n").map { line in
+            let words = line.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+            guard words.count == 5, let status = Int(words[1]), let bytes = Int(words[2]) else {
+                throw HarnessError("a line that is none in nginx's log: \(line)")
+            }
+            return Request(
+                path: words[0], status: status, bytes: bytes, range: words[3] == "-" ? "" : words[3],
+                isComplete: words[4] == "OK")
+        }
+    }
+
+    /// Waits until the requests that have ended are as they have to become.
+    @discardableResult
+    func requests(_ purpose: String, until isRight: ([Request]) -> Bool) throws -> [Request] {
+        try retrying {
+            let requests = try requests()
+            if isRight(requests) { return requests }
+            throw HarnessError("waited in vain for \(purpose); nginx saw \(requests)")
+        }
+    }
+
+    /// The paths of the requests, how often each, once a further one is there that begins now: nginx has one thread, and
+    /// by then has seen what was sent to it and closed before.
+    func counts() throws -> [String: Int] {
+        let marker = "/marker-\(UInt64.random(in: .min ... .max))"
+        try PlainRequest.send(marker, port: port)
+        let requests = try requests("the request for \(marker)") { $0.contains { $0.path == marker } }
+        return requests.filter { !$0.path.hasPrefix("/marker-") }.reduce(into: [:]) { $0[$1.path, default: 0] += 1 }
+    }
+
+    // MARK: Settings
+
+    private var configuration: String {
+        """
+        daemon off; master_process off; pid nginx.pid; error_log stderr notice;
+        events { worker_connections 2048; }
+        http {
+            log_format plain '$request_uri $status $body_bytes_sent $request_range $request_end';
+            map $http_range $request_range { '' '-'; default $http_range; }
+            map $request_completion $request_end { '' '-'; default $request_completion; }
+            access_log \(directory)/requests plain;
+            client_body_temp_path tmp; proxy_temp_path tmp; fastcgi_temp_path tmp; uwsgi_temp_path tmp;
+            scgi_temp_path tmp;
+            types { image/png png; image/jpeg jpeg; image/gif gif; image/webp webp; }
+            server {
+                listen 127.0.0.1:\(port);
+                listen 127.0.0.2:\(port);
+                keepalive_requests 1000000;
+                location /fresh/ { alias \(directory)/www/; add_header Cache-Control 'max-age=86400'; }
+                location /brief/ {
+                    alias \(directory)/www/; add_header Cache-Control 'max-age=0, stale-if-error=86400';
+                }
+                location /unkept/ { alias \(directory)/www/; add_header Cache-Control 'no-store'; }
+                location /slow/ { alias \(directory)/www/; limit_rate 64k; }
+                location /gate/ { proxy_pass http://127.0.0.1:\(gate); proxy_buffering off; proxy_read_timeout 1h; }
+                location /inward/ { return 302 http://127.0.0.1:\(port)/fresh/; }
+                location /drawn/ {
+                    default_type image/svg+xml; add_header Cache-Control 'max-age=86400';
+                    return 200 '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><!-- $uri --></svg>';
+                }
+            }
+        }
+        """
+    }
+}
+
+/// A request without anything around it.
+enum PlainRequest {
+    /// Sends a GET to a port of 127.0.0.1 and waits for the end of its answer.
+    /// - Returns: all of it
+    @discardableResult
+    static func send(_ path: String, port: Int) throws -> String {
+        let socket = try Descriptor.socket(AF_INET, SOCK_STREAM)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket.number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw HarnessError.system("connect to port \(port)") }
+        let text = Array("GET \(path) HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n".utf8)
+        guard Glibc.send(socket.number, text, text.count, CInt(MSG_NOSIGNAL)) == text.count else {
+            throw HarnessError.system("send")
+        }
+        let reader = LineReader(socket)
+        var answer = ""
+        while let line = try reader.line(until: .usual, "an answer from port \(port)") {
+            answer += String(decoding: line, as: UTF8.self) + "\n"
+        }
+        return answer
+    }
+}

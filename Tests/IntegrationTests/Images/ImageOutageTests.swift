@@ -1,0 +1,169 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Images without a network, and over restarts")
+    struct ImageOutageTests {
+        private static let fresh = MadeImage(.png, seed: 1, size: 3_000)
+        private static let brief = MadeImage(.jpeg, seed: 2, size: 4_000)
+        private static let missing = MadeImage(.gif, seed: 3, size: 5_000)
+
+        private func withOrigin(_ body: (AgentHome, ImageOrigin) throws -> Void) throws {
+            try AgentHome.withImages { home, origin in
+                try origin.put(Self.fresh, "fresh.png")
+                try origin.put(Self.brief, "brief.jpeg")
+                try origin.put(Self.missing, "missing.gif")
+                try body(home, origin)
+            }
+        }
+
+        @Test(
+            "while the origin is away, what is held is served as the policy says, the rest fails at once, and all recovers by itself"
+        )
+        func outage() throws {
+            try withOrigin { home, origin in
+                let agent = try home.start()
+                let client = try agent.connect()
+                let fresh = origin.url("fresh", "fresh.png")
+                let brief = origin.url("brief", "brief.jpeg")
+                let missing = origin.url("fresh", "missing.gif")
+                #expect(try ServedImage(try client.image(fresh)).source == "miss")
+                #expect(try ServedImage(try client.image(brief)).source == "miss")
+                origin.stop()
+
+                for policy in ["cacheFirst", "default", "networkFirst", "cacheOnly", "staleWhileRevalidate"] {
+                    let served = try ServedImage(try client.image(fresh, ["policy": .string(policy)]))
+                    #expect(try served.isWhole(Self.fresh), "\(policy)")
+                }
+                let first = try ServedImage(try client.image(brief, ["policy": "cacheFirst"]))
+                #expect(try first.isWhole(Self.brief))
+                // It has to be asked about, nobody answers, and stale-if-error lets it be served.
+                let stale = try ServedImage(try client.image(brief))
+                #expect(stale.freshness == "stale")
+                #expect(try stale.isWhole(Self.brief))
+                for policy in ["default", "cacheFirst", "networkFirst", "networkOnly"] {
+                    let refusal = try client.imageRefusal(missing, ["policy": .string(policy)])
+                    #expect(refusal.name == "offline", "\(policy): \(refusal)")
+                }
+                #expect(try client.imageRefusal(missing, ["policy": "cacheOnly"]).name == "notFound")
+                #expect(try client.imageRefusal(fresh, ["policy": "networkOnly"]).name == "offline")
+                // Over a restart too.
+                client.close()
+                #expect(try agent.stop() == .exit(0))
+                let again = try home.start()
+                let reader = try again.connect()
+                #expect(try ServedImage(try reader.image(fresh)).isWhole(Self.fresh))
+                #expect(try ServedImage(try reader.image(brief)).isWhole(Self.brief))
+                #expect(try reader.imageRefusal(missing).name == "offline")
+
+                try origin.start()
+                let recovered = try retrying { try ServedImage(try reader.image(missing)) }
+                #expect(try recovered.isWhole(Self.missing))
+                // The stale one is asked about again.
+                let revalidated = try retrying {
+                    let served = try ServedImage(try reader.image(brief))
+                    guard served.freshness == "revalidated" else { throw HarnessError("\(served.reply)") }
+                    return served
+                }
+                #expect(try revalidated.isWhole(Self.brief))
+                #expect(try origin.requests().contains { $0.path == "/brief/brief.jpeg" && $0.status == 304 })
+            }
+        }
+
+        @Test("a restart keeps every image, and asks the origin for none")
+        func restart() throws {
+            try AgentHome.withImages { home, origin in
+                let images = (0..<40).map { MadeImage(.allCases[$0 % 4], seed: $0, size: 1_000 + 2 * $0) }
+                for (number, image) in images.enumerated() { try origin.put(image, "\(number)") }
+                let urls = images.indices.map { origin.url("fresh", "\($0)") }
+                let first = try home.start()
+                let summary = try first.ask("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                #expect(summary["fetched"] == 40)
+                #expect(summary["failed"] == 0)
+                try first.ask("image.pin", ["url": .string(urls[7])])
+                #expect(try first.stop() == .exit(0))
+                let before = try origin.counts()
+                #expect(before.count == 40)
+
+                let second = try home.start()
+                let client = try second.connect()
+                let rows = try client.images(pageSize: 7)
+                #expect(Set(rows.compactMap { $0["url"]?.string }) == Set(urls))
+                #expect(rows.filter { $0["pinned"] == true }.compactMap { $0["url"]?.string } == [urls[7]])
+                for (url, image) in zip(urls, images) {
+                    let served = try ServedImage(try client.image(url))
+                    #expect(served.source == "hit")
+                    #expect(served.freshness == "fresh")
+                    #expect(served.reply["mediaType"]?.string == image.mediaType)
+                    #expect(try served.isWhole(image))
+                }
+                let again = try client.call("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                #expect(again["held"] == 40)
+                #expect(try origin.counts() == before)
+            }
+        }
+
+        @Test("a damaged index is made again from what lies beside it, and no image is lost")
+        func damagedIndex() throws {
+            try withOrigin { home, origin in
+                let urls = [origin.url("fresh", "fresh.png"), origin.url("fresh", "missing.gif")]
+                let first = try home.start()
+                try first.ask("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                #expect(try first.stop() == .exit(0))
+                let directory = home.directory + "/cache/images"
+                try Data((0..<8_192).map { UInt8(truncatingIfNeeded: $0 * 31) })
+                    .write(to: URL(filePath: directory + "/index.sqlite"))
+                let before = try origin.counts()
+
+                let second = try home.start()
+                let client = try second.connect()
+                for (url, image) in zip(urls, [Self.fresh, Self.missing]) {
+                    let served = try ServedImage(try client.image(url))
+                    #expect(served.source == "hit")
+                    #expect(try served.isWhole(image))
+                }
+                #expect(home.exists(directory + "/index.sqlite.damaged"))
+                #expect(try origin.counts() == before)
+            }
+        }
+
+        @Test("an image whose file was damaged behind an unclean stop is fetched again, and never served as it is")
+        func damagedBlob() throws {
+            try withOrigin { home, origin in
+                let url = origin.url("fresh", "fresh.png")
+                let first = try home.start()
+                let served = try ServedImage(try first.ask("image.get", ["url": .string(url)]))
+                first.kill()
+                chmod(served.path, 0o640)
+                var bytes = Self.fresh.bytes
+                bytes[1_000] ^= 1
+                try Data(bytes).write(to: URL(filePath: served.path))
+
+                let second = try home.start()
+                let again = try ServedImage(try second.ask("image.get", ["url": .string(url)]))
+                #expect(try again.isWhole(Self.fresh))
+                #expect(try origin.counts() == ["/fresh/fresh.png": 2])
+            }
+        }
+
+        @Test("a second agent on one cache directory refuses to start, and names the first's pid")
+        func twoAgents() throws {
+            try withOrigin { home, origin in
+                let first = try home.start()
+                let url = origin.url("fresh", "fresh.png")
+                let second = try home.startInVain(
+                    socket: home.directory + "/other", state: home.directory + "/other-state")
+                #expect(second.end == .exit(1))
+                #expect(second.log.contains("\(first.pid)"), "\(second.log)")
+                #expect(second.log.contains(home.directory + "/cache"), "\(second.log)")
+                // The first one has noticed nothing.
+                #expect(try ServedImage(try first.ask("image.get", ["url": .string(url)])).isWhole(Self.fresh))
+                first.kill()
+                // Nobody has to clean up after one that was killed.
+                let third = try home.start()
+                #expect(try ServedImage(try third.ask("image.get", ["url": .string(url)])).isWhole(Self.fresh))
+            }
+        }
+    }
+}
