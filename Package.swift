@@ -103,7 +103,7 @@ let package = Package(
             ]),
         tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),
         tests("LarderBenchTests", ["larder-bench"]),
-        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "larderd", "larder", crypto]),
+        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", "larderd", "larder", crypto]),
         tests("ProtocolTests", ["JSON", "larderd"]),
     ],
     // C23 for #embed, which puts the protocol's description into the program.

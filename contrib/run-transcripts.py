@@ -114,7 +114,7 @@ KINDS = {
 }
 for _kind in ("number", "string", "bool", "null", "array", "object"):
     KINDS[_kind] = lambda value, kind=_kind: kind_of(value) == kind
-MATCHERS = {"$any", "$min", "$pattern", "$error", "$detail"}
+MATCHERS = {"$any", "$min", "$pattern", "$error", "$detail", "$reason"}
 
 
 def error_table():
@@ -197,6 +197,8 @@ class Matcher:
             wanted = dict(self.errors[expected["$error"]])
             if "$detail" in expected:
                 wanted["data"] = {**wanted["data"], "detail": {"$pattern": expected["$detail"]}}
+            if "$reason" in expected:
+                wanted["data"] = {**wanted["data"], "reason": expected["$reason"]}
             self._compare(wanted, actual, where, found)
         if "$any" in expected and not any(KINDS[kind](actual) for kind in expected["$any"].split("|")):
             differs(expected["$any"])

@@ -6,9 +6,9 @@ public struct WireImage: Sendable, Hashable {
     public var digest: WireDigest
     /// The media type of its format, such as `image/png`: read from the bytes, whatever the origin called it.
     public var mediaType: String
-    /// Its width in pixels, as it is meant to be seen; 0 where an SVG names none.
+    /// Its width in pixels, as it is meant to be seen.
     public var width: Int
-    /// Its height in pixels, as it is meant to be seen; 0 where an SVG names none.
+    /// Its height in pixels, as it is meant to be seen.
     public var height: Int
     /// The size of its file in bytes.
     public var bytes: Int

@@ -48,8 +48,14 @@ public enum ImageGet: WireMethod {
         public var priority: Priority
         /// After how many milliseconds to give up with the error `timeout`; nil for never.
         public var deadlineMilliseconds: Int?
-        /// `url`, `policy`
-        public static var positional: [String] { ["url", "policy"] }
+        /// `url`, `policy`, `maximumAgeSeconds`, `expectedDigest`, `cacheKey`, `as`, `leaseSeconds`, `priority`,
+        /// `deadlineMilliseconds`
+        public static var positional: [String] {
+            [
+                "url", "policy", "maximumAgeSeconds", "expectedDigest", "cacheKey", "as", "leaseSeconds", "priority",
+                "deadlineMilliseconds",
+            ]
+        }
 
         /// Makes them.
         public init(

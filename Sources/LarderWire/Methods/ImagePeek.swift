@@ -15,8 +15,8 @@ public enum ImagePeek: WireMethod {
         public var maximumAgeSeconds: Int?
         /// Whether to say which rules led to the decision.
         public var explains: Bool
-        /// `url`, `policy`
-        public static var positional: [String] { ["url", "policy"] }
+        /// `url`, `policy`, `maximumAgeSeconds`, `cacheKey`, `explain`
+        public static var positional: [String] { ["url", "policy", "maximumAgeSeconds", "cacheKey", "explain"] }
         /// Makes them.
         public init(
             _ image: ImageReference, policy: ImagePolicy = .default, maximumAgeSeconds: Int? = nil,
