@@ -83,7 +83,7 @@ measure() {
 mkdir -p "$directory"
 work=$(mktemp -d "$directory/larder-peers.XXXXXX")
 mkdir "$work/reports" "$work/redis" "$work/redis-durable" "$work/agent"
-"$top/contrib/install-needs.sh" redis-server jq gcc libc6-dev libsystemd-dev pkg-config
+"$top/contrib/install-needs.sh" redis-server jq gcc libc6-dev libsystemd-dev libsqlite3-dev pkg-config
 ulimit -n "$(ulimit -Hn)"
 
 if $build; then

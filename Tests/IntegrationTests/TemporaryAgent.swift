@@ -59,7 +59,7 @@ final class TemporaryAgent: Sendable {
             ],
             environment: [
                 "NOTIFY_SOCKET": notifications.path, "HOME": directory, "XDG_RUNTIME_DIR": directory,
-                "CONFIGURATION_DIRECTORY": "\(directory)/larder",
+                "CONFIGURATION_DIRECTORY": "\(directory)/larder", "CACHE_DIRECTORY": "\(directory)/cache",
             ])
         try await notifications.ready()
         return process

@@ -163,11 +163,27 @@ public enum ImageGet: WireMethod {
 
         /// Writes it.
         public func write(to writer: inout JSONWriter) {
+            Self.writeConstant(path: path, image: image, to: &writer)
+            Self.writeRest(
+                freshness: freshness.rawValue, source: source.rawValue, ageSeconds: ageSeconds, lease: lease,
+                hasDescriptor: hasDescriptor, to: &writer)
+        }
+
+        /// Begins a result with what is the same each time that the image is answered, so that it can be kept. What
+        /// ``writeRest(freshness:source:ageSeconds:lease:hasDescriptor:to:)`` writes comes next.
+        public static func writeConstant(path: String, image: WireImage, to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("path", path)
             image.writeMembers(to: &writer)
-            writer.member("freshness", freshness.rawValue)
-            writer.member("source", source.rawValue)
+        }
+
+        /// Writes the rest of a result that was begun.
+        public static func writeRest(
+            freshness: String, source: String, ageSeconds: Int, lease: Int, hasDescriptor: Bool,
+            to writer: inout JSONWriter
+        ) {
+            writer.member("freshness", freshness)
+            writer.member("source", source)
             writer.member("ageSeconds", ageSeconds)
             writer.member("lease", lease)
             if hasDescriptor { writer.member("descriptor", true) }
