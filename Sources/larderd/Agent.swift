@@ -119,10 +119,19 @@ struct Agent {
     /// - Throws: where the directory cannot be used, or another agent holds it; not for what is in it.
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
+        try Self.makeDirectory(above: directory)
         let settings = try plan.settings.images.cacheSettings(directory: directory, logger: logger)
         let cache = try await ImageCache.open(settings, fetcher: fetcher, blocking: blocking, logger: logger)
         return ImageService(
             cache, directory: directory, leaseSeconds: plan.settings.images.leaseSeconds, blocking: blocking)
+    }
+
+    /// Makes the cache directory, which the clients in our group have to pass through; the cache itself makes what is in it.
+    private static func makeDirectory(above path: String) throws {
+        let cache = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        try LocalFileSystem().createDirectory(String(cache[..<(cache.lastIndex(of: "/") ?? cache.startIndex)]))
+        // Where it fails, the cache says why.
+        mkdir(cache, 0o750)
     }
 
     private func copies(besideSocket path: String, _ blocking: BlockingWork) async -> CurrentCopies? {
