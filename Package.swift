@@ -67,7 +67,7 @@ let package = Package(
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP, nioPosix]),
         larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
-        larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto]),
+        larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
         larder(
             "LarderServer",
             [
@@ -93,7 +93,9 @@ let package = Package(
         tests("LarderWireTests", ["LarderWire", "JSON"]),
         tests("LarderUpstreamTests", ["LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
         tests("LarderConfigTests", ["LarderConfig", "JSON", "LarderUpstream", logging, nioPosix]),
-        tests("LarderImagesTests", ["LarderImages", "LarderUpstream", "CLinuxShims", nioCore, nioPosix, nioHTTP]),
+        tests(
+            "LarderImagesTests",
+            ["LarderImages", "LarderUpstream", "CLinuxShims", logging, nioCore, nioPosix, nioHTTP]),
         tests(
             "LarderServerTests",
             [
@@ -103,7 +105,7 @@ let package = Package(
             ]),
         tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),
         tests("LarderBenchTests", ["larder-bench"]),
-        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "larderd", "larder", crypto]),
+        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", "larderd", "larder", crypto]),
         tests("ProtocolTests", ["JSON", "larderd"]),
     ],
     // C23 for #embed, which puts the protocol's description into the program.

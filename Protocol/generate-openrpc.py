@@ -91,7 +91,7 @@ def method_object(file):
 
 
 def document():
-    error, event = load(SCHEMAS / "error.json"), load(SCHEMAS / "event.json")
+    error, event, progress = (load(SCHEMAS / f"{name}.json") for name in ("error", "event", "progress"))
     schemas = dict(load(SCHEMAS / "common.json")["$defs"])
     schemas["Error"] = {
         "description": error["description"],
@@ -107,12 +107,14 @@ def document():
                     "name": {"$ref": "common.json#/$defs/ErrorName"},
                     "retryable": {"type": "boolean"},
                     "detail": {"type": "string"},
+                    "reason": {"$ref": "common.json#/$defs/ErrorName"},
                 },
             },
         },
     }
     schemas["Event"] = {key: value for key, value in event.items() if key not in ("title", "$defs")}
     schemas.update(event["$defs"])
+    schemas["Progress"] = {key: value for key, value in progress.items() if key != "title"}
     errors = {}
     for name, schema in error["$defs"].items():
         data = schema["properties"]["data"]["properties"]
@@ -126,7 +128,8 @@ def document():
         "info": {
             "title": "Larder",
             "description": "The local configuration agent's protocol: JSON-RPC 2.0, one message per line, over a "
-            "Unix domain socket. Events are notifications from the agent: see components/schemas/Event.",
+            "Unix domain socket. Events and progress are notifications from the agent: see Event and Progress in "
+            "components/schemas.",
             "version": "1.0.0",
             "license": {"name": "Apache-2.0"},
         },

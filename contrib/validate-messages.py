@@ -220,6 +220,7 @@ class Pending:
 
     def __init__(self, line, method=None, params=None, must_fail=None):
         self.line, self.method, self.params, self.must_fail = line, method, params, must_fail
+        self.progress = [0, 0, 0]  # done, failed, bytes
 
 
 class Connection:
@@ -306,7 +307,9 @@ class Connection:
             return
         if data != data.strip():
             self.report(line, "the agent sent white space around its message")
-        if isinstance(value, dict) and "method" in value:
+        if isinstance(value, dict) and value.get("method") == "image.progress":
+            self._progress(line, value)
+        elif isinstance(value, dict) and "method" in value:
             self._event(line, data, value)
         elif isinstance(value, list):
             self._problems(line, "response.json", "", value)
@@ -380,6 +383,21 @@ class Connection:
         known["bases"] = {event.get("revision")}
         if event.get("kind") == "end":
             del self.subscriptions[number]
+
+    def _progress(self, line, value):
+        self._problems(line, "progress.json", "", value)
+        progress = value.get("params") if isinstance(value.get("params"), dict) else {}
+        waiting = self.pending.get(key_of(progress.get("request")), [])
+        pending = next((pending for pending in waiting if pending.method == "image.prefetch"), None)
+        if pending is None:
+            self.report(line, "progress of no image.prefetch, or behind its reply")
+            return
+        count = [progress.get(name, 0) for name in ("done", "failed", "bytes")]
+        if any(now < before for now, before in zip(count, pending.progress)):
+            self.report(line, f"progress goes back: {count} after {pending.progress}")
+        if count[0] + count[1] > progress.get("total", 0):
+            self.report(line, f"progress of {count[0]} + {count[1]} images of {progress.get('total')}")
+        pending.progress = count
 
     # At the end
 

@@ -111,6 +111,7 @@ extension MethodTable {
         table.addConfigMethods()
         table.addHistoryMethods()
         table.addExplainMethod()
+        table.addImageMethods()
         return table
     }
 }

@@ -1,6 +1,7 @@
 import CLinuxShims
 import JSON
 import LarderConfig
+import LarderImages
 import LarderWire
 import NIOCore
 
@@ -16,7 +17,12 @@ final class LoopContext {
     var parser = JSONParser()
     /// The output of the connection that is being served now; empty between two of them.
     var output = JSONWriter(reservingCapacity: 64 * 1024)
+    /// What is passed with the first byte of ``output``.
+    var passed: BlobFile?
     var replies = ReplyCache()
+    var askedImages = AskedImages()
+    let openBlobs: OpenBlobs
+    let leaseSweep: LeaseSweep
     var traffic = AgentStats.Traffic()
     private(set) var sessions: [Int: SessionHandler] = [:]
     private var isSweeping = false
@@ -32,6 +38,13 @@ final class LoopContext {
         self.methods = methods
         self.registry = registry
         hub = SubscriptionHub(eventLoop: eventLoop)
+        openBlobs = OpenBlobs(eventLoop: eventLoop)
+        leaseSweep = LeaseSweep(eventLoop: eventLoop)
+        leaseSweep.sweep = { [weak self] now in
+            guard let sessions = self?.sessions else { return nil }
+            for session in sessions.values { session.expireLeases(at: now) }
+            return sessions.values.lazy.compactMap(\.leases.nextEnd).min()
+        }
     }
 
     func add(_ session: SessionHandler) {
@@ -61,6 +74,7 @@ final class LoopContext {
 
     /// Empties the output buffer. Memory for an unusually large reply is given back.
     func clearOutput() {
+        passed = nil
         if output.bytes.capacity > 512 * 1024 {
             output = JSONWriter(reservingCapacity: 64 * 1024)
         } else {

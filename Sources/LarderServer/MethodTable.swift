@@ -17,6 +17,8 @@ struct MethodTable {
         case waiting(Waiting)
         /// By the session itself, because it changes the session: subscriptions and cancellation.
         case session(InSession, needsReply: Bool)
+        /// By the session itself, which writes the reply, now or later.
+        case own(Own)
 
         var isDeferred: Bool {
             if case .deferred = self { true } else { false }
@@ -27,6 +29,7 @@ struct MethodTable {
     typealias Reading = (RequestScope, JSONValue?) throws(WireError) -> SnapshotReading?
     typealias Deferred = @Sendable (RequestScope, JSONValue?) async throws(WireError) -> any WireResult
     typealias Waiting = (RequestScope, JSONValue?) throws(WireError) -> SnapshotWait
+    typealias Own = (SessionHandler, Request, BatchPlace?, RequestWords?) -> Void
     typealias InSession = (SessionHandler, JSONValue?) throws(WireError) -> SessionReply
 
     /// A result, and the snapshot that it was read from.
@@ -100,6 +103,11 @@ struct MethodTable {
             { (scope, params) async throws(WireError) -> any WireResult in
                 try await body(scope, Method.Parameters(params: params))
             }, endsWithConnection: endsWithConnection)
+    }
+
+    /// Adds a method that the session answers, now or later.
+    mutating func own<Method: WireMethod>(_ method: Method.Type, _ body: @escaping Own) {
+        answers[Method.name] = .own(body)
     }
 
     /// Adds a method that changes the session.

@@ -14,6 +14,8 @@ struct PeerCredentials: Sendable, Hashable {
     var uid: Int
     /// Effective group id.
     var gid: Int
+    /// The supplementary groups (`SO_PEERGROUPS`); none where the kernel does not tell.
+    var groups: [UInt32]
     /// The process's name, `/proc/PID/comm`; empty where it cannot be read.
     var command: String
 
@@ -25,11 +27,26 @@ struct PeerCredentials: Sendable, Hashable {
             (process, user, group) = (0, 65534, 65534)
         }
         (pid, uid, gid) = (Int(process), Int(user), Int(group))
+        groups = Self.groups(of: descriptor)
         command = Self.command(of: pid)
     }
 
     /// Their numbers as `agent.info` tells them.
     var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
+
+    private static func groups(of descriptor: CInt) -> [UInt32] {
+        var capacity = 32
+        while true {
+            var found = 0
+            let groups = [UInt32](unsafeUninitializedCapacity: capacity) { buffer, count in
+                found = larder_peer_groups(descriptor, buffer.baseAddress, buffer.count)
+                count = found <= buffer.count ? max(0, found) : 0
+            }
+            // They are those of the connect(2), and do not become more.
+            guard found > capacity else { return groups }
+            capacity = found
+        }
+    }
 
     private static func command(of pid: Int) -> String {
         guard pid > 0 else { return "" }

@@ -55,7 +55,7 @@ struct ReplyCache {
 
     /// Appends the whole reply, if it is known and still right.
     mutating func append(for words: RequestWords, to output: inout JSONWriter) -> Bool {
-        let slot = Self.slot(words)
+        let slot = words.slot(of: Self.slots)
         guard let entry = entries[slot] else { return false }
         guard entry.version == entry.publication.version else {
             // It will never be right again, and it holds on to its publication, which may have ended.
@@ -76,7 +76,7 @@ struct ReplyCache {
         _ current: ConfigPublication.Current
     ) {
         guard tail.count <= Self.largestTail, !current.hasEnded, !current.isWithdrawn else { return }
-        entries[Self.slot(words)] = Entry(words, publication, version: current.version, tail: tail)
+        entries[words.slot(of: Self.slots)] = Entry(words, publication, version: current.version, tail: tail)
     }
 
     /// Appends the beginning of a reply: `{"jsonrpc":"2.0","id":…`.
@@ -84,28 +84,5 @@ struct ReplyCache {
         let head: StaticString = "{\"jsonrpc\":\"2.0\",\"id\":"
         output.rawUnframed(UnsafeRawBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
         output.rawUnframed(id)
-    }
-
-    private static func slot(_ words: RequestWords) -> Int {
-        // The id stands at one end of most lines, so that the longer part tells them apart.
-        let hash = hash(words.rest.count >= words.head.count ? words.rest : words.head)
-        return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
-    }
-
-    /// FNV-1a over eight bytes at a time. Whoever makes slots collide takes the benefit from the other connections of the
-    /// loop, too: their reads are then parsed like any other request, and no worse.
-    private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        var offset = 0
-        while offset + 8 <= bytes.count {
-            hash = (hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x0000_0100_0000_01b3
-            hash ^= hash >> 29
-            offset += 8
-        }
-        while offset < bytes.count {
-            hash = (hash ^ UInt64(bytes[offset])) &* 0x0000_0100_0000_01b3
-            offset += 1
-        }
-        return hash
     }
 }

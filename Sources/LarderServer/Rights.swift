@@ -1,4 +1,6 @@
 import LarderConfig
+import LarderImages
+import LarderWire
 
 #if canImport(Musl)
     import Musl
@@ -13,6 +15,13 @@ extension PeerCredentials {
     /// directory anyway.
     var maySeeSecrets: Bool { uid == 0 || uid == Int(geteuid()) }
 
+    /// Whether the peer may have what an origin gives for the credential of the settings: root, who runs the agent, and
+    /// whom the settings name.
+    func mayHaveImages(of origin: ImageOrigin) -> Bool {
+        maySeeSecrets || origin.users.contains(UInt32(clamping: uid)) || origin.groups.contains(UInt32(clamping: gid))
+            || groups.contains { origin.groups.contains($0) }
+    }
+
     /// The peer as provenance remembers it.
     var provenance: Peer { Peer(pid: pid, uid: uid, command: command) }
 }
@@ -21,5 +30,26 @@ extension RequestScope {
     /// What has to be masked in a namespace's values for the peer; nothing for one that may see secrets.
     func secrets(of namespace: ConfigNamespace) -> SecretPatterns {
         peer.maySeeSecrets ? .none : namespace.configuration.secrets
+    }
+}
+
+extension ImageService {
+    /// Whether a peer may have the images of a URL.
+    func allows(_ peer: PeerCredentials, _ url: String) -> Bool {
+        restriction(of: url).map(peer.mayHaveImages) ?? true
+    }
+
+    /// Refuses a peer that may not have the images of a URL.
+    /// - Throws: `denied`
+    func check(_ peer: PeerCredentials, _ url: String) throws(WireError) {
+        if let origin = restriction(of: url), !peer.mayHaveImages(of: origin) { throw Self.denied(origin) }
+    }
+
+    /// What such a peer is told.
+    static func denied(_ origin: ImageOrigin) -> WireError {
+        WireError(
+            .denied,
+            "the agent shows \(origin.name) a credential that is not meant for everybody; have your user or one of your "
+                + "groups named in images.origins[\"\(origin.name)\"] of the settings")
     }
 }

@@ -36,6 +36,8 @@ public final class ServerContext: Sendable {
     public let identity: Identity
     /// The plain copies of the snapshots; nil where the settings want none.
     public let copies: CurrentCopies?
+    /// The image cache; nil where the settings switch it off.
+    public let images: ImageService?
     let logger: Logger
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
@@ -44,10 +46,11 @@ public final class ServerContext: Sendable {
     /// Makes the context of a server.
     public init(
         namespaces: ConfigNamespaces, identity: Identity, limits: LimitSettings, copies: CurrentCopies? = nil,
-        logger: Logger
+        images: ImageService? = nil, logger: Logger
     ) {
         self.namespaces = namespaces
         self.copies = copies
+        self.images = images
         self.identity = identity
         self.logger = logger
         startedAt = Timestamp(milliseconds: WallClock.system.now)

@@ -27,17 +27,17 @@ final class GuardedClients: Sendable {
     }
 
     private struct State {
+        var addressGuard: AddressGuard
         var entries: [Pin: Entry] = [:]
         var uses = 0
         var isShutDown = false
     }
 
-    private let addressGuard: AddressGuard
     private let resolver: any HostResolver
     private let maximumClients: Int
-    private let eventLoopGroup: any EventLoopGroup
+    private let eventLoopGroup: (any EventLoopGroup)?
     private let configuration: HTTPClient.Configuration
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// How many of a name's addresses are tried.
     private static let attempts = 3
@@ -49,19 +49,23 @@ final class GuardedClients: Sendable {
     ///   - resolver: what makes addresses of names
     ///   - configuration: what all clients have in common; redirects must not be followed, or hops would go unchecked
     ///   - maximumClients: how many are kept when nobody uses them
+    ///   - eventLoopGroup: where connections live; nothing means NIO's process-wide group
     init(
         addressGuard: AddressGuard, resolver: any HostResolver, configuration: HTTPClient.Configuration,
-        maximumClients: Int = 64, eventLoopGroup: any EventLoopGroup = HTTPClient.defaultEventLoopGroup
+        maximumClients: Int = 64, eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
-        self.addressGuard = addressGuard
+        state = Mutex(State(addressGuard: addressGuard))
         self.resolver = resolver
         self.configuration = configuration
         self.maximumClients = maximumClients
         self.eventLoopGroup = eventLoopGroup
     }
 
+    /// Allows other addresses, from the next request on. Connections to others go on with what they do and are not used again.
+    func update(_ addressGuard: AddressGuard) { state.withLock { $0.addressGuard = addressGuard } }
+
     /// Resolves a URL's host once, checks what comes, and hands out a client that can only connect to that. Where the
-    /// body fails because nobody accepts the connection, it is called again for the host's next address.
+    /// body fails because nobody accepts the connection, or nobody in time, it is called again for the host's next address.
     ///
     /// - Throws: what the body throws; ``UpstreamError/Code/forbiddenAddress`` if the host has no allowed address;
     ///   ``UpstreamError/Code/connectFailed`` if it has none at all
@@ -78,7 +82,8 @@ final class GuardedClients: Sendable {
                 return value
             } catch {
                 await leave(pin)
-                guard error.code == .connectFailed else { throw error }
+                // Silence after that is for a Deadline to notice, which leaves no second try.
+                guard [.connectFailed, .timeout].contains(error.code), !Task.isCancelled else { throw error }
                 failure = error
             }
         }
@@ -103,6 +108,7 @@ final class GuardedClients: Sendable {
             case .address(let address): [address]
             case .name(let name): try await resolver.addresses(of: name)
             }
+        let addressGuard = state.withLock { $0.addressGuard }
         let allowed = all.filter(addressGuard.allows)
         if allowed.isEmpty, let first = all.first { try addressGuard.check(first, of: url.host) }
         return allowed
@@ -150,6 +156,7 @@ final class GuardedClients: Sendable {
         }
         configuration.http1_1ConnectionDebugInitializer = check
         configuration.http2ConnectionDebugInitializer = check
-        return HTTPClient(eventLoopGroup: eventLoopGroup, configuration: configuration)
+        return HTTPClient(
+            eventLoopGroup: eventLoopGroup ?? HTTPClient.defaultEventLoopGroup, configuration: configuration)
     }
 }

@@ -92,7 +92,7 @@ struct Answer {
 
 extension UpstreamError {
     /// A status that brings no document.
-    init(status metadata: FetchMetadata, from url: FetchURL) {
+    init(status metadata: FetchMetadata, from url: FetchURL, wanted: String = "a document") {
         let advice =
             switch metadata.status {
             case 401, 403, 407: " (check the credentials)"
@@ -102,7 +102,7 @@ extension UpstreamError {
             default: ""
             }
         self.init(
-            .status, "\(url.display) answered \(metadata.status)\(advice), not with a document",
+            .status, "\(url.display) answered \(metadata.status)\(advice), not with \(wanted)",
             status: metadata.status, retryAfter: metadata.retryAfter)
     }
 }

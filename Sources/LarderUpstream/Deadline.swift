@@ -8,6 +8,7 @@ final class Deadline: Sendable {
     /// Which limit was passed.
     enum Expiry: Sendable {
         case idle
+        case slow
         case whole
     }
 
@@ -15,9 +16,20 @@ final class Deadline: Sendable {
         var end: Duration?
         /// When something came last; nil while nobody waits for anything.
         var silentSince: Duration? = .zero
+        /// Whether the body comes, and with it a window of ``FetchTimeouts/slowest``: how much of it was waited, and what
+        /// came in it.
+        var isReading = false
+        var waited = Duration.zero
+        var bytes = 0
+
+        mutating func wait(until now: Duration, then next: Duration?) {
+            if let silentSince { waited += now - silentSince }
+            silentSince = next
+        }
     }
 
     private let idle: Duration
+    private let slowest: TransferRate?
     private let elapsed: @Sendable () -> Duration
     private let sleep: @Sendable (Duration) async throws -> Void
     private let state: Mutex<State>
@@ -25,6 +37,7 @@ final class Deadline: Sendable {
     init(_ timeouts: FetchTimeouts, clock: some Clock<Duration> = ContinuousClock()) {
         let start = clock.now
         idle = timeouts.idle
+        slowest = timeouts.slowest
         elapsed = { start.duration(to: clock.now) }
         sleep = { try await clock.sleep(until: start.advanced(by: $0), tolerance: nil) }
         state = Mutex(State(end: timeouts.whole))
@@ -33,12 +46,25 @@ final class Deadline: Sendable {
     /// Notes that something came, or that waiting for it begins.
     func progressed() {
         let now = elapsed()
-        state.withLock { $0.silentSince = now }
+        state.withLock { $0.wait(until: now, then: now) }
     }
 
-    /// Notes that something came, and that nothing is waited for until the next ``progressed()``: the silence meanwhile is
-    /// our own.
-    func paused() { state.withLock { $0.silentSince = nil } }
+    /// Notes that so many bytes came, and that nothing is waited for until the next ``progressed()``: the silence meanwhile
+    /// is our own.
+    func paused(received bytes: Int = 0) {
+        let now = elapsed()
+        state.withLock { state in
+            state.wait(until: now, then: nil)
+            state.bytes += bytes
+            guard let slowest, state.waited >= slowest.window, state.bytes >= slowest.bytes else { return }
+            (state.waited, state.bytes) = (.zero, 0)
+        }
+    }
+
+    /// Notes that the head came: from now on the origin has to be as fast as ``FetchTimeouts/slowest`` says.
+    func bodyBegins() {
+        state.withLock { ($0.isReading, $0.waited, $0.bytes) = (true, .zero, 0) }
+    }
 
     /// Lets the request go on for so long from now, or without an end, as long as it is not silent.
     func allow(_ duration: Duration?) {
@@ -54,8 +80,15 @@ final class Deadline: Sendable {
             if let end = state.end, now >= end { return .whole }
             let idleEnd = (state.silentSince ?? now) + idle
             if now >= idleEnd { return .idle }
+            var next = min(state.end ?? idleEnd, idleEnd)
+            if let slowest, state.isReading, state.bytes < slowest.bytes {
+                let left = slowest.window - state.waited - (now - (state.silentSince ?? now))
+                // While nobody waits, it is not the origin that takes its time.
+                if left <= .zero, state.silentSince != nil { return .slow }
+                if left > .zero { next = min(next, now + left) }
+            }
             do {
-                try await sleep(min(state.end ?? idleEnd, idleEnd))
+                try await sleep(next)
             } catch {
                 return nil
             }

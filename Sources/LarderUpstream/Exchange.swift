@@ -2,10 +2,31 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 
+/// Where the client for an address comes from.
+enum ClientSource: Sendable {
+    /// One for all addresses.
+    case shared(HTTPClient)
+    /// One that can only connect to an address that was checked.
+    case guarded(GuardedClients)
+
+    /// Runs a body with the client for an address, which is the body's until it returns. The body may run again for another
+    /// address of the same host if it could not connect.
+    func withClient<Value: Sendable>(
+        for url: FetchURL, _ body: (HTTPClient) async throws(UpstreamError) -> Value
+    ) async throws(UpstreamError) -> Value {
+        switch self {
+        case .shared(let client): try await body(client)
+        case .guarded(let clients): try await clients.withClient(for: url, body)
+        }
+    }
+}
+
 /// One request from its first byte to the last of its answer: redirects, limits in time, cancellation.
 struct Exchange: Sendable {
-    let client: HTTPClient
-    let configuration: HTTPFetcher.Configuration
+    let clients: ClientSource
+    /// What every request says, to whatever origin.
+    let fields: [(name: String, value: String)]
+    let maximumRedirects: Int
     let request: FetchRequest
     let url: FetchURL
     let deadline: Deadline
@@ -25,8 +46,7 @@ struct Exchange: Sendable {
         let result: Result<Output, UpstreamError> = await withTaskGroup(of: Outcome<Output>.self) { group in
             group.addTask {
                 do throws(UpstreamError) {
-                    let (response, target) = try await follow()
-                    return .ended(.success(try await read(response, target)))
+                    return .ended(.success(try await follow(read)))
                 } catch {
                     return .ended(.failure(error))
                 }
@@ -50,39 +70,59 @@ struct Exchange: Sendable {
         return try result.get()
     }
 
-    /// Sends the request and follows redirects.
-    private func follow() async throws(UpstreamError) -> (HTTPClientResponse, FetchURL) {
+    private enum Hop<Output: Sendable>: Sendable {
+        case read(Output)
+        case redirected(FetchURL)
+    }
+
+    /// Sends the request, follows redirects and has the final answer read. Each hop's answer is read while its client is ours.
+    private func follow<Output: Sendable>(
+        _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
+    ) async throws(UpstreamError) -> Output {
         var target = url
-        for hop in 0...max(0, configuration.maximumRedirects) {
-            let response = try await send(to: target)
-            deadline.progressed()
-            let status = Int(response.status.code)
-            guard [301, 302, 303, 307, 308].contains(status) else { return (response, target) }
-            guard let location = response.headers.first(name: "Location"), !location.isEmpty else {
-                throw UpstreamError(
-                    .invalidRedirect, "\(target.display) answers \(status) without a target; tell its operator",
-                    status: status)
+        for _ in 0...max(0, maximumRedirects) {
+            let hop = try await clients.withClient(for: target) { client throws(UpstreamError) -> Hop<Output> in
+                deadline.progressed()
+                let response = try await send(to: target, client)
+                deadline.progressed()
+                guard let next = try redirect(response, from: target) else {
+                    return .read(try await read(response, target))
+                }
+                return .redirected(next)
             }
-            guard hop < configuration.maximumRedirects else { break }
-            let next = try target.redirected(to: location)
-            // Most redirects turn a POST into a GET, and what was meant for one origin is not said to another.
-            if request.body != nil, status < 307 || !next.isSameOrigin(as: url) {
-                throw UpstreamError(
-                    .invalidRedirect,
-                    "\(target.display) redirects a POST with \(status) to \(next.display); use the final address",
-                    status: status)
+            switch hop {
+            case .read(let output): return output
+            case .redirected(let next): target = next
             }
-            target = next
         }
         throw UpstreamError(
             .tooManyRedirects,
-            "\(url.display) redirects more than \(configuration.maximumRedirects) times; use the final address")
+            "\(url.display) redirects more than \(maximumRedirects) times; use the final address")
     }
 
-    private func send(to target: FetchURL) async throws(UpstreamError) -> HTTPClientResponse {
+    /// Where an answer leads, or nothing if it is no redirect; a 304 is none, whatever its `Location` says.
+    private func redirect(_ response: HTTPClientResponse, from target: FetchURL) throws(UpstreamError) -> FetchURL? {
+        let status = Int(response.status.code)
+        guard [301, 302, 303, 307, 308].contains(status) else { return nil }
+        guard let location = response.headers.first(name: "Location"), !location.isEmpty else {
+            throw UpstreamError(
+                .invalidRedirect, "\(target.display) answers \(status) without a target; tell its operator",
+                status: status)
+        }
+        let next = try target.redirected(to: location)
+        // Most redirects turn a POST into a GET, and what was meant for one origin is not said to another.
+        if request.body != nil, status < 307 || !next.isSameOrigin(as: url) {
+            throw UpstreamError(
+                .invalidRedirect,
+                "\(target.display) redirects a POST with \(status) to \(next.display); use the final address",
+                status: status)
+        }
+        return next
+    }
+
+    private func send(to target: FetchURL, _ client: HTTPClient) async throws(UpstreamError) -> HTTPClientResponse {
         var message = HTTPClientRequest(url: target.text)
-        message.headers.add(name: "User-Agent", value: configuration.userAgent)
-        message.headers.add(name: "Accept", value: "*/*")
+        for field in fields { message.headers.add(name: field.name, value: field.value) }
         let isSameOrigin = target.isSameOrigin(as: url)
         if let body = request.body {
             message.method = .POST
@@ -112,9 +152,11 @@ struct Exchange: Sendable {
         let what =
             switch expiry {
             case .idle: "sent nothing for \(request.timeouts.idle)"
+            case .slow:
+                request.timeouts.slowest.map { "sent less than \($0.bytes) bytes in \($0.window)" } ?? "is too slow"
             case .whole: "did not answer completely within \(request.timeouts.whole)"
             }
-        return UpstreamError(.timeout, "\(url.display) \(what); the last good document stays in use")
+        return UpstreamError(.timeout, "\(url.display) \(what); what was held before stays in use")
     }
 
     private var cancelled: UpstreamError { UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }

@@ -53,10 +53,27 @@ public struct FetchTimeouts: Sendable, Hashable {
     public var idle: Duration
     /// The time for everything together, redirects included. An origin that trickles cannot stretch it.
     public var whole: Duration
+    /// What has to come of a body in a time, or the origin trickles; nil where any speed will do.
+    public var slowest: TransferRate?
 
-    /// Makes a pair of limits.
-    public init(idle: Duration = .seconds(10), whole: Duration = .seconds(30)) {
+    /// Makes limits.
+    public init(idle: Duration = .seconds(10), whole: Duration = .seconds(30), slowest: TransferRate? = nil) {
         self.idle = idle
         self.whole = whole
+        self.slowest = slowest
+    }
+}
+
+/// So many bytes in so much time, of which only what was spent waiting for the origin counts.
+public struct TransferRate: Sendable, Hashable {
+    /// Bytes, at least 1.
+    public let bytes: Int
+    /// The time that they may take.
+    public let window: Duration
+
+    /// Makes a rate.
+    public init(bytes: Int, in window: Duration) {
+        self.bytes = max(1, bytes)
+        self.window = window
     }
 }

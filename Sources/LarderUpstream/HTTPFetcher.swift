@@ -95,7 +95,9 @@ public final class HTTPFetcher: Sendable {
 
     private func exchange(_ request: FetchRequest, _ deadline: Deadline) throws(UpstreamError) -> Exchange {
         Exchange(
-            client: try client(), configuration: configuration, request: request, url: try FetchURL(request.url),
+            clients: .shared(try client()),
+            fields: [("User-Agent", configuration.userAgent), ("Accept", "*/*")],
+            maximumRedirects: configuration.maximumRedirects, request: request, url: try FetchURL(request.url),
             deadline: deadline)
     }
 

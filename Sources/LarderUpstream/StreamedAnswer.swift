@@ -1,10 +1,13 @@
 internal import AsyncHTTPClient
 internal import NIOCore
+internal import NIOHTTP1
 
 /// The head of an answer whose body comes piece by piece.
 public struct StreamHead: Sendable {
     /// The fields of the answer.
     public let metadata: FetchMetadata
+    /// All fields, line by line as they came.
+    public let fields: [(name: String, value: String)]
     private let url: FetchURL
 
     /// The status code, of any kind but a redirect.
@@ -12,10 +15,21 @@ public struct StreamHead: Sendable {
 
     /// Why this is no answer to read from: the error for every status but 200. A caller may read the body all the same, for
     /// what it says about the failure.
-    public var problem: UpstreamError? { status == 200 ? nil : UpstreamError(status: metadata, from: url) }
+    public var problem: UpstreamError? { status == 200 ? nil : failure(insteadOf: "a document") }
+
+    /// The error for a status that does not bring what was wanted.
+    ///
+    /// - Parameter wanted: what that was, as the message calls it
+    public func failure(insteadOf wanted: String) -> UpstreamError {
+        UpstreamError(status: metadata, from: url, wanted: wanted)
+    }
+
+    /// The address that answered, for messages: a signed URL is a secret, so its query is not shown.
+    public var display: String { url.display }
 
     init(_ response: HTTPClientResponse, from url: FetchURL) {
         metadata = FetchMetadata(response, from: url)
+        fields = response.headers.map { ($0.name, $0.value) }
         self.url = url
     }
 }
@@ -42,7 +56,8 @@ public struct StreamBody {
     /// - Throws: ``UpstreamError``: `truncated` where the connection ended before the answer did
     public mutating func next() async throws(UpstreamError) -> [UInt8]? {
         deadline.progressed()
-        defer { deadline.paused() }
+        let before = received
+        defer { deadline.paused(received: received - before) }
         while true {
             let piece: ByteBuffer?
             do {

@@ -2,9 +2,9 @@ internal import Glibc
 
 /// The time of day, for what is compared with dates that come from outside. Everything that waits uses the continuous
 /// clock.
-enum TimeOfDay {
+public enum TimeOfDay {
     /// Now, in whole seconds.
-    static func now() -> HTTPDate {
+    public static func now() -> HTTPDate {
         var time = timespec()
         // Cannot fail: the clock exists on every Linux and the address is ours (clock_gettime(2)).
         clock_gettime(CLOCK_REALTIME, &time)

@@ -9,8 +9,9 @@ internal import NIOSSL
 extension UpstreamError {
     /// What an error of the HTTP client means before the head of an answer came.
     init(before error: any Error, from url: FetchURL) {
+        // A connection that went elsewhere than it should ends with an error of ours (GuardedClients).
         self =
-            Self.ofConnection(error, url) ?? Self.ofLibrary(error, url)
+            (error as? UpstreamError) ?? Self.ofConnection(error, url) ?? Self.ofLibrary(error, url)
             ?? UpstreamError(.other, "\(url.display) could not be fetched: \(Self.line(error))")
     }
 
@@ -27,7 +28,7 @@ extension UpstreamError {
         }
     }
 
-    private static let kept = "the last good document stays in use"
+    private static let kept = "what was held before stays in use"
 
     /// Whether the connection ended: orderly, by reset, or in the middle of what was being parsed.
     private static func isEnd(_ error: any Error) -> Bool {

@@ -36,6 +36,9 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension WireError.Code {
+    /// The error of a name; one that this version does not know is taken for none that a repetition may help against.
+    init(name: String) { self = Self.byName[name] ?? Self(0, name, name) }
+
     init(_ number: Int, _ name: String, _ message: String, retryable: Bool = false) {
         self.init(number: number, name: name, message: message, isRetryable: retryable)
     }

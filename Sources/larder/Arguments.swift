@@ -25,6 +25,10 @@ enum Arguments {
             rest = rest.dropFirst(count)
         }
         guard let verb = rest.first, !verb.hasPrefix("-") else { return arguments }
+        // `larder image get` is a verb of two words.
+        if !verbs(of: verb).isEmpty, let second = rest.dropFirst().first, !second.hasPrefix("-") {
+            return [verb, second] + leading + rest.dropFirst(2)
+        }
         return [verb] + negativeNumberLast(verb, leading + rest.dropFirst())
     }
 
@@ -40,17 +44,27 @@ enum Arguments {
 
     /// The verb that a command line names although there is none of that name.
     static func unknownVerb(_ arguments: [String]) -> String? {
-        guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help", !verbs.contains(verb) else {
-            return nil
-        }
-        return verb
+        guard let verb = arguments.first, !verb.hasPrefix("-"), verb != "help" else { return nil }
+        guard verbs.contains(verb) else { return verb }
+        guard let second = arguments.dropFirst().first, !second.hasPrefix("-") else { return nil }
+        let seconds = verbs(of: verb)
+        return seconds.isEmpty || seconds.contains(second) ? nil : "\(verb) \(second)"
     }
 
     private static var verbs: [String] { Larder.configuration.subcommands.map { $0._commandName } }
 
+    /// The second words of a verb of two; none of any other.
+    private static func verbs(of verb: String) -> [String] {
+        let command = Larder.configuration.subcommands.first { $0._commandName == verb }
+        return command?.configuration.subcommands.map { $0._commandName } ?? []
+    }
+
     /// The command that shows the help for a command line: `larder get --help`.
     static func helpCommand(_ arguments: [String]) -> String {
         guard let verb = arguments.first, verbs.contains(verb) else { return "larder --help" }
-        return "larder \(verb) --help"
+        guard let second = arguments.dropFirst().first, verbs(of: verb).contains(second) else {
+            return "larder \(verb) --help"
+        }
+        return "larder \(verb) \(second) --help"
     }
 }

@@ -13,6 +13,7 @@ enum Entry {
     static func main() async {
         // Before anything changes it: what is started from here gets what this program got.
         _ = SignalDispositions.inherited
+        _ = OpenDescriptors.inherited
         let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))
         do {
             var command = try Larder.parseAsRoot(arguments)

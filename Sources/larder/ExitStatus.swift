@@ -18,6 +18,9 @@ enum ExitStatus: Int32, CaseIterable {
     case timeout = 6
     case upstream = 7
     case unavailable = 8
+    case offline = 9
+    case imageRefused = 10
+    case noRoom = 11
     case programFailed = 126
     case programNotFound = 127
 
@@ -27,12 +30,15 @@ enum ExitStatus: Int32, CaseIterable {
         case .success: "done"
         case .failure: "any other failure"
         case .usage: "the command line or a parameter is wrong"
-        case .notFound: "nothing at that path, or no such namespace"
-        case .denied: "the agent or the socket's permissions do not allow it"
+        case .notFound: "nothing at that path, no such namespace, or an image that is not held"
+        case .denied: "the agent, its settings or the socket's permissions do not allow it"
         case .unreachable: "the agent cannot be reached"
         case .timeout: "no answer in time"
         case .upstream: "the remote source failed, or a document was rejected"
         case .unavailable: "not available yet: the remote source never answered"
+        case .offline: "image: the origin cannot be reached, and nothing is held that would do"
+        case .imageRefused: "image: what the origin sent is not let in"
+        case .noRoom: "image: the limits of the cache or the disk leave no room"
         case .programFailed: "exec: the program cannot be run"
         case .programNotFound: "exec: there is no such program"
         }
@@ -53,10 +59,13 @@ enum ExitStatus: Int32, CaseIterable {
     private init(_ code: WireError.Code) {
         switch code {
         case .notFound, .unknownNamespace: self = .notFound
-        case .denied: self = .denied
+        case .denied, .forbiddenAddress: self = .denied
         case .timeout: self = .timeout
         case .upstreamFailed, .rejected: self = .upstream
         case .unavailable: self = .unavailable
+        case .offline: self = .offline
+        case .imageRefused: self = .imageRefused
+        case .noRoom: self = .noRoom
         case .shuttingDown: self = .unreachable
         case .invalidParams: self = .usage
         default: self = .failure

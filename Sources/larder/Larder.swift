@@ -30,7 +30,7 @@ struct Larder: AsyncParsableCommand {
             GetCommand.self, SetCommand.self, UnsetCommand.self, WatchCommand.self, WaitCommand.self,
             ExplainCommand.self, HistoryCommand.self, DiffCommand.self, RollbackCommand.self, RefreshCommand.self,
             PushCommand.self, RenderCommand.self, ExecCommand.self, AcknowledgeCommand.self, StatusCommand.self,
-            InfoCommand.self, PingCommand.self, ClientsCommand.self, CallCommand.self,
+            InfoCommand.self, PingCommand.self, ClientsCommand.self, ImageCommand.self, CallCommand.self,
         ])
 
     private static var exitStatuses: String {

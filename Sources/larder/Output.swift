@@ -24,6 +24,9 @@ enum Output {
         _ = writeAll("larder: \(text.printable)\n", to: STDERR_FILENO)
     }
 
+    /// Writes text on standard error as it is.
+    static func progress(_ text: String) { _ = writeAll(text, to: STDERR_FILENO) }
+
     /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
@@ -55,24 +58,26 @@ enum Output {
         exit(128 + SIGPIPE)
     }
 
-    /// Writes all of it and answers 0, or the `errno`.
     private static func writeAll(_ text: String, to descriptor: Int32) -> Int32 {
         var text = text
-        return text.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while !rest.isEmpty {
-                let count = write(descriptor, rest.baseAddress, rest.count)
-                if count >= 0 {
-                    rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-                } else if errno == EAGAIN {
-                    // The descriptor is shared with somebody who made it non-blocking.
-                    var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    _ = poll(&output, 1, -1)
-                } else if errno != EINTR {
-                    return errno
-                }
+        return text.withUTF8 { writeAll(UnsafeRawBufferPointer($0), to: descriptor) }
+    }
+
+    /// Writes all of it and answers 0, or the `errno`.
+    static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = write(descriptor, rest.baseAddress, rest.count)
+            if count >= 0 {
+                rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+            } else if errno == EAGAIN {
+                // The descriptor is shared with somebody who made it non-blocking.
+                var output = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&output, 1, -1)
+            } else if errno != EINTR {
+                return errno
             }
-            return 0
         }
+        return 0
     }
 }

@@ -51,11 +51,18 @@ struct AgentOptions: ParsableArguments {
         let params = JSONValue.building { parameters.write(to: &$0) }
         let result = try await client.call(Method.name, params: params, timeout: timeout)
         if json { return try Output.line(result.compactText) }
-        do {
-            if let text = try text(Method.Result(from: result)) { try Output.line(text) }
-        } catch let error as WireError {
-            throw Failure(.failure, "the agent's result cannot be read: \(error.detail); try --json")
-        }
+        let read = try readable { () throws(WireError) in try Method.Result(from: result) }
+        if let text = try text(read) { try Output.line(text) }
+    }
+}
+
+/// Reads a result of the agent.
+/// - Throws: ``Failure`` where it is not as this version knows it.
+func readable<Value>(_ read: () throws(WireError) -> Value) throws(Failure) -> Value {
+    do throws(WireError) {
+        return try read()
+    } catch {
+        throw Failure(.failure, "the agent's result cannot be read: \(error.detail); try --json")
     }
 }
 

@@ -33,6 +33,17 @@ struct Style {
         }
     }
 
+    /// How good an image is.
+    func freshness(_ freshness: ImageFreshness) -> String {
+        freshness == .stale ? warning(freshness.rawValue) : good(freshness.rawValue.printable)
+    }
+
+    /// Something that is as it should be.
+    func good(_ text: String) -> String { wrapped(text, "32") }
+
+    /// Something that will do.
+    func warning(_ text: String) -> String { wrapped(text, "33") }
+
     /// Something that went wrong.
     func problem(_ text: String) -> String { wrapped(text, "31") }
 

@@ -6,9 +6,14 @@ struct TextTable {
     var figures: Set<Int> = []
 
     /// The whole table without its last line end.
-    func text(_ rows: [[String]]) -> String {
-        let rows = [headings] + rows
-        let widths = headings.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    func text(_ rows: [[String]]) -> String { Self.text([headings] + rows, figures: figures) }
+
+    /// Rows alone, all of the same length.
+    /// - Parameter leastWidths: how wide each column is at least.
+    static func text(_ rows: [[String]], figures: Set<Int>, leastWidths: [Int]? = nil) -> String {
+        let widths = (rows.first ?? []).indices.map { column in
+            max(leastWidths?[column] ?? 0, rows.map { $0[column].count }.max() ?? 0)
+        }
         return rows.map { row in
             let line = row.enumerated().map { column, cell in
                 figures.contains(column) ? cell.rightAligned(to: widths[column]) : cell.padded(to: widths[column])

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderImages
 import LarderServer
 import LarderUpstream
 import LarderWire
@@ -35,19 +36,21 @@ struct Agent {
         let threads = NIOThreadPool(numberOfThreads: 2)
         threads.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
+        let images = ImageFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
         do {
-            try await serve(group, threads, fetcher)
+            try await serve(group, threads, fetcher, images)
         } catch {
-            await shutDown(group, threads, fetcher)
+            await shutDown(group, threads, fetcher, images)
             throw error
         }
-        await shutDown(group, threads, fetcher)
+        await shutDown(group, threads, fetcher, images)
     }
 
     private func shutDown(
-        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher
+        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher, _ images: ImageFetcher
     ) async {
         await fetcher.shutdown()
+        await images.shutdown()
         do {
             try await group.shutdownGracefully()
             try await threads.shutdownGracefully()
@@ -57,11 +60,14 @@ struct Agent {
     }
 
     private func serve(
-        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher
+        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher,
+        _ imageFetcher: ImageFetcher
     ) async throws {
         let socket = try listeningSocket()
         let namespaces: ConfigNamespaces
+        let images: ImageService?
         do {
+            images = try await imageService(imageFetcher, BlockingWork(threads))
             namespaces = try await ConfigNamespaces(
                 plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
                 hostIdentity: Self.hostIdentity(), logger: logger)
@@ -76,21 +82,25 @@ struct Agent {
             identity: ServerContext.Identity(
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
-            limits: plan.limits, copies: copies, logger: logger)
+            limits: plan.limits, copies: copies, images: images, logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
         let server = AgentServer(context: context, socket: socket, group: group)
-        // They are stopped in the reverse order: the copies last, for what is published until then.
+        // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no
+        // client has one any more.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
+        services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
             ServingService(server: server, namespaces: namespaces),
             ReloadService(context: context, plan: plan, hangups: hangups, logger: logger),
         ]
         if let interval = Watchdog.interval {
-            services.append(WatchdogService(server: server, namespaces: namespaces, interval: interval, logger: logger))
+            services.append(
+                WatchdogService(
+                    server: server, namespaces: namespaces, images: images, interval: interval, logger: logger))
         }
         // A service that ends by itself ends the agent; the signals are this group's alone.
         let run = ServiceGroup(
@@ -103,6 +113,25 @@ struct Agent {
         try await run.run()
         await namespaces.stop()
         logger.info("stopped")
+    }
+
+    /// Opens the image cache, which takes no longer than to read its index.
+    /// - Throws: where the directory cannot be used, or another agent holds it; not for what is in it.
+    private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
+        guard let directory = plan.imageDirectory else { return nil }
+        try Self.makeDirectory(above: directory)
+        let settings = try plan.settings.images.cacheSettings(directory: directory, logger: logger)
+        let cache = try await ImageCache.open(settings, fetcher: fetcher, blocking: blocking, logger: logger)
+        return ImageService(
+            cache, directory: directory, leaseSeconds: plan.settings.images.leaseSeconds, blocking: blocking)
+    }
+
+    /// Makes the cache directory, which the clients in our group have to pass through; the cache itself makes what is in it.
+    private static func makeDirectory(above path: String) throws {
+        let cache = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        try LocalFileSystem().createDirectory(String(cache[..<(cache.lastIndex(of: "/") ?? cache.startIndex)]))
+        // Where it fails, the cache says why.
+        mkdir(cache, 0o750)
     }
 
     private func copies(besideSocket path: String, _ blocking: BlockingWork) async -> CurrentCopies? {

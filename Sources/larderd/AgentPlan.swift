@@ -17,6 +17,8 @@ struct AgentPlan: Sendable {
     /// nil where no default is known; an activated socket needs none.
     var socketPath: Result<String, SettingsError>
     var stateDirectory: String
+    /// Where the images are; nil where the settings switch the image cache off.
+    var imageDirectory: String?
     var logLevel: Logger.Level
     var namespaces: [NamespaceConfiguration]
     private let command: Larderd
@@ -42,6 +44,10 @@ struct AgentPlan: Sendable {
         }
         stateDirectory =
             try command.stateDirectory.map(Self.absolute) ?? settings.stateDirectory ?? paths.stateDirectory
+        if settings.images.isEnabled {
+            let cache = try command.cacheDirectory.map(Self.absolute) ?? settings.cacheDirectory ?? paths.cacheDirectory
+            imageDirectory = cache + "/images"
+        }
         logLevel = command.logLevel ?? settings.logLevel
         namespaces = try Self.namespaces(settings, settingsPath, hostDirectory: try? paths.hostLayerDirectory)
     }
@@ -50,7 +56,9 @@ struct AgentPlan: Sendable {
     /// down nor ask a source.
     var limits: LimitSettings {
         var limits = settings.limits
-        let reserved = 64 + 4 * namespaces.count
+        // With images: downloads, each with a socket and a file, and what is open to be passed on.
+        let images = imageDirectory == nil ? 0 : 256 + 2 * settings.images.concurrency
+        let reserved = 64 + 4 * namespaces.count + images
         let possible = max(1, Process.descriptorLimit - reserved)
         limits.isBoundByDescriptors = possible < limits.connections
         limits.connections = min(limits.connections, possible)

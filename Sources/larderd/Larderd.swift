@@ -16,17 +16,17 @@ import UnixSignals
 struct Larderd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larderd",
-        abstract: "The local agent for this host's configuration.",
+        abstract: "The local agent for this host's configuration and images.",
         discussion: """
-            Keeps configuration fresh from files and remote sources, and serves it to local processes over a Unix \
-            socket. Without any option it serves the host when root runs it, and the current user otherwise: see the \
+            Keeps configuration fresh from files and remote sources, keeps one verified copy of each image that \
+            anybody asks for, and serves both to local processes over a Unix socket. Without any option it serves the host when root runs it, and the current user otherwise: see the \
             paths under each option. It takes over a socket from systemd, re-reads its settings on SIGHUP and stops \
             cleanly on SIGTERM.
 
             Examples:
               larderd                                             serve the user
               sudo larderd                                        serve the host
-              larderd --socket /tmp/l.sock --state-directory /tmp/l   try it out
+              larderd --socket /tmp/l.sock --state-directory /tmp/l --cache-directory /tmp/l   try it out
               larderd --check-settings --settings ./larder.json   is this file right?
 
             Exit status: 0 after a clean stop, 1 when it cannot serve, 64 for a wrong command line, \

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderImages
 import LarderServer
 import Logging
 import ServiceLifecycle
@@ -22,6 +23,16 @@ struct ServingService: Service {
         } onGracefulShutdown: {
             _ = try? notifier.stopping()
         }
+    }
+}
+
+/// Does what the image cache does in the background, and puts it away at the end.
+struct ImageCacheService: Service {
+    let images: ImageService
+
+    func run() async {
+        await cancelWhenGracefulShutdown { await images.cache.run() }
+        await images.cache.stop()
     }
 }
 
@@ -49,6 +60,7 @@ struct ReloadService: Service {
             do {
                 let next = try plan.reread()
                 warnOfRestart(inForce, next)
+                try await updateImages(next)
                 context.limits = next.limits
                 await context.namespaces.apply(next.namespaces)
                 context.copies?.follow(context.namespaces.all)
@@ -62,11 +74,20 @@ struct ReloadService: Service {
         }
     }
 
+    private func updateImages(_ plan: AgentPlan) async throws {
+        guard let images = context.images else { return }
+        let settings = plan.settings.images
+        await images.update(
+            try settings.cacheSettings(directory: images.directory, logger: logger),
+            leaseSeconds: settings.leaseSeconds)
+    }
+
     private func warnOfRestart(_ old: AgentPlan, _ new: AgentPlan) {
         var members: [String] = []
         if old.settings.socket != new.settings.socket { members.append("socket") }
         if old.stateDirectory != new.stateDirectory { members.append("state.directory") }
         if old.settings.cacheDirectory != new.settings.cacheDirectory { members.append("cache.directory") }
+        if old.settings.images.isEnabled != new.settings.images.isEnabled { members.append("images.enabled") }
         if old.logLevel != new.logLevel { members.append("log.level") }
         if old.settings.current != new.settings.current { members.append("current") }
         if members.isEmpty { return }
@@ -76,10 +97,11 @@ struct ReloadService: Service {
     }
 }
 
-/// Tells the service manager that the agent is alive, as long as every event loop and every store answers.
+/// Tells the service manager that the agent is alive, as long as every event loop, every store and the image cache answer.
 struct WatchdogService: Service {
     let server: AgentServer
     let namespaces: ConfigNamespaces
+    let images: ImageService?
     let interval: Duration
     let logger: Logger
 
@@ -89,6 +111,7 @@ struct WatchdogService: Service {
             while !Task.isCancelled {
                 await server.probe()
                 await namespaces.probe()
+                await images?.cache.probe()
                 do {
                     try notifier.watchdog()
                 } catch {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import JSON
 import LarderClient
+import LarderWire
 import Testing
 
 @testable import larder
@@ -21,6 +22,11 @@ struct CommandParsingTests {
             Arguments.normalized(["set", "a", "-5.5", "--ttl", "1m"]) == ["set", "a", "--ttl", "1m", "--", "-5.5"])
         #expect(Arguments.normalized(["set", "a", "--", "-5"]) == ["set", "a", "--", "-5"])
         #expect(Arguments.normalized(["get", "-5"]) == ["get", "-5"])
+        #expect(
+            Arguments.normalized(["--json", "image", "ls", "--timeout", "1s"]) == [
+                "image", "ls", "--json", "--timeout", "1s",
+            ])
+        #expect(Arguments.normalized(["--json", "image", "--help"]) == ["image", "--json", "--help"])
         let command = try #require(
             try Larder.parseAsRoot(Arguments.normalized(["-n", "web", "--timeout", "2s", "get"])) as? GetCommand)
         #expect(command.namespace.namespace == "web")
@@ -55,6 +61,19 @@ struct CommandParsingTests {
         #expect(render.mode?.bits == 0o640)
         #expect(render.owner == FileOwner(argument: "u:g"))
         #expect(try (Larder.parseAsRoot(["render", "--json"]) as? RenderCommand)?.output == "-")
+        let digest = String(repeating: "Ab", count: 32)
+        let image = try #require(
+            try Larder.parseAsRoot(
+                [
+                    "image", "get", "https://a/b", "-o", "-", "--policy", "networkFirst", "--max-age", "90s",
+                    "--digest",
+                    "sha256:\(digest)", "--cache-key", "b", "--deadline", "5s",
+                ]) as? ImageGetCommand)
+        #expect(image.image.reference == ImageReference(url: "https://a/b", cacheKey: "b"))
+        #expect(image.output == "-")
+        #expect(image.policy.policy == .networkFirst && image.policy.maximumAgeSeconds == 90)
+        #expect(image.digest == WireDigest(digest.lowercased()))
+        #expect(image.deadline?.duration == .seconds(5))
         let status = try #require(try Larder.parseAsRoot(["status"]) as? StatusCommand)
         #expect(status.namespace == nil)
     }
@@ -71,6 +90,10 @@ struct CommandParsingTests {
             ["render", "t", "o", "p"], ["wait"], ["wait", "a", "--revision", "1"], ["rollback"],
             ["rollback", "1", "--release"], ["rollback", "x"], ["diff"], ["history", "--limit", "0"],
             ["get", "--stale-if-error", "1s"], ["acknowledge"], ["render", "--json", "t", "o"],
+            ["image", "nope"], ["image", "get"], ["image", "get", "u", "--policy", "nope"],
+            ["image", "get", "u", "--digest", "12"], ["image", "get", "u", "--json", "-o", "-"],
+            ["image", "get", "u", "-o", ""], ["image", "prefetch"], ["image", "prefetch", "f", "--concurrency", "0"],
+            ["image", "prefetch", "f", "--concurrency", "65"], ["image", "why"], ["image", "rm"],
         ])
     func usageErrors(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try Larder.parseAsRoot(Arguments.normalized(arguments)) }
@@ -86,10 +109,19 @@ struct CommandParsingTests {
             let name = verb.configuration.commandName ?? "?"
             #expect(Larder.helpMessage(for: verb).contains("EXAMPLES:\n  larder \(name)"))
         }
+        for verb in ImageCommand.configuration.subcommands {
+            let name = verb.configuration.commandName ?? "?"
+            #expect(Larder.helpMessage(for: verb).contains("EXAMPLES:\n  larder image \(name)"))
+        }
         #expect(Arguments.helpCommand(["get", "--nope"]) == "larder get --help")
+        #expect(Arguments.helpCommand(["image", "get", "--nope"]) == "larder image get --help")
+        #expect(Arguments.helpCommand(["image", "nope"]) == "larder image --help")
+        #expect(Arguments.unknownVerb(["image", "nope"]) == "image nope")
         #expect(Arguments.helpCommand(["nope"]) == "larder --help")
         #expect(Arguments.unknownVerb(["nope", "a"]) == "nope")
-        for known in [["get"], ["help"], ["--nope"], []] { #expect(Arguments.unknownVerb(known) == nil) }
+        for known in [
+            ["get"], ["help"], ["--nope"], [], ["image"], ["image", "ls"], ["image", "--nope"], ["get", "a"],
+        ] { #expect(Arguments.unknownVerb(known) == nil) }
     }
 
     @Test(

@@ -63,6 +63,24 @@ extension Integration {
         }
 
         @Test(
+            "the program has the descriptors that larder was started with, and none of larder's own",
+            arguments: [[], ["--watch"]])
+        func descriptors(options: [String]) throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                // The shell expands the pattern itself; the directory that it reads then is its own.
+                let look = ["/bin/sh", "-c", "cd /proc/$$/fd; for n in *; do test -e $n && echo $n; done"]
+                let found = try Command.run(
+                    "/bin/sh",
+                    [
+                        "-c", "exec 7</dev/null; exec \"$@\"", "sh", Products.commandLine, "exec", "--socket",
+                        home.socket,
+                    ] + options + ["--"] + look)
+                #expect(found.output == ["0", "1", "2", "7"])
+            }
+        }
+
+        @Test(
             "the program blocks and ignores no signal that larder was not started with", arguments: [[], ["--watch"]])
         func signalState(options: [String]) throws {
             try AgentHome.with { home in

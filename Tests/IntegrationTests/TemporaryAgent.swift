@@ -59,7 +59,7 @@ final class TemporaryAgent: Sendable {
             ],
             environment: [
                 "NOTIFY_SOCKET": notifications.path, "HOME": directory, "XDG_RUNTIME_DIR": directory,
-                "CONFIGURATION_DIRECTORY": "\(directory)/larder",
+                "CONFIGURATION_DIRECTORY": "\(directory)/larder", "CACHE_DIRECTORY": "\(directory)/cache",
             ])
         try await notifications.ready()
         return process
@@ -85,7 +85,7 @@ private final class NotificationSocket: Sendable {
     init(_ path: String) throws {
         self.path = path
         unlink(path)
-        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }

@@ -8,7 +8,8 @@ struct ConnectionTests {
     /// A listening socket of the test's own.
     private final class Listener {
         let path = "/tmp/larder-bench-test.\(getpid()).\(UInt32.random(in: 0 ... .max))"
-        private let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        private let descriptor = socket(
+            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         private var accepted: [Int32] = []
 
         init() throws {
@@ -32,6 +33,7 @@ struct ConnectionTests {
         func accept() throws -> Int32 {
             let other = Glibc.accept(descriptor, nil, nil)
             try #require(other >= 0)
+            _ = fcntl(other, F_SETFD, FD_CLOEXEC)
             accepted.append(other)
             return other
         }

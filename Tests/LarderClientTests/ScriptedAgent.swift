@@ -12,7 +12,7 @@ final class ScriptedAgent: Sendable {
 
     private init(path: String) throws {
         self.path = path
-        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         try check(withSocketAddress(path) { bind(listener, $0, $1) })
         try check(listen(listener, 16))
     }
@@ -44,7 +44,9 @@ final class ScriptedAgent: Sendable {
     func accept() async throws -> ScriptedConnection {
         let listener = listener
         return try await onThread {
-            ScriptedConnection(try check(Glibc.accept(listener, nil, nil)))
+            let descriptor = try check(Glibc.accept(listener, nil, nil))
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            return ScriptedConnection(descriptor)
         }
     }
 }

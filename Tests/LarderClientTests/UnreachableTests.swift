@@ -20,7 +20,7 @@ struct UnreachableTests {
     func refused() async throws {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/dead.sock"
-            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             try check(withSocketAddress(path) { bind(descriptor, $0, $1) })
             close(descriptor)
             let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
@@ -74,10 +74,10 @@ struct UnreachableTests {
     func busy() async throws {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/busy.sock"
-            let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             try check(withSocketAddress(path) { bind(listener, $0, $1) })
             try check(listen(listener, 0))
-            let first = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            let first = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             try check(withSocketAddress(path) { connect(first, $0, $1) })
             defer {
                 close(first)

@@ -186,13 +186,13 @@ private func inode(_ descriptor: CInt) -> UInt {
 
 private func makePipe() throws -> (CInt, CInt) {
     var ends: [CInt] = [-1, -1]
-    try #require(pipe(&ends) == 0)
+    try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     return (ends[0], ends[1])
 }
 
 private func withSocketPair(_ body: (CInt, CInt) throws -> Void) throws {
     var ends: [CInt] = [-1, -1]
-    try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     defer { ends.forEach { close($0) } }
     try body(ends[0], ends[1])
 }

@@ -83,7 +83,7 @@ enum Specification {
     /// The headings of the section on methods, each with the rows of its table of parameters.
     static func methods() throws -> [MethodOutline] {
         let text = try Repository.text("README.md")
-        let start = try #require(text.range(of: "\n## 8. Methods\n"))
+        let start = try #require(text.range(of: "\n## 9. Methods\n"))
         let end = try #require(text.range(of: "\n## ", range: start.upperBound..<text.endIndex))
         return text[start.upperBound..<end.lowerBound].components(separatedBy: "\n### ").dropFirst().map { section in
             let lines = section.components(separatedBy: "\n")

@@ -9,3 +9,10 @@ static inline int larder_execvpe(const char *file, char *const *words, char *con
     extern int execvpe(const char *, char *const[], char *const[]);
     return execvpe(file, words, variables);
 }
+
+/// Has posix_spawn(3) close all descriptors from a number on (posix_spawn_file_actions_addclosefrom_np(3), since glibc
+/// 2.34). `actions` is a posix_spawn_file_actions_t; spawn.h is not included, so that what it includes stays glibc's.
+static inline int larder_spawn_closes_from(void *actions, int from) {
+    extern int posix_spawn_file_actions_addclosefrom_np(void *, int);
+    return posix_spawn_file_actions_addclosefrom_np(actions, from);
+}

@@ -40,6 +40,18 @@ static inline int larder_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t 
     return 0;
 }
 
+/// The supplementary groups of who connected, at the time of its connect(2) (socket(7), SO_PEERGROUPS, since Linux 4.13;
+/// its effective group need not be among them). Up to `capacity` are stored. Returns how many there are, which may be more
+/// than `capacity`: then none is stored. -1 with errno set where the kernel does not tell.
+static inline ssize_t larder_peer_groups(int fd, gid_t *groups, size_t capacity) {
+    const int peer_groups = 59;  // SO_PEERGROUPS, asm-generic/socket.h
+    socklen_t length = (socklen_t)(capacity * sizeof(gid_t));
+    if (getsockopt(fd, SOL_SOCKET, peer_groups, groups, &length) == 0 || errno == ERANGE) {
+        return (ssize_t)(length / sizeof(gid_t));
+    }
+    return -1;
+}
+
 /// send(2) that never blocks (MSG_DONTWAIT) and never raises SIGPIPE (MSG_NOSIGNAL), whatever the descriptor's own
 /// flags. Returns the number of bytes taken, possibly fewer than `length`, or -1 with errno set (EAGAIN: none now).
 static inline ssize_t larder_send_nosignal(int fd, const void *bytes, size_t length) {

@@ -21,21 +21,27 @@ public struct HTTPAccess: Sendable, Equatable {
     ///
     /// - Throws: `upstreamFailed`, naming the file that cannot be used and what to do
     func open(_ request: inout FetchRequest, _ blocking: BlockingWork) async throws(ConfigError) {
-        let (token, tls) = (token, tls)
-        let (secret, options) = try await blocking.run { () throws(ConfigError) in
-            (try token?.read(), try tls.read())
+        let (access, tls) = (self, tls)
+        let (fields, options) = try await blocking.run { () throws(ConfigError) in
+            (try access.fields(), try tls.read())
         }
-        request.headers = headers.map { ($0.key, $0.value) } + request.headers
-        if let secret {
-            guard secret.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
-                throw ConfigError(
-                    .upstreamFailed,
-                    "\(token.map(Self.name) ?? "the token") holds spaces or other characters that no token has; "
-                        + "replace it")
-            }
-            request.headers.append(("Authorization", "Bearer \(secret)"))
-        }
+        request.headers = fields + request.headers
         request.tls = options
+    }
+
+    /// The header fields that let a request in, the token read from its file as it is now. The disk is waited for.
+    ///
+    /// - Throws: `upstreamFailed`, naming the file that cannot be used and what to do
+    public func fields() throws(ConfigError) -> [(name: String, value: String)] {
+        let fields = headers.map { (name: $0.key, value: $0.value) }
+        guard let secret = try token?.read() else { return fields }
+        guard secret.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+            throw ConfigError(
+                .upstreamFailed,
+                "\(token.map(Self.name) ?? "the token") holds spaces or other characters that no token has; "
+                    + "replace it")
+        }
+        return fields + [("Authorization", "Bearer \(secret)")]
     }
 
     private static func name(_ token: Credential) -> String {

@@ -102,7 +102,9 @@ extension BlobStore.State {
             ledger.remove(known.size)
             ledger.add(blob.size)
         }
-        entries[blob.digest] = BlobStore.Entry(
-            size: blob.size, references: (known?.references ?? 0) + 1, isVerified: true)
+        change(blob.digest) { entry in
+            entry = BlobStore.Entry(
+                size: blob.size, references: (known?.references ?? 0) + 1, rows: known?.rows ?? 0, isVerified: true)
+        }
     }
 }

@@ -16,17 +16,20 @@ internal import Synchronization
 /// - A loss of power may damage what the file system had promised. So after a stop that was not orderly each file is hashed
 ///   again before it is first opened, and one whose bytes are not its name is removed.
 ///
-/// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)`` and ``usage`` wait for the disk.
+/// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` wait for
+/// the disk.
 public final class BlobStore: Sendable {
     /// One blob. There are as many in memory as on disk, so it is small.
     struct Entry: Sendable {
         private let shortSize: UInt32
         private var shortReferences: UInt32
+        private var shortRows: UInt32
         var isVerified: Bool
 
-        init(size: Int, references: Int, isVerified: Bool) {
+        init(size: Int, references: Int, rows: Int = 0, isVerified: Bool) {
             shortSize = UInt32(clamping: size)
             shortReferences = UInt32(clamping: references)
+            shortRows = UInt32(clamping: rows)
             self.isVerified = isVerified
         }
 
@@ -36,12 +39,39 @@ public final class BlobStore: Sendable {
             get { Int(shortReferences) }
             set { shortReferences = UInt32(clamping: newValue) }
         }
+        /// How many of the references are rows of the index.
+        var rows: Int {
+            get { Int(shortRows) }
+            set { shortRows = UInt32(clamping: newValue) }
+        }
+        /// Its bytes, if somebody refers to it besides the index.
+        fileprivate var leasedBytes: Int { references > rows ? size : 0 }
+        /// Its bytes, if only such a reference keeps it.
+        fileprivate var leftoverBytes: Int { references > 0 && rows == 0 ? size : 0 }
     }
 
     struct State: Sendable {
-        var entries: [BlobDigest: Entry] = [:]
+        /// Change them by ``change(_:_:)`` only.
+        private(set) var entries: [BlobDigest: Entry] = [:]
         var ledger: SpaceLedger
+        var imageLimits: ImageLimits
         var writers = 0
+        fileprivate var leasedBytes = 0
+        fileprivate var leftoverBytes = 0
+
+        /// Changes what is known of a blob, makes it known, or forgets it.
+        mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
+            func count(_ entry: Entry?, _ sign: Int) {
+                leasedBytes += sign * (entry?.leasedBytes ?? 0)
+                leftoverBytes += sign * (entry?.leftoverBytes ?? 0)
+            }
+            count(entries[digest], -1)
+            let result = body(&entries[digest])
+            count(entries[digest], 1)
+            return result
+        }
+
+        fileprivate mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
     }
 
     /// How much is held.
@@ -52,6 +82,10 @@ public final class BlobStore: Sendable {
         public let count: Int
         /// Bytes promised to images that are being written.
         public let reservedBytes: Int
+        /// Bytes of images that somebody refers to besides the index.
+        public let leasedBytes: Int
+        /// Bytes of images that only such a reference keeps.
+        public let leftoverBytes: Int
     }
 
     /// The directory, as it was given.
@@ -59,8 +93,6 @@ public final class BlobStore: Sendable {
     /// Whether the last stop was not orderly, so that files have to prove themselves.
     public let isUnclean: Bool
     let files: any CacheFiles
-    let imageLimits: ImageLimits
-    let limits: SpaceLimits
     let state: Mutex<State>
     /// Held while names in `blobs/` are given or taken away. Taken before ``state``, which is never held while the disk is
     /// waited for: a hit takes it on an event loop.
@@ -87,9 +119,7 @@ public final class BlobStore: Sendable {
     ) throws(ImageError) {
         self.path = path
         self.files = files
-        self.limits = limits
-        self.imageLimits = imageLimits
-        state = Mutex(State(ledger: SpaceLedger(limits: limits)))
+        state = Mutex(State(ledger: SpaceLedger(limits: limits), imageLimits: imageLimits))
         lock = try DirectoryLock(directory: path)
         do throws(CacheFileError) {
             let isNew = try files.createDirectory("blobs")
@@ -105,8 +135,33 @@ public final class BlobStore: Sendable {
     /// How much is held now.
     public var usage: Usage {
         state.withLock { state in
-            Usage(bytes: state.ledger.bytes, count: state.ledger.count, reservedBytes: state.ledger.reservedBytes)
+            Usage(
+                bytes: state.ledger.bytes, count: state.ledger.count, reservedBytes: state.ledger.reservedBytes,
+                leasedBytes: state.leasedBytes, leftoverBytes: state.leftoverBytes)
         }
+    }
+
+    /// The limits of what may be held.
+    var limits: SpaceLimits { state.withLock { $0.ledger.limits } }
+
+    /// The limits of what an image may be.
+    var imageLimits: ImageLimits { state.withLock { $0.imageLimits } }
+
+    /// Takes other limits, from the next bytes on. What is held over them is for the caller to remove: ``excess()``.
+    public func update(limits: SpaceLimits, imageLimits: ImageLimits) {
+        state.withLock { state in
+            state.ledger.limits = limits
+            state.imageLimits = imageLimits
+        }
+    }
+
+    /// What has to go before the limits hold again: they were lowered, or others filled the disk.
+    ///
+    /// - Throws: ``ImageError/Code/storageFailed``
+    func excess() throws(ImageError) -> SpaceShortage? {
+        let free: Int
+        do throws(CacheFileError) { free = try files.freeBytes() } catch { throw error.asImageError }
+        return state.withLock { $0.ledger.shortage(0, writers: 0, free: free) }
     }
 
     /// Where a blob is, for clients.
@@ -115,53 +170,102 @@ public final class BlobStore: Sendable {
     // MARK: References
 
     /// Counts a reference from a row of the index that was there before this process.
-    public func adopt(_ digest: BlobDigest, size: Int) {
+    public func adopt(_ digest: BlobDigest, size: Int) { adopt([(digest, size)]) }
+
+    func adopt(_ blobs: [(digest: BlobDigest, size: Int)]) {
         state.withLock { state in
-            if state.entries[digest] == nil {
-                state.entries[digest] = Entry(size: size, references: 0, isVerified: !isUnclean)
-                state.ledger.add(size)
+            state.reserveCapacity(state.entries.count + blobs.count)
+            for (digest, size) in blobs {
+                let isNew = state.change(digest) { entry in
+                    let isNew = entry == nil
+                    if isNew { entry = Entry(size: size, references: 0, isVerified: !isUnclean) }
+                    entry?.references += 1
+                    entry?.rows += 1
+                    return isNew
+                }
+                if isNew { state.ledger.add(size) }
             }
-            state.entries[digest]?.references += 1
         }
     }
 
-    /// Counts a reference: another row, or a lease. No if there is no such blob.
-    public func retain(_ digest: BlobDigest) -> Bool {
+    /// Counts a reference: a lease. No if there is no such blob.
+    public func retain(_ digest: BlobDigest) -> Bool { retain(digest, ifVerified: false) }
+
+    /// Counts a reference; no if there is no such blob, or, if asked for, one that has to be opened first to see whether
+    /// its bytes are right.
+    func retain(_ digest: BlobDigest, ifVerified: Bool) -> Bool {
         state.withLock { state in
-            guard state.entries[digest] != nil else { return false }
-            state.entries[digest]?.references += 1
-            return true
+            state.change(digest) { entry in
+                guard let known = entry, known.isVerified || !ifVerified else { return false }
+                entry?.references += 1
+                return true
+            }
         }
     }
 
     /// Takes a reference back.
     ///
     /// - Returns: whether it was the last; then ``removeUnreferenced(_:)`` removes the file
-    public func release(_ digest: BlobDigest) -> Bool {
+    public func release(_ digest: BlobDigest) -> Bool { release(digest, isRow: false) }
+
+    /// Makes a row's of a reference that the caller has.
+    func giveToRow(_ digest: BlobDigest) { state.withLock { $0.change(digest) { $0?.rows += 1 } } }
+
+    /// Takes a row's reference back; whether it was the last.
+    func releaseRow(_ digest: BlobDigest) -> Bool { release(digest, isRow: true) }
+
+    private func release(_ digest: BlobDigest, isRow: Bool) -> Bool {
         state.withLock { state in
-            guard let references = state.entries[digest]?.references, references > 0 else { return false }
-            state.entries[digest]?.references = references - 1
-            return references == 1
+            state.change(digest) { entry in
+                guard let references = entry?.references, references > 0 else { return false }
+                entry?.references = references - 1
+                if isRow { entry?.rows -= 1 }
+                return references == 1
+            }
         }
     }
 
+    /// Whether somebody refers to a blob besides the index.
+    func isLeased(_ digest: BlobDigest) -> Bool {
+        state.withLock { $0.entries[digest].map { $0.references > $0.rows } ?? false }
+    }
+
+    /// Whether a blob can be answered with without a look at its file.
+    func isVerified(_ digest: BlobDigest) -> Bool { state.withLock { $0.entries[digest]?.isVerified ?? false } }
+
     /// Removes the file of a blob that nobody refers to; does nothing if somebody does again.
     ///
+    /// - Returns: its bytes, if it is gone now
     /// - Throws: ``ImageError/Code/storageFailed``; the file is then an orphan that the next sweep removes, and counts
     ///   until then
-    public func removeUnreferenced(_ digest: BlobDigest) throws(ImageError) {
-        let failure: CacheFileError? = names.withLock { _ in
-            guard state.withLock({ $0.entries[digest]?.references == 0 }) else { return nil }
-            do throws(CacheFileError) {
-                _ = try files.remove(Self.name(digest))
-            } catch {
-                return error
+    @discardableResult
+    public func removeUnreferenced(_ digest: BlobDigest) throws(ImageError) -> Int? {
+        do throws(CacheFileError) {
+            return try names.withLock { _ throws(CacheFileError) in
+                guard let entry = takeUnreferenced(digest) else { return nil }
+                do throws(CacheFileError) {
+                    _ = try files.remove(Self.name(digest))
+                } catch {
+                    state.withLock { $0.change(digest) { $0 = entry } }
+                    throw error
+                }
+                state.withLock { $0.ledger.remove(entry.size) }
+                return entry.size
             }
-            // Nobody can have taken a reference meanwhile but by `retain`, who then finds no file and says so.
-            forget(digest)
-            return nil
+        } catch {
+            throw error.asImageError
         }
-        if let failure { throw failure.asImageError }
+    }
+
+    /// Makes a blob unknown that nobody refers to, so that from now on nobody can. Its bytes count until its file is gone.
+    private func takeUnreferenced(_ digest: BlobDigest) -> Entry? {
+        state.withLock { state in
+            state.change(digest) { entry in
+                guard let known = entry, known.references == 0 else { return nil }
+                entry = nil
+                return known
+            }
+        }
     }
 
     // MARK: Reading
@@ -180,14 +284,21 @@ public final class BlobStore: Sendable {
         }
         switch opening {
         case .whole(let file):
-            if !isVerified { state.withLock { $0.entries[digest]?.isVerified = true } }
+            if !isVerified { setVerified(digest, true) }
             return file
         case .missing:
+            setVerified(digest, false)
             throw ImageError(.damagedBlob, "the file of \(digest) is gone; it is fetched again")
         case .damaged:
+            setVerified(digest, false)
             throw ImageError(
                 .damagedBlob, "the file of \(digest) was damaged on disk and has been removed; it is fetched again")
         }
+    }
+
+    /// A blob that turned out to be gone or damaged is never answered with again before it was opened.
+    private func setVerified(_ digest: BlobDigest, _ isVerified: Bool) {
+        state.withLock { $0.change(digest) { $0?.isVerified = isVerified } }
     }
 
     private enum Opening {
@@ -226,15 +337,6 @@ public final class BlobStore: Sendable {
     }
 
     // MARK: For the writer and the sweep
-
-    /// Stops counting a blob whose file is gone, if nobody refers to it.
-    func forget(_ digest: BlobDigest) {
-        state.withLock { state in
-            guard let entry = state.entries[digest], entry.references == 0 else { return }
-            state.entries[digest] = nil
-            state.ledger.remove(entry.size)
-        }
-    }
 
     static func directory(_ digest: BlobDigest) -> (outer: String, inner: String) {
         let digits = digest.description

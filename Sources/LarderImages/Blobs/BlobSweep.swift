@@ -54,11 +54,25 @@ extension BlobStore {
         // Asked without the lock on names first: nearly all files are referred to.
         guard state.withLock({ ($0.entries[digest]?.references ?? 0) == 0 }) else { return nil }
         return try names.withLock { _ throws(CacheFileError) in
-            guard state.withLock({ ($0.entries[digest]?.references ?? 0) == 0 }) else { return nil }
-            let size = try files.open(Self.name(digest))?.size() ?? 0
-            guard try files.remove(Self.name(digest)) else { return nil }
-            forget(digest)
-            return size
+            // Known, but referred to by nobody: its removal failed once.
+            let (isWanted, known) = state.withLock { state in
+                state.change(digest) { entry in
+                    guard (entry?.references ?? 0) == 0 else { return (true, Entry?.none) }
+                    let known = entry
+                    entry = nil
+                    return (false, known)
+                }
+            }
+            guard !isWanted else { return nil }
+            do throws(CacheFileError) {
+                let size = try files.open(Self.name(digest))?.size() ?? 0
+                let isRemoved = try files.remove(Self.name(digest))
+                if let known { state.withLock { $0.ledger.remove(known.size) } }
+                return isRemoved ? size : nil
+            } catch {
+                if let known { state.withLock { $0.change(digest) { $0 = known } } }
+                throw error
+            }
         }
     }
 

@@ -135,7 +135,8 @@ public final class BlobWriter: Sendable {
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
         guard total > state.reserved else { return }
         let room = store.limits.bytesPerImage - state.reserved
-        let wanted = min(max(total - state.reserved, Self.step), room)
+        // What is needed in any case: the limit may have been lowered just now.
+        let wanted = max(total - state.reserved, min(Self.step, room))
         try store.reserve(wanted, isNew: false)
         state.reserved += wanted
     }

@@ -29,7 +29,7 @@ public struct SpaceShortage: Sendable, Hashable {
 /// Who holds how much: what is on disk, and what was promised to those who write. Nothing is written that was not
 /// reserved before, so that the limits hold at every moment and not only between writes.
 struct SpaceLedger: Sendable {
-    let limits: SpaceLimits
+    var limits: SpaceLimits
     /// Bytes of published images.
     private(set) var bytes = 0
     /// Published images.
@@ -51,16 +51,21 @@ struct SpaceLedger: Sendable {
     ///   - free: the bytes that are free on the disk now
     /// - Returns: nothing if it is promised, or what has to go first
     mutating func reserve(_ more: Int, isNew: Bool, free: Int) -> SpaceShortage? {
-        let overBytes = bytes + reservedBytes + more - limits.bytes
-        let overCount = isNew ? count + writers + 1 - limits.count : 0
-        // What was promised and not written yet is still free on the disk.
-        let overDisk = limits.freeBytes + (reservedBytes - writtenBytes) + more - free
-        guard max(overBytes, overCount, overDisk) <= 0 else {
-            return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount))
-        }
+        if let shortage = shortage(more, writers: isNew ? 1 : 0, free: free) { return shortage }
         reservedBytes += more
         if isNew { writers += 1 }
         return nil
+    }
+
+    /// What has to go first before so many more bytes and writers can be promised; nothing if they can be now.
+    func shortage(_ more: Int, writers new: Int, free: Int) -> SpaceShortage? {
+        let overBytes = bytes + reservedBytes + more - limits.bytes
+        // A writer that has its place needs no other one, and a limit that was lowered does not stop it.
+        let overCount = new > 0 || more == 0 ? count + writers + new - limits.count : 0
+        // What was promised and not written yet is still free on the disk.
+        let overDisk = limits.freeBytes + (reservedBytes - writtenBytes) + more - free
+        guard max(overBytes, overCount, overDisk) > 0 else { return nil }
+        return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount))
     }
 
     mutating func wrote(_ more: Int) { writtenBytes += more }

@@ -50,8 +50,13 @@ extension CacheRequest {
     ///   - held: what is held
     ///   - now: the time in seconds since 1970
     public func answersStale(after error: UpstreamError, _ held: HeldImage, now: Int) -> Bool {
+        error.isOutage && mayBeStale(held, now: now)
+    }
+
+    /// The same, whatever the reason.
+    func mayBeStale(_ held: HeldImage, now: Int) -> Bool {
         let freshness = held.freshness
-        guard error.isOutage, policy != .networkOnly, held.matchesVariant, isYoungEnough(freshness, now),
+        guard policy != .networkOnly, held.matchesVariant, isYoungEnough(freshness, now),
             !freshness.requiresValidation
         else { return false }
         let remaining = freshness.remaining(at: now)

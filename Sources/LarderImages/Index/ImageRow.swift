@@ -39,7 +39,8 @@ public struct ImageRow: Sendable, Hashable {
     public var entry: ImageEntry {
         ImageEntry(
             key: key, digest: digest, size: size, freshness: ResponseFreshness(response), lastUse: lastUse,
-            isPinned: isPinned, variant: response.variant.fingerprint)
+            isPinned: isPinned, variant: response.variant.fingerprint, type: header.type, width: header.width,
+            height: header.height)
     }
 }
 
@@ -55,12 +56,16 @@ public struct ImageEntry: Sendable, Hashable {
     private var shortUse: UInt32
     /// Whether it must stay until it is unpinned.
     public var isPinned: Bool
+    /// The type.
+    public let type: ImageType
+    private let shortWidth: UInt32
+    private let shortHeight: UInt32
     let variant: UInt64
 
     /// Makes an entry; `variant` is ``Variant/fingerprint``.
     public init(
         key: ImageKey, digest: BlobDigest, size: Int, freshness: ResponseFreshness, lastUse: Int, isPinned: Bool,
-        variant: UInt64
+        variant: UInt64, type: ImageType, width: Int, height: Int
     ) {
         self.key = key
         self.digest = digest
@@ -69,7 +74,16 @@ public struct ImageEntry: Sendable, Hashable {
         shortUse = UInt32(clamping: lastUse)
         self.isPinned = isPinned
         self.variant = variant
+        self.type = type
+        shortWidth = UInt32(clamping: width)
+        shortHeight = UInt32(clamping: height)
     }
+
+    /// The width in pixels.
+    public var width: Int { Int(shortWidth) }
+
+    /// The height in pixels.
+    public var height: Int { Int(shortHeight) }
 
     /// Whether it answers a request, or nothing if only its row can tell.
     ///

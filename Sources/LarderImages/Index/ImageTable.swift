@@ -12,6 +12,9 @@ public struct ImageTable: Sendable {
         slots.reserveCapacity(capacity)
     }
 
+    /// One more than the highest slot that ever held an image.
+    var slotCount: UInt32 { UInt32(entries.count) }
+
     /// How many images there are.
     public var count: Int { slots.count }
 

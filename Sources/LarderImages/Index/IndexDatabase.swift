@@ -7,7 +7,7 @@ final class IndexDatabase {
     /// Whether the tables were made just now.
     let isNew: Bool
     private let database: SQLiteDatabase
-    private let putEntry, putDetail, removeEntry, removeDetail, touchEntry, pinEntry: SQLiteStatement
+    private let putEntry, putDetail, removeEntry, removeDetail, touchEntry: SQLiteStatement
     private let allEntries, hasEntry, oneRow, someRows: SQLiteStatement
 
     /// Opens it, making the tables if there are none.
@@ -16,16 +16,15 @@ final class IndexDatabase {
         // A commit waits for no disk: after a loss of power the last ones may be missing, but what is there fits together.
         try database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF")
         isNew = try Self.prepareTables(database)
-        putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)")
-        putDetail = try database.prepare("INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        putDetail = try database.prepare("INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         removeEntry = try database.prepare("DELETE FROM entry WHERE key = ?")
         removeDetail = try database.prepare("DELETE FROM detail WHERE key = ?")
         touchEntry = try database.prepare("UPDATE entry SET last_use = ?2 WHERE key = ?1 AND last_use < ?2")
-        pinEntry = try database.prepare("UPDATE entry SET pinned = ?2 WHERE key = ?1")
-        allEntries = try database.prepare("SELECT key, digest, size, freshness, last_use, pinned, variant FROM entry")
+        allEntries = try database.prepare("SELECT * FROM entry")
         hasEntry = try database.prepare("SELECT 1 FROM entry WHERE key = ?")
         let row =
-            "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, d.* FROM entry e JOIN detail d USING (key) "
+            "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, e.type, e.width, e.height, d.* FROM entry e JOIN detail d USING (key) "
         oneRow = try database.prepare(row + "WHERE e.key = ?")
         someRows = try database.prepare(row + "WHERE e.key > ? ORDER BY e.key LIMIT ?")
     }
@@ -43,10 +42,10 @@ final class IndexDatabase {
                 """
                 CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL,
                     freshness BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL,
-                    variant INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    variant INTEGER NOT NULL, type TEXT NOT NULL, width INTEGER NOT NULL,
+                    height INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
-                    type TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, frames INTEGER,
-                    orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
+                    frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
                     request_time INTEGER NOT NULL, response_time INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 PRAGMA user_version = \(version);
                 """)
@@ -59,12 +58,13 @@ final class IndexDatabase {
         var entries: [ImageEntry] = []
         try allEntries.run { row throws(SQLiteError) in
             guard let key = row.withBlob(0, { ImageKey($0) }), let digest = row.withBlob(1, { BlobDigest($0) }),
-                let freshness = row.withBlob(3, { ResponseFreshness($0) })
+                let freshness = row.withBlob(3, { ResponseFreshness($0) }), let type = ImageType(rawValue: row.text(7))
             else { throw SQLiteError.damage("the index has a row that nobody wrote") }
             entries.append(
                 ImageEntry(
                     key: key, digest: digest, size: row.integer(2), freshness: freshness, lastUse: row.integer(4),
-                    isPinned: row.integer(5) != 0, variant: UInt64(bitPattern: Int64(row.integer(6)))))
+                    isPinned: row.integer(5) != 0, variant: UInt64(bitPattern: Int64(row.integer(6))),
+                    type: type, width: row.integer(8), height: row.integer(9)))
         }
         return entries
     }
@@ -82,11 +82,11 @@ final class IndexDatabase {
                 try putEntry.run([
                     .blob(entry.key.bytes), .blob(row.digest.bytes), .integer(row.size),
                     .blob(entry.freshness.bytes), .integer(row.lastUse), .integer(row.isPinned ? 1 : 0),
-                    .integer(Int(bitPattern: UInt(entry.variant))),
+                    .integer(Int(bitPattern: UInt(entry.variant))), .text(row.header.type.rawValue),
+                    .integer(row.header.width), .integer(row.header.height),
                 ])
                 try putDetail.run([
-                    .blob(entry.key.bytes), .text(row.keyText), .text(row.url), .text(row.header.type.rawValue),
-                    .integer(row.header.width), .integer(row.header.height),
+                    .blob(entry.key.bytes), .text(row.keyText), .text(row.url),
                     row.header.frameCount.map { .integer($0) } ?? .null,
                     row.header.orientation.map { .integer($0) } ?? .null, .integer(row.response.status),
                     .text(row.response.fields.text), .text(ResponseFields.text(row.response.variant.requestLines)),
@@ -111,10 +111,6 @@ final class IndexDatabase {
         }
     }
 
-    func pin(_ key: ImageKey, _ isPinned: Bool) throws(SQLiteError) {
-        try pinEntry.run([.blob(key.bytes), .integer(isPinned ? 1 : 0)])
-    }
-
     func row(_ key: ImageKey) throws(SQLiteError) -> ImageRow? {
         var result: ImageRow?
         try oneRow.run([.blob(key.bytes)]) { row throws(SQLiteError) in result = try Self.row(row) }
@@ -130,11 +126,11 @@ final class IndexDatabase {
     }
 
     private static func row(_ row: SQLiteStatement) throws(SQLiteError) -> ImageRow {
-        guard let digest = row.withBlob(0, { BlobDigest($0) }), let type = ImageType(rawValue: row.text(8)) else {
+        guard let digest = row.withBlob(0, { BlobDigest($0) }), let type = ImageType(rawValue: row.text(5)) else {
             throw SQLiteError.damage("the index has a row that nobody wrote")
         }
         let header = ImageHeader(
-            type, width: row.integer(9), height: row.integer(10), frameCount: row.optionalInteger(11),
+            type, width: row.integer(6), height: row.integer(7), frameCount: row.optionalInteger(11),
             orientation: row.optionalInteger(12))
         let fields = ResponseFields(text: row.text(14))
         let variant = Variant(
@@ -144,7 +140,7 @@ final class IndexDatabase {
             status: row.integer(13), fields: fields, variant: variant, requestTime: row.integer(16),
             responseTime: row.integer(17))
         return ImageRow(
-            keyText: row.text(6), url: row.text(7),
+            keyText: row.text(9), url: row.text(10),
             blob: PublishedBlob(digest: digest, size: row.integer(1), header: header), response: response,
             lastUse: row.integer(2), isPinned: row.integer(3) != 0)
     }

@@ -1,5 +1,6 @@
 import JSON
 import LarderConfig
+import LarderImages
 import LarderWire
 import NIOCore
 
@@ -34,7 +35,8 @@ extension RequestScope {
             startedAt: context.startedAt, uptimeMilliseconds: context.uptimeMilliseconds,
             epoch: context.namespaces.epoch, socket: context.identity.socketPath,
             activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
-            settings: context.identity.settingsPath, namespaces: context.namespaces.all.map(\.name),
+            imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
+            namespaces: context.namespaces.all.map(\.name),
             limits: AgentInfo.Limits(
                 lineBytes: limits.lineBytes, batch: SessionHandler.maximumBatch,
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
@@ -55,7 +57,8 @@ extension RequestScope {
         }
         return AgentStats.Result(
             uptimeMilliseconds: context.uptimeMilliseconds, traffic: await connections.traffic(),
-            residentBytes: Self.residentBytes(), namespaces: namespaces)
+            residentBytes: Self.residentBytes(), namespaces: namespaces,
+            images: context.images.map { AgentStats.Images($0.cache.statistics) })
     }
 
     /// The second number of `/proc/self/statm` (proc(5)) is in pages.

@@ -36,6 +36,31 @@ struct RequestWords {
         }
     }
 
+    /// A place for the words in a table. Whoever makes places collide takes the benefit of the table from the other
+    /// connections of the loop, too: their requests are then parsed like any other, and no worse.
+    /// - Parameter slots: how many there are, a power of two.
+    func slot(of slots: Int) -> Int {
+        // The id stands at one end of most lines, so that the longer part tells them apart.
+        let hash = Self.hash(rest.count >= head.count ? rest : head)
+        return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
+    }
+
+    /// FNV-1a over eight bytes at a time.
+    private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        var offset = 0
+        while offset + 8 <= bytes.count {
+            hash = (hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x0000_0100_0000_01b3
+            hash ^= hash >> 29
+            offset += 8
+        }
+        while offset < bytes.count {
+            hash = (hash ^ UInt64(bytes[offset])) &* 0x0000_0100_0000_01b3
+            offset += 1
+        }
+        return hash
+    }
+
     private static func endOfName(_ line: UnsafeRawBufferPointer) -> Int? {
         // "id" as four bytes in one word, whatever their order in it.
         let name = UInt32(littleEndian: 0x2264_6922)

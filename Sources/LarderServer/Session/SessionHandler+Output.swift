@@ -34,7 +34,7 @@ extension SessionHandler {
 
     private func send(then body: ByteBuffer?) {
         loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
-        let waits = output.write(loop.output.bytes, then: body)
+        let waits = output.write(loop.output.bytes, passing: loop.passed, then: body)
         loop.clearOutput()
         if waits { loop.watchForStalls(within: limits.stallTime) }
     }

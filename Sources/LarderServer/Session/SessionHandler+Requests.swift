@@ -8,6 +8,10 @@ struct RequestInFlight {
     /// Gives it up, for a reason; it still gets its reply.
     var cancel: ((WireError) -> Void)?
     var place: BatchPlace?
+    /// Why it was given up, where it was.
+    var givenUp: WireError?
+    /// What ends it at its deadline.
+    var deadline: Scheduled<Void>?
     /// Whether it is given up when its connection ends.
     var endsWithConnection: Bool
 }
@@ -16,7 +20,7 @@ extension SessionHandler {
     /// Serves one line: a request or a batch of them.
     func handleLine(_ bytes: UnsafeRawBufferPointer) {
         let words = RequestWords(bytes)
-        if let words, serveAgain(words) { return }
+        if let words, serveAgain(words) || serveImageAgain(words) { return }
         let message: JSONValue
         do {
             message = try loop.parser.parse(bytes)
@@ -60,6 +64,7 @@ extension SessionHandler {
         case .deferred(let body, let endsWithConnection):
             serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
         case .waiting(let body): serveWhenMet(request, body, in: place)
+        case .own(let body): body(self, request, place, words)
         case .session(let body, let needsReply):
             if needsReply, request.id == nil {
                 place?.leaveEmpty()
@@ -139,6 +144,7 @@ extension SessionHandler {
     func complete(_ ticket: Int, _ result: Result<any WireResult, WireError>) {
         guard let request = inFlight.removeValue(forKey: ticket) else { return }
         loop.traffic.requestsInFlight -= 1
+        request.deadline?.cancel()
         switch result {
         // What was asked for only to be told can be asked for again; that a change was made must be said.
         case .success where request.endsWithConnection && request.place?.batch.isFull ?? false:

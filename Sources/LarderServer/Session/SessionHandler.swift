@@ -8,7 +8,7 @@ import NIOCore
 ///
 /// This file holds the connection's life and its input. Requests are dispatched in `SessionHandler+Requests.swift`,
 /// batches of them in `SessionHandler+Batches.swift`, output is written in `SessionHandler+Output.swift`, subscriptions
-/// are in `SessionHandler+Subscriptions.swift`.
+/// are in `SessionHandler+Subscriptions.swift`, images and their leases in `SessionHandler+Images.swift`.
 final class SessionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -48,6 +48,9 @@ final class SessionHandler: ChannelInboundHandler {
     var nextSubscription = 0
     /// Subscriptions that were not offered the newest snapshot because output waited.
     var behind: [Subscription] = []
+
+    // Images
+    var leases = ImageLeases()
 
     /// Whether the client ever said something of a snapshot.
     var hasAcknowledged = false
@@ -95,9 +98,11 @@ final class SessionHandler: ChannelInboundHandler {
         // What a client handed over is done even if it did not wait for the reply; what only it waited for is not.
         cancelWaiting()
         loop.traffic.requestsInFlight -= inFlight.count
+        for request in inFlight.values { request.deadline?.cancel() }
         inFlight.removeAll()
         endSubscriptions(reason: nil)
         forgetAcknowledgements()
+        endLeases()
         loop.remove(self)
     }
 

@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderImages
 import NIOCore
 
 #if canImport(Musl)
@@ -12,6 +13,9 @@ import NIOCore
 /// As long as the client keeps up, bytes go straight into its socket with send(2); what the socket does not take goes
 /// through the channel, which writes it when it can. A prototype showed half the cost of going through the channel
 /// each time.
+///
+/// A descriptor travels with the first byte of a line (unix(7), SCM_RIGHTS), for which only sendmsg(2) will do. So such a
+/// line waits here until everything before it is gone, and what comes after it waits behind it.
 final class SessionOutput {
     private var context: ChannelHandlerContext?
     private var descriptor: CInt?
@@ -20,6 +24,15 @@ final class SessionOutput {
     private var waitingWrites = 0
     /// Whether a write is being made right now.
     private var isWriting = false
+    /// What waits for a line that carries a descriptor, that line first.
+    private var held = CircularBuffer<Held>()
+    private var heldBytes = 0
+    /// The next attempt to send that line, where only the socket is full: nobody says when it no longer is, because the
+    /// channel has nothing to write.
+    private var nextAttempt: Scheduled<Void>?
+    private var pause = SessionOutput.shortestPause
+    private static let shortestPause = TimeAmount.milliseconds(1)
+    private static let longestPause = TimeAmount.milliseconds(64)
     private var lastProgress = Progress(accepted: 0, unread: 0, at: .now())
     /// How far the client was at a time.
     private struct Progress {
@@ -30,16 +43,22 @@ final class SessionOutput {
         var at: NIODeadline
     }
 
+    /// Bytes that have to wait, and what travels with the first one.
+    private struct Held {
+        var bytes: ByteBuffer
+        var file: BlobFile?
+    }
+
     /// Called when the client has taken all that waited, and never within ``write(_:then:)``.
     var onDrained: () -> Void = {}
 
     /// Whether something waits for the client.
-    var isPending: Bool { waitingWrites > 0 }
+    var isPending: Bool { waitingWrites > 0 || !held.isEmpty }
 
     /// Bytes that wait for the client.
     var pendingBytes: Int {
         guard isPending, let context else { return 0 }
-        return (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        return ((try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0) + heldBytes
     }
 
     /// Bytes that the client took, as far as the socket knows.
@@ -57,19 +76,30 @@ final class SessionOutput {
         context = nil
         descriptor = nil
         onDrained = {}
+        held.removeAll()
+        heldBytes = 0
+        nextAttempt?.cancel()
+        nextAttempt = nil
     }
 
     /// Writes bytes, and then others where there are any. What has to wait of those is not copied: however many clients
     /// it waits for, they share its memory.
+    /// - Parameter file: what is passed with the first byte.
     /// - Returns: whether something has to wait.
-    func write(_ bytes: [UInt8], then more: ByteBuffer? = nil) -> Bool {
+    func write(_ bytes: [UInt8], passing file: BlobFile? = nil, then more: ByteBuffer? = nil) -> Bool {
         guard let context else { return false }
         let total = bytes.count + (more?.readableBytes ?? 0)
         offeredBytes += total
-        let sent = isPending ? 0 : send(bytes, more)
+        let (sent, mustWait) = isPending ? (0, !held.isEmpty || file != nil) : send(bytes, more, passing: file)
         if sent == total { return false }
-        if waitingWrites == 0 {
+        if !isPending {
             lastProgress = Progress(accepted: offeredBytes - total + sent, unread: unreadBytes, at: .now())
+        }
+        if mustWait {
+            hold(ByteBuffer(bytes: bytes), passing: file)
+            if let more { hold(more, passing: nil) }
+            if waitingWrites == 0 { attemptLater(context) }
+            return true
         }
         isWriting = true
         defer { isWriting = false }
@@ -128,9 +158,73 @@ final class SessionOutput {
     /// write. The session is then in the middle of something, and goes on with what waited at its next turn.
     private func drained() {
         guard let context else { return }
-        guard isWriting else { return onDrained() }
+        guard isWriting else { return goOn() }
         context.eventLoop.assumeIsolated().execute {
-            if !self.isPending, self.context != nil { self.onDrained() }
+            if self.waitingWrites == 0 { self.goOn() }
+        }
+    }
+
+    /// The channel has written everything: what was held comes next.
+    private func goOn() {
+        guard let context else { return }
+        sendHeld(context)
+        if !isPending { onDrained() }
+    }
+
+    // MARK: Descriptors
+
+    private func hold(_ bytes: ByteBuffer, passing file: BlobFile?) {
+        held.append(Held(bytes: bytes, file: file))
+        heldBytes += bytes.readableBytes
+    }
+
+    /// Sends what is held as far as it goes, in its order.
+    private func sendHeld(_ context: ChannelHandlerContext) {
+        isWriting = true
+        defer { isWriting = false }
+        while waitingWrites == 0, let next = held.first {
+            let bytes = Array(next.bytes.readableBytesView)
+            let (sent, mustWait) = send(bytes, nil, passing: next.file)
+            if mustWait { return attemptLater(context) }
+            pause = Self.shortestPause
+            held.removeFirst()
+            heldBytes -= bytes.count
+            if sent < bytes.count {
+                enqueue(context.channel.allocator.buffer(bytes: bytes[sent...]), context)
+                context.flush()
+            }
+        }
+    }
+
+    private func attemptLater(_ context: ChannelHandlerContext) {
+        guard nextAttempt == nil else { return }
+        nextAttempt = context.eventLoop.assumeIsolated().scheduleTask(in: pause) {
+            self.nextAttempt = nil
+            if self.waitingWrites == 0 { self.goOn() }
+        }
+        pause = min(.nanoseconds(pause.nanoseconds * 2), Self.longestPause)
+    }
+
+    /// Sends bytes, the first with a descriptor if there is one, and then others.
+    /// - Returns: how many bytes went out, and whether none did because the descriptor has to wait.
+    private func send(
+        _ bytes: [UInt8], _ more: ByteBuffer?, passing file: BlobFile?
+    ) -> (sent: Int, mustWait: Bool) {
+        // Without a socket of the system's there is nothing to pass it over.
+        guard let descriptor, let passed = file?.descriptor else { return (send(bytes, more), false) }
+        while true {
+            let count = bytes.withUnsafeBytes {
+                larder_send_descriptors(descriptor, $0.baseAddress, $0.count, [passed], 1)
+            }
+            if count == bytes.count, let more { return (count + send([], more), false) }
+            if count >= 0 { return (count, false) }
+            switch errno {
+            case EINTR: continue
+            // The socket is full, or too many descriptors are under way to clients that do not read.
+            case EAGAIN, ETOOMANYREFS, ENOBUFS, ENOMEM: return (0, true)
+            // The channel finds the same failure, and ends the connection.
+            default: return (0, false)
+            }
         }
     }
 }

@@ -18,6 +18,8 @@ public struct Settings: Sendable, Equatable {
     public var logLevel: Logger.Level = .info
     /// `current`: plain copies of the snapshots.
     public var current = CurrentSettings()
+    /// `images`: the image cache.
+    public var images = ImageSettings()
     /// `limits`: what clients may use.
     public var limits = LimitSettings()
     /// `namespaces`: the configuration documents by their names. `default` is always among them.
@@ -30,12 +32,13 @@ public struct Settings: Sendable, Equatable {
 extension Settings {
     init(_ value: SettingsValue) throws(SettingsError) {
         let reader = try SettingsReader(
-            value, at: .root, knowing: ["socket", "state", "cache", "log", "current", "limits", "namespaces"])
+            value, at: .root, knowing: ["socket", "state", "cache", "log", "current", "images", "limits", "namespaces"])
         socket = try reader.section("socket", SocketSettings.init) ?? socket
         stateDirectory = try reader.section("state", Self.directory) ?? nil
         cacheDirectory = try reader.section("cache", Self.directory) ?? nil
         logLevel = try reader.section("log", Self.logLevel) ?? logLevel
         current = try reader.section("current", CurrentSettings.init) ?? current
+        images = try reader.section("images", ImageSettings.init) ?? images
         limits = try reader.section("limits", LimitSettings.init) ?? limits
         let declared = try reader.section("namespaces", NamespaceSettings.all) ?? [:]
         namespaces.merge(declared) { _, declared in declared }

@@ -73,6 +73,8 @@ public enum AgentInfo: WireMethod {
         public var activated: Bool
         /// Where the state is.
         public var stateDirectory: String
+        /// Where the images are; nil where the settings switch the image cache off.
+        public var imageDirectory: String?
         /// The settings file in force; nil where there is none.
         public var settings: String?
         /// The names of all namespaces, sorted.
@@ -86,7 +88,7 @@ public enum AgentInfo: WireMethod {
         public init(
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
-            settings: String?, namespaces: [String], limits: Limits, peer: Peer
+            imageDirectory: String? = nil, settings: String?, namespaces: [String], limits: Limits, peer: Peer
         ) {
             self.name = name
             self.version = version
@@ -98,6 +100,7 @@ public enum AgentInfo: WireMethod {
             self.socket = socket
             self.activated = activated
             self.stateDirectory = stateDirectory
+            self.imageDirectory = imageDirectory
             self.settings = settings
             self.namespaces = namespaces
             self.limits = limits
@@ -117,6 +120,7 @@ public enum AgentInfo: WireMethod {
             socket = try reader.requiredString("socket")
             activated = try reader.requiredBool("activated")
             stateDirectory = try reader.requiredString("stateDirectory")
+            imageDirectory = try reader.string("imageDirectory")
             settings = try reader.string("settings")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
             let limits = try MemberReader(object: reader.requiredValue("limits"))
@@ -144,6 +148,7 @@ public enum AgentInfo: WireMethod {
             writer.member("socket", socket)
             writer.member("activated", activated)
             writer.member("stateDirectory", stateDirectory)
+            writer.nullableMember("imageDirectory", imageDirectory)
             writer.nullableMember("settings", settings)
             writer.name("namespaces")
             writer.beginArray()

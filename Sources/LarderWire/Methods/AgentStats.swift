@@ -73,12 +73,19 @@ public enum AgentStats: WireMethod {
         /// Each namespace's counters by name.
         public var namespaces: [String: Namespace]
 
+        /// The image cache's counters; nil where the settings switch it off.
+        public var images: Images?
+
         /// Makes it.
-        public init(uptimeMilliseconds: Int, traffic: Traffic, residentBytes: Int, namespaces: [String: Namespace]) {
+        public init(
+            uptimeMilliseconds: Int, traffic: Traffic, residentBytes: Int, namespaces: [String: Namespace],
+            images: Images? = nil
+        ) {
             self.uptimeMilliseconds = uptimeMilliseconds
             self.traffic = traffic
             self.residentBytes = residentBytes
             self.namespaces = namespaces
+            self.images = images
         }
 
         /// Reads it.
@@ -112,6 +119,7 @@ public enum AgentStats: WireMethod {
                     attempted: try refreshes.requiredInt("attempted"), changed: try refreshes.requiredInt("changed"),
                     notModified: try refreshes.requiredInt("notModified"), failed: try refreshes.requiredInt("failed"))
             }
+            images = try reader.object("images").map { (images) throws(WireError) in try Images(from: images) }
         }
 
         /// Writes it.
@@ -153,6 +161,8 @@ public enum AgentStats: WireMethod {
                 counters.write(to: &writer)
             }
             writer.endObject()
+            writer.name("images")
+            if let images { images.write(to: &writer) } else { writer.null() }
             writer.endObject()
         }
     }

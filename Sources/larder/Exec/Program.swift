@@ -16,6 +16,7 @@ struct Program {
     /// Becomes the program: the same process from now on.
     /// - Throws: ``Failure`` where it cannot be run; otherwise it does not return.
     func replaceThisProcess() throws(Failure) -> Never {
+        OpenDescriptors.inherited.closeOthersOnExec()
         let number = withPointers { words, variables in
             SignalDispositions.inherited.restore()
             larder_execvpe(words[0], words, variables)
@@ -44,6 +45,7 @@ struct Program {
         defer { posix_spawn_file_actions_destroy(&actions) }
         if outputToErrors { posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) }
 
+        OpenDescriptors.inherited.closeOthersOnExec()
         var pid: pid_t = 0
         let number = withPointers { words, variables in
             posix_spawnp(&pid, words[0]!, &actions, &attributes, words, variables)

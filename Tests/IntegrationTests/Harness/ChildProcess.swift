@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// A process that a test started, with its output.
@@ -210,6 +211,9 @@ final class ChildProcess {
                 posix_spawn_file_actions_addopen(&actions, CInt(number), "/dev/null", O_RDWR, 0)
             }
         }
+        // SwiftNIO's sockets are not closed on exec: a child that had those of other tests would keep their connections
+        // open long after they were closed.
+        larder_spawn_closes_from(&actions, 3)
 
         let words = (["env", "-C", directory, path] + arguments).map { strdup($0) } + [nil]
         let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]

@@ -121,7 +121,7 @@ struct BlobFaultTests {
                 }
             }
         }
-        #expect(store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0))
+        #expect(store.usage == BlobStore.Usage.nothing)
         #expect(filesBelow(path + "/blobs").isEmpty)
         #expect(filesBelow(path + "/tmp").isEmpty)
     }

@@ -18,6 +18,12 @@ func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
     return start + (0..<max(0, size - start.count)).map { _ in UInt8.random(in: 0...255, using: &generator) }
 }
 
+extension BlobStore.Usage {
+    static let nothing = Self(bytes: 0, count: 0, reservedBytes: 0, leasedBytes: 0, leftoverBytes: 0)
+    /// One image of 1,000 bytes to which somebody refers, and no row.
+    static let oneLeftover = Self(bytes: 1000, count: 1, reservedBytes: 0, leasedBytes: 1000, leftoverBytes: 1000)
+}
+
 extension BlobStore {
     /// Publishes bytes as they might come, in pieces.
     func put(_ bytes: [UInt8], pieces: Int = 300, declared: Bool = false) throws(ImageError) -> PublishedBlob {

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Foundation
 import Testing
 
@@ -79,7 +80,7 @@ struct BlobKillTests {
 
     private func killChild(_ path: String, after steps: Int) throws {
         var ends: [CInt] = [0, 0]
-        try #require(pipe(&ends) == 0)
+        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
         defer { close(ends[0]) }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -87,6 +88,8 @@ struct BlobKillTests {
         posix_spawn_file_actions_adddup2(&actions, ends[1], 3)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        // Not the sockets of tests that run beside this one.
+        larder_spawn_closes_from(&actions, 4)
         let arguments = ["tests", "--testing-library", "swift-testing", "--filter", "BlobKillTests/child"]
         let environment =
             ProcessInfo.processInfo.environment.map { "\($0.key)=\($0.value)" } + ["LARDER_BLOB_CHILD=\(path)"]

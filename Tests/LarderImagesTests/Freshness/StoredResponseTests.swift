@@ -95,7 +95,7 @@ struct StoredResponseTests {
             return ImageEntry(
                 key: ImageKey("x"), digest: ImageIndexTests.blob.digest, size: 1,
                 freshness: ResponseFreshness(stored), lastUse: 0, isPinned: false,
-                variant: stored.variant.fingerprint)
+                variant: stored.variant.fingerprint, type: .png, width: 1, height: 1)
         }
         #expect(entry(nil).matches(number) == true)
         #expect(entry(nil).matches(5) == true)

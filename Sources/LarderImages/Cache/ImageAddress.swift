@@ -1,0 +1,63 @@
+/// An image's URL, taken apart as far as the cache needs to: enough to tell origins apart and to make keys, on an event
+/// loop. Whether it can be fetched is for the fetcher to say, which is stricter.
+struct ImageAddress: Sendable, Hashable {
+    /// `scheme://host`, with the port if it is not the scheme's own, in lower case.
+    let origin: String
+    /// The path, which begins with a slash.
+    let path: Substring
+    /// What stands behind the question mark, or nothing where there is none.
+    let query: Substring?
+
+    /// Reads an absolute `http` or `https` URL. Its host has letters, digits, hyphens and dots, or is an IPv6 address in
+    /// brackets: nothing that another reader of URLs could take for another host.
+    init?(_ url: String) {
+        let bytes = url.utf8
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let scheme = url[..<colon].lowercased()
+        guard scheme == "http" || scheme == "https", bytes[colon...].starts(with: "://".utf8) else { return nil }
+        let start = bytes.index(colon, offsetBy: 3)
+        let end = bytes[start...].firstIndex { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? bytes.endIndex
+        guard let authority = Self.authority(url[start..<end], scheme) else { return nil }
+        origin = scheme + "://" + authority
+        let rest = url[end...].prefix { $0 != "#" }
+        guard !rest.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else { return nil }
+        let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?"))
+        let path = mark.map { rest[..<$0] } ?? rest
+        self.path = path.isEmpty ? "/" : path
+        query = mark.map { rest[rest.utf8.index(after: $0)...] }
+    }
+
+    /// The URL without its fragment and without the members of its query that are not looked at.
+    func text(ignoring isIgnored: (Substring) -> Bool) -> String {
+        guard let query else { return origin + path }
+        let members = query.split(separator: "&", omittingEmptySubsequences: false)
+        let kept = members.filter { !isIgnored($0.prefix { $0 != "=" }) }
+        return kept.isEmpty ? origin + path : origin + path + "?" + kept.joined(separator: "&")
+    }
+
+    /// The URL for logs: signatures are in queries.
+    var display: String { query == nil ? origin + path : origin + path + "?…" }
+
+    private static func authority(_ text: Substring, _ scheme: String) -> String? {
+        guard !text.isEmpty, text.utf8.allSatisfy(isAuthorityByte) else { return nil }
+        let lower = text.lowercased()
+        let bracket = lower.utf8.lastIndex(of: UInt8(ascii: "]"))
+        guard let colon = lower.utf8[(bracket ?? lower.startIndex)...].firstIndex(of: UInt8(ascii: ":")) else {
+            return lower
+        }
+        let digits = lower[lower.utf8.index(after: colon)...]
+        guard colon != lower.startIndex else { return nil }
+        if digits.isEmpty { return String(lower[..<colon]) }
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits) else { return nil }
+        let usual: UInt16 = scheme == "https" ? 443 : 80
+        return port == usual ? String(lower[..<colon]) : lower[..<colon] + ":\(port)"
+    }
+
+    private static func isAuthorityByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: "-._:[]".utf8.contains(byte)
+        }
+    }
+}

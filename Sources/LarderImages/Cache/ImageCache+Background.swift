@@ -1,0 +1,127 @@
+internal import LarderUpstream
+internal import Logging
+
+extension ImageCache {
+    /// How often uses are written down and the age of what is held is looked at.
+    private static let period = Duration.seconds(10)
+
+    /// Does what is done in the background, until its task is cancelled: removes what is over the limits, looks at files
+    /// after a stop that was not orderly, removes files that nobody knows, writes uses down, and removes what is too old by
+    /// the settings. All of it a slice at a time.
+    public func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.verifyAll() }
+            group.addTask { await self.maintain() }
+        }
+    }
+
+    private func maintain() async {
+        while !Task.isCancelled {
+            await shrink()
+            await expire()
+            await writeTouches()
+            if needsSweep { await sweep() }
+            do { try await clock.sleep(for: Self.period) } catch { return }
+        }
+    }
+
+    /// Ends all flights, writes down what waits to be, and says that the stop was orderly. Call it last, when ``run()`` has
+    /// returned; requests fail from now on.
+    public func stop() async {
+        isStopping = true
+        var tasks: [Task<Void, Never>] = []
+        for (id, flight) in flights {
+            forget(id)
+            if !queue.cancel(id), let task = flight.task { tasks.append(task) }
+            for waiter in flight.waiters.values {
+                waiter.continuation.resume(returning: .failed(Self.shuttingDown))
+            }
+        }
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
+        await writeTouches()
+        // What was handed in before has been done when these have.
+        try? await removals.submit { () throws(ImageError) in }.value()
+        let store = store
+        do throws(ImageError) {
+            try await indexQueue.submit { () throws(ImageError) in try store.markClean() }.value()
+        } catch {
+            logger.warning("The image cache could not be marked as left in order", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Writes down when images were used.
+    func writeTouches() async {
+        let index = index
+        while true {
+            let touches = catalog.takeTouches(limit: 1000)
+            if touches.isEmpty { return }
+            do throws(ImageError) {
+                try await indexQueue.submit { () throws(ImageError) in try index.touch(touches) }.value()
+            } catch {
+                logger.warning("The uses of images could not be written down", metadata: ["error": "\(error)"])
+                return
+            }
+        }
+    }
+
+    /// Removes what is older than the settings allow.
+    func expire() async {
+        guard catalog.hasMaximumAge else { return }
+        let now = clock.now
+        var slot: UInt32? = 0
+        while let next = slot, !Task.isCancelled {
+            let slice = catalog.take(from: next, limit: 128) { entry, state in state.isTooOld(entry, now) }
+            slot = slice.next
+            catalog.count { $0.evictions += slice.entries.count }
+            await drop(slice.entries)
+        }
+    }
+
+    /// Removes files that no row and nobody else refers to.
+    func sweep() async {
+        needsSweep = false
+        let (store, index) = (store, index)
+        var (removed, bytes) = (0, 0)
+        do throws(ImageError) {
+            var position: BlobStore.SweepPosition? = .start
+            while let next = position {
+                if Task.isCancelled { return needsSweep = true }
+                let slice = try await blocking.run { () throws(ImageError) in try store.sweep(next) }
+                (removed, bytes) = (removed + slice.removed, bytes + slice.removedBytes)
+                position = slice.next
+            }
+            for step in 0..<256 {
+                if Task.isCancelled { return needsSweep = true }
+                // In order with what writes rows: the file of one comes before it.
+                _ = try await indexQueue.submit { () throws(ImageError) in try index.sweep(step) }.value()
+            }
+        } catch {
+            needsSweep = true
+            logger.warning("The image cache could not be searched for leftovers", metadata: ["error": "\(error)"])
+        }
+        if removed > 0 {
+            logger.info(
+                "Leftovers of the image cache were removed", metadata: ["files": "\(removed)", "bytes": "\(bytes)"])
+        }
+    }
+
+    /// Looks at every file that has not been since a stop that was not orderly.
+    func verifyAll() async {
+        guard store.isUnclean else { return }
+        var slot: UInt32? = 0
+        while let next = slot, !Task.isCancelled {
+            let slice = catalog.digests(from: next)
+            slot = slice.next
+            for digest in slice.digests where !store.isVerified(digest) {
+                if Task.isCancelled { return }
+                do throws(ImageError) {
+                    try await verify(digest)
+                } catch {
+                    logger.warning("An image on disk could not be read", metadata: ["error": "\(error)"])
+                    return
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+public import LarderUpstream
+public import Logging
+
+/// The images of this machine, one verified copy of each, shared by whoever asks.
+///
+/// A request is answered in one of two ways. ``hit(_:now:)`` reads ``ImageCatalog``, behind a lock that nobody holds for
+/// long, and answers what needs neither the network nor the disk. Everything else is ``image(_:)``, here.
+///
+/// **An actor is re-entrant at each `await`.** So each change of what is held is one step without a suspension: the catalog,
+/// the references, and the work for the index, which ``DiskQueue`` does in the order of these steps. After each `await`
+/// what counts is looked at again. The order on disk follows from the order here: a row is handed in after its file was
+/// published, and a file is removed only when the removal of its last row has been done.
+public actor ImageCache {
+    nonisolated let catalog: ImageCatalog
+    nonisolated let store: BlobStore
+    nonisolated let index: ImageIndex
+    nonisolated let blocking: BlockingWork
+    nonisolated let clock: ImageClock
+    nonisolated let logger: Logger
+    /// What the index is told, in order.
+    nonisolated let indexQueue: DiskQueue
+    /// The removal of files whose last reference was given back.
+    nonisolated let removals: DiskQueue
+    let fetch: ImageFetch.Operation
+    /// Tells the fetcher of other networks.
+    let allowNetworks: @Sendable ([AddressRange]) -> Void
+    /// All fields that we send to every origin, for `Vary`.
+    let sent: [(name: String, value: String)]
+
+    var flights: [Int: ImageFlight] = [:]
+    var flightsByKey: [ImageKey: [Int]] = [:]
+    var queue: FlightQueue<Int>
+    /// Which flight a waiter waits for.
+    var flightOfWaiter: [Int: Int] = [:]
+    var lastNumber = 0
+    var failures = FailureMemory()
+    /// How often origins answered while there were flights.
+    var answers: [String: Int] = [:]
+    /// Looks at files that did not prove themselves yet.
+    var verifications: [BlobDigest: Task<ImageError?, Never>] = [:]
+    var isStopping = false
+    /// Whether there may be files that nobody knows.
+    var needsSweep = true
+
+    /// Opens the cache: its lock, its index, and the table of what is held. Everything else waits for ``run()``.
+    ///
+    /// - Throws: ``ImageError/Code/cacheInUse`` with the pid of the process that holds the directory,
+    ///   ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
+    public static func open(
+        _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
+        logger: Logger
+    ) async throws(ImageError) -> ImageCache {
+        let store = try await blocking.run { () throws(ImageError) in
+            try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images)
+        }
+        fetcher.update(allowedNetworks: settings.allowedNetworks)
+        return try await open(
+            settings, store: store, blocking: blocking, clock: clock, logger: logger, sent: fetcher.fields(adding: []),
+            allowNetworks: { fetcher.update(allowedNetworks: $0) },
+            fetch: { @concurrent order throws(ImageError) in
+                let download = ImageDownload(
+                    url: order.url, headers: order.headers, held: order.held, expectedDigest: order.expectedDigest,
+                    fetcher: fetcher, store: store, blocking: blocking, clock: clock, makeRoom: order.makeRoom,
+                    received: order.received)
+                return try await download.run()
+            })
+    }
+
+    /// Opens it over a store, and something that stands for the network.
+    static func open(
+        _ settings: ImageCacheSettings, store: BlobStore, blocking: BlockingWork, clock: ImageClock, logger: Logger,
+        sent: [(name: String, value: String)], allowNetworks: @escaping @Sendable ([AddressRange]) -> Void = { _ in },
+        fetch: @escaping ImageFetch.Operation
+    ) async throws(ImageError) -> ImageCache {
+        let (index, catalog) = try await blocking.run { () throws(ImageError) in
+            let opened = try ImageIndex.open(in: store)
+            if case .rebuilt(let reason, let rows) = opened.condition {
+                logger.warning(
+                    "The image cache's index was made again from its images",
+                    metadata: ["reason": "\(reason)", "images": "\(rows)"])
+            }
+            let catalog = ImageCatalog(
+                opened.entries, store: store, settings: settings, fingerprint: Variant.fingerprint(of: sent))
+            return (opened.index, catalog)
+        }
+        return ImageCache(
+            settings, catalog: catalog, index: index, blocking: blocking, clock: clock, logger: logger, sent: sent,
+            allowNetworks: allowNetworks, fetch: fetch)
+    }
+
+    private init(
+        _ settings: ImageCacheSettings, catalog: ImageCatalog, index: ImageIndex, blocking: BlockingWork,
+        clock: ImageClock, logger: Logger, sent: [(name: String, value: String)],
+        allowNetworks: @escaping @Sendable ([AddressRange]) -> Void, fetch: @escaping ImageFetch.Operation
+    ) {
+        self.catalog = catalog
+        self.store = catalog.store
+        self.index = index
+        self.blocking = blocking
+        self.clock = clock
+        self.logger = logger
+        self.sent = sent
+        self.allowNetworks = allowNetworks
+        self.fetch = fetch
+        indexQueue = DiskQueue(blocking)
+        removals = DiskQueue(blocking)
+        queue = FlightQueue(limits: settings.flights)
+    }
+
+    // MARK: From any thread
+
+    /// Answers a request with what is held, if the rules allow it without the network and without the disk. Any thread may
+    /// ask, event loops included.
+    ///
+    /// - Returns: nothing where ``image(_:)`` has to be asked
+    public nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
+
+    /// What is held for a request, however old; without the network, without a reference, and not counted as a use.
+    public nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
+        guard let place = catalog.lookup.place(of: request),
+            let entry = catalog.held(place, request.expectedDigest, now: now),
+            entry.matches(catalog.fingerprint) != false
+        else { return nil }
+        return CachedImage(entry, source: .hit, now: now)
+    }
+
+    /// Counts another reference to a blob; no if it is gone.
+    public nonisolated func retain(_ digest: BlobDigest) -> Bool { store.retain(digest) }
+
+    /// Takes a reference back. With the last one the file goes, in the background, if no row has it.
+    public nonisolated func release(_ digest: BlobDigest) {
+        guard store.release(digest) else { return }
+        let (store, logger) = (store, logger)
+        removals.submit { () throws(ImageError) in
+            do throws(ImageError) {
+                try store.removeUnreferenced(digest)
+            } catch {
+                logger.warning("An image's file could not be removed", metadata: ["error": "\(error)"])
+                throw error
+            }
+        }
+    }
+
+    /// Where a blob is, for clients.
+    public nonisolated func path(of digest: BlobDigest) -> String { store.path(of: digest) }
+
+    /// Opens a blob to which the caller refers. Waits for open(2) only, unless it was not looked at since a stop that was
+    /// not orderly.
+    ///
+    /// - Throws: ``ImageError/Code/damagedBlob`` if its file is gone or damaged: give the reference back, and ask
+    ///   ``image(_:)``, which fetches it again. ``ImageError/Code/storageFailed``
+    public nonisolated func openBlob(_ digest: BlobDigest) throws(ImageError) -> BlobFile { try store.open(digest) }
+
+    /// What the settings say of a URL's origin, if anything.
+    public nonisolated func origin(of url: String) -> ImageOrigin? { catalog.lookup.origin(of: url) }
+
+    /// The cache in figures.
+    public nonisolated var statistics: ImageStatistics {
+        var statistics = catalog.statistics
+        let usage = store.usage
+        statistics.bytes = usage.bytes
+        statistics.files = usage.count
+        statistics.reservedBytes = usage.reservedBytes
+        statistics.leasedBytes = usage.leasedBytes
+        statistics.leftoverBytes = usage.leftoverBytes
+        statistics.limits = store.limits
+        return statistics
+    }
+
+    // MARK: Settings
+
+    /// Takes new settings, from now on; returns when what is over the new limits is gone, as far as nobody uses it. Another
+    /// directory needs another cache.
+    public func update(_ settings: ImageCacheSettings) async {
+        store.update(limits: settings.space, imageLimits: settings.images)
+        catalog.update(settings)
+        queue.limits = settings.flights
+        failures.forgetAll()
+        allowNetworks(settings.allowedNetworks)
+        startFlights()
+        await shrink()
+    }
+
+    /// Returns when the actor has come to it: for a watchdog.
+    public func probe() async {}
+}

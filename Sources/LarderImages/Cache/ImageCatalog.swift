@@ -1,0 +1,253 @@
+internal import Synchronization
+
+/// What is held, in memory, for everybody who asks: event loops read it and count uses in it; ``ImageCache`` alone changes
+/// which images there are. Nothing waits for the disk while its lock is held.
+final class ImageCatalog: Sendable {
+    struct State: Sendable {
+        var table: ImageTable
+        var order = SmallMainGhost()
+        /// Slots of images that were used since their rows were told.
+        var touched: Set<UInt32> = []
+        var lookup: ImageLookup
+        var maximumAge: Int?
+        var statistics = ImageStatistics()
+    }
+
+    let state: Mutex<State>
+    let store: BlobStore
+    /// Of all that we send, as far as `Vary` may name it.
+    let fingerprint: UInt64
+
+    /// Makes a catalog of what the index has, and counts its references.
+    init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
+        self.store = store
+        self.fingerprint = fingerprint
+        var state = State(
+            table: ImageTable(capacity: entries.count), lookup: ImageLookup(settings.origins),
+            maximumAge: settings.maximumAge)
+        // What was used last is what an order of arrival should remove last.
+        for entry in entries.sorted(by: { $0.lastUse < $1.lastUse }) { _ = state.put(entry) }
+        self.state = Mutex(state)
+        store.adopt(entries.map { ($0.digest, $0.size) })
+    }
+
+    /// Takes what concerns it of new settings.
+    func update(_ settings: ImageCacheSettings) {
+        state.withLock { state in
+            state.lookup = ImageLookup(settings.origins)
+            state.maximumAge = settings.maximumAge
+        }
+    }
+
+    /// How requests become keys.
+    var lookup: ImageLookup { state.withLock { $0.lookup } }
+
+    /// Whether the settings say for how long images are kept.
+    var hasMaximumAge: Bool { state.withLock { $0.maximumAge != nil } }
+
+    /// Counts something.
+    func count(_ change: (inout ImageStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
+
+    /// What was counted, and how many images there are.
+    var statistics: ImageStatistics {
+        state.withLock { state in
+            var statistics = state.statistics
+            statistics.entries = state.table.count
+            return statistics
+        }
+    }
+
+    // MARK: Answers
+
+    /// Answers a request with what is held; see ``ImageCache/hit(_:now:)``.
+    func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
+        guard let place = lookup.place(of: request) else { return nil }
+        return hit(request, place.key, now: now)
+    }
+
+    /// The same for a request whose key is known.
+    func hit(_ request: ImageRequest, _ key: ImageKey, now: Int) -> CachedImage? {
+        state.withLock { state in
+            guard let slot = state.slot(of: key, request.expectedDigest, now), let entry = state.table[slot],
+                entry.matches(fingerprint) == true
+            else { return nil }
+            switch request.cache.decide(HeldImage(freshness: entry.freshness), now: now) {
+            case .fresh, .stale(revalidateInBackground: false): break
+            default: return nil
+            }
+            return take(slot, &state, source: .hit, now: now)
+        }
+    }
+
+    /// Answers with an image, if it is still there and needs no look at its file: takes a reference, and counts the use.
+    func take(_ entry: ImageEntry, now: Int) -> CachedImage? {
+        state.withLock { state in
+            guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
+                return nil
+            }
+            return take(slot, &state, source: .hit, now: now)
+        }
+    }
+
+    private func take(_ slot: UInt32, _ state: inout State, source: CachedImage.Source, now: Int) -> CachedImage? {
+        guard let entry = state.table[slot], store.retain(entry.digest, ifVerified: true) else { return nil }
+        state.use(slot, now: now)
+        let image = CachedImage(entry, source: source, now: now)
+        state.statistics.hits += 1
+        if image.freshness == .stale { state.statistics.staleAnswers += 1 }
+        return image
+    }
+
+    /// What is held for a request, whether its file was looked at or not; not counted as a use.
+    func held(_ place: ImagePlace, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
+        state.withLock { state in
+            state.slot(of: place.key, expected, now).flatMap { state.table[$0] }
+        }
+    }
+
+    // MARK: Changes, for the actor only
+
+    /// The image of a key, whatever the settings say of its age.
+    func entry(_ key: ImageKey) -> ImageEntry? {
+        state.withLock { state in state.table.slot(of: key).flatMap { state.table[$0] } }
+    }
+
+    /// Puts an image in; what was there before.
+    func put(_ entry: ImageEntry) -> ImageEntry? { state.withLock { $0.put(entry) } }
+
+    /// Takes an image out, if it is still the one that is meant.
+    func remove(_ entry: ImageEntry) -> Bool {
+        state.withLock { state in
+            guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
+                return false
+            }
+            return state.remove(slot) != nil
+        }
+    }
+
+    /// Puts an image back whose removal failed; no if there is another one by now.
+    func restore(_ entry: ImageEntry) -> Bool {
+        state.withLock { state in
+            guard state.table.slot(of: entry.key) == nil else { return false }
+            _ = state.put(entry)
+            return true
+        }
+    }
+
+    /// Pins an image or unpins it; no if there is none.
+    func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
+        state.withLock { state in
+            guard let slot = state.table.slot(of: key) else { return false }
+            state.table.update(slot, isPinned: isPinned)
+            return true
+        }
+    }
+
+    /// Takes images out that can go, one slice: the images, and whether there is nothing more that could.
+    func takeVictims(limit: Int, bytes: Int) -> (entries: [ImageEntry], isExhausted: Bool) {
+        state.withLock { state in
+            let slice = Self.victims(&state.order, state.table, store, limit: limit, bytes: bytes)
+            let entries = slice.victims.compactMap { state.remove($0) }
+            state.statistics.evictions += entries.count
+            return (entries, slice.isExhausted)
+        }
+    }
+
+    private static func victims(
+        _ order: inout SmallMainGhost, _ table: ImageTable, _ store: BlobStore, limit: Int, bytes: Int
+    ) -> EvictionSlice {
+        order.nextVictims(limit: limit, bytes: bytes) { slot in
+            guard let entry = table[slot] else { return false }
+            return entry.isPinned || store.isLeased(entry.digest)
+        }
+    }
+
+    /// Takes out those of a slice of slots that a condition names.
+    ///
+    /// - Returns: the images, and where to go on, or nothing at the end
+    func take(
+        from slot: UInt32, count: UInt32 = 1024, limit: Int = .max, where isMeant: (ImageEntry, State) -> Bool
+    ) -> (entries: [ImageEntry], next: UInt32?) {
+        state.withLock { state in
+            var entries: [ImageEntry] = []
+            var next = slot
+            while next < slot + count, next < state.table.slotCount, entries.count < limit {
+                if let entry = state.table[next], isMeant(entry, state), let removed = state.remove(next) {
+                    entries.append(removed)
+                }
+                next += 1
+            }
+            return (entries, next < state.table.slotCount ? next : nil)
+        }
+    }
+
+    /// The blobs of a slice of slots, and where to go on.
+    func digests(from slot: UInt32, count: UInt32 = 1024) -> (digests: [BlobDigest], next: UInt32?) {
+        state.withLock { state in
+            let end = min(slot + count, state.table.slotCount)
+            let digests = (slot..<max(slot, end)).compactMap { state.table[$0]?.digest }
+            return (digests, end < state.table.slotCount ? end : nil)
+        }
+    }
+
+    /// What was used since this was asked last, at most so many.
+    func takeTouches(limit: Int) -> [(key: ImageKey, time: Int)] {
+        state.withLock { state in
+            let slots = Array(state.touched.prefix(limit))
+            state.touched.subtract(slots)
+            return slots.compactMap { slot in state.table[slot].map { ($0.key, $0.lastUse) } }
+        }
+    }
+}
+
+extension ImageCatalog.State {
+    /// The slot of an image that answers a key: not one that is too old by the settings, nor another one than is wanted.
+    func slot(of key: ImageKey, _ expected: BlobDigest?, _ now: Int) -> UInt32? {
+        guard let slot = table.slot(of: key), let entry = table[slot], !isTooOld(entry, now),
+            expected == nil || expected == entry.digest
+        else { return nil }
+        return slot
+    }
+
+    /// Whether the settings say that it was kept for long enough.
+    func isTooOld(_ entry: ImageEntry, _ now: Int) -> Bool {
+        guard let maximumAge, !entry.isPinned else { return false }
+        return now - entry.freshness.responseTime > maximumAge
+    }
+
+    fileprivate mutating func use(_ slot: UInt32, now: Int) {
+        order.touch(slot)
+        guard let entry = table[slot], entry.lastUse != now else { return }
+        table.update(slot, lastUse: now)
+        touched.insert(slot)
+    }
+
+    fileprivate mutating func put(_ entry: ImageEntry) -> ImageEntry? {
+        let (slot, old) = table.put(entry)
+        // A new body is a new size for the order; a new head is a use.
+        if old?.digest == entry.digest {
+            order.touch(slot)
+        } else {
+            if old != nil { order.remove(slot) }
+            order.insert(slot, fingerprint: entry.key.fingerprint, size: entry.size)
+        }
+        return old
+    }
+
+    fileprivate mutating func remove(_ slot: UInt32) -> ImageEntry? {
+        guard let entry = table.remove(slot) else { return nil }
+        order.remove(slot)
+        touched.remove(slot)
+        return entry
+    }
+}
+
+extension CachedImage {
+    /// An answer with what is held.
+    init(_ entry: ImageEntry, source: Source, now: Int, freshness: Freshness? = nil) {
+        let isFresh = entry.freshness.remaining(at: now) > 0 && !entry.freshness.requiresValidation
+        self.init(
+            digest: entry.digest, type: entry.type, width: entry.width, height: entry.height, bytes: entry.size,
+            freshness: freshness ?? (isFresh ? .fresh : .stale), source: source, age: entry.freshness.age(at: now))
+    }
+}

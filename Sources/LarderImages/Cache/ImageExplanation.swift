@@ -1,0 +1,52 @@
+/// Why a request is a hit or not, and all that is known of what it asks for.
+public struct ImageExplanation: Sendable {
+    /// A failure that is remembered.
+    public struct Failure: Sendable, Hashable {
+        /// What asking the origin ended with.
+        public let error: ImageError
+        /// Until when nobody asks again, in seconds since 1970.
+        public let until: Int
+    }
+
+    /// A flight that is under way.
+    public struct Flight: Sendable, Hashable {
+        /// How many wait for it.
+        public let waiters: Int
+        /// The highest priority among them.
+        public let priority: ImagePriority
+        /// Whether it waits for a place itself.
+        public let isQueued: Bool
+        /// The bytes that came so far.
+        public let receivedBytes: Int
+    }
+
+    /// What would be done now.
+    public let decision: CacheDecision
+    /// The rules that were looked at.
+    public let rules: Explanation
+    /// What is held, if anything.
+    public let row: ImageRow?
+    /// A failure that would answer the request in the place of the network.
+    public let failure: Failure?
+    /// A flight that the request would join.
+    public let flight: Flight?
+}
+
+extension ImageRow {
+    /// When the origin sent it, or said last that it is current, in seconds since 1970.
+    public var storedAt: Int { response.responseTime }
+
+    /// Until when it is fresh, in seconds since 1970.
+    public var expiresAt: Int {
+        let freshness = ResponseFreshness(response)
+        return freshness.responseTime - freshness.initialAge + freshness.lifetime
+    }
+
+    /// What it was asked for by: a URL, without what the settings ignore of it, or an origin together with a
+    /// ``ImageRequest/cacheKey``.
+    public var lookup: (url: String, cacheKey: String?) {
+        let lines = keyText.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
+        guard lines.count > 1 else { return (keyText, nil) }
+        return (String(lines[1]), lines.count > 2 ? String(lines[2]) : nil)
+    }
+}

@@ -1,0 +1,43 @@
+/// Where a request looks, and for what.
+struct ImagePlace: Sendable {
+    let address: ImageAddress
+    /// What the key is made of: the credential's name or nothing, a line's end, and the URL, or an origin and the name that
+    /// the caller gave.
+    let keyText: String
+    let key: ImageKey
+    /// What the settings say of the origin.
+    let origin: ImageOrigin?
+
+    /// The key of the very URL: failures of one signature are none of another.
+    func exactKey(of url: String) -> ImageKey {
+        ImageKey((origin?.credential == nil ? "" : address.origin) + "\n" + url)
+    }
+}
+
+/// How requests become keys. A value: a hit reads it on an event loop.
+struct ImageLookup: Sendable {
+    private let origins: [String: ImageOrigin]
+
+    init(_ origins: [ImageOrigin]) {
+        self.origins = Dictionary(origins.map { ($0.name, $0) }) { _, last in last }
+    }
+
+    /// What the settings say of a URL's origin.
+    func origin(of url: String) -> ImageOrigin? {
+        guard !origins.isEmpty, let address = ImageAddress(url) else { return nil }
+        return origins[address.origin]
+    }
+
+    /// Where a request looks; nothing if its URL is none.
+    func place(of request: ImageRequest) -> ImagePlace? {
+        guard let address = ImageAddress(request.url) else { return nil }
+        let origin = origins[address.origin]
+        // What an origin gives to us because of who we are is never found by a request that would not show that.
+        let credential = origin?.credential == nil ? "" : address.origin
+        let subject =
+            request.cacheKey.map { address.origin + "\n" + $0 }
+            ?? address.text { member in origin?.ignores(member) ?? false }
+        let text = credential + "\n" + subject
+        return ImagePlace(address: address, keyText: text, key: ImageKey(text), origin: origin)
+    }
+}

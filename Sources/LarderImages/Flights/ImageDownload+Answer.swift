@@ -1,0 +1,150 @@
+internal import LarderUpstream
+
+extension ImageDownload {
+    /// How often room is asked for before one piece is given up: others take what was made, but not for ever.
+    private static let requestsForRoom = 16
+
+    /// Asks once, and writes what comes.
+    func attempt(
+        _ partial: PartialImage, condition: StoredResponse?, until end: ContinuousClock.Instant
+    ) async throws(UpstreamError) -> Step {
+        var timeouts = fetcher.configuration.timeouts
+        timeouts.whole = max(.zero, end - .now)
+        let part = partial.part
+        let sent = clock.now
+        let request = FetchRequest(
+            url: url, headers: headers, validator: part == nil ? condition?.validator : nil, timeouts: timeouts)
+        return try await fetcher.stream(request, fields: Self.range(part)) {
+            (head, body) async throws(UpstreamError) -> Step in
+            switch (head.status, part) {
+            case (304, _): return try await notModified(head, &body, request, condition, sent)
+            case (200, _), (203, _): return try await begin(head, &body, partial, sent)
+            case (206, let part?): return try await resume(head, &body, partial, part)
+            case (416, _?): return .restart(Self.failure(head, "does not have the rest of what it began to send"))
+            case (206, nil): throw Self.failure(head, "answered with a part of the image unasked")
+            case (204, _), (205, _): throw Self.empty(head)
+            default: throw head.failure(insteadOf: "an image")
+            }
+        }
+    }
+
+    /// Asks for the rest, and for the whole if it is another one by now.
+    private static func range(_ part: PartialImage.Part?) -> [(name: String, value: String)] {
+        guard let part, let tag = part.tag else { return [] }
+        return [("Range", "bytes=\(part.writer.written)-"), ("If-Range", tag)]
+    }
+
+    private func notModified(
+        _ head: StreamHead, _ body: inout StreamBody, _ request: FetchRequest, _ condition: StoredResponse?, _ sent: Int
+    ) async throws(UpstreamError) -> Step {
+        guard var response = condition, request.validator != nil else {
+            throw Self.failure(head, "answered 304 to a request without a condition")
+        }
+        // There is no body; its end gives the connection back.
+        _ = try await body.next()
+        let isOurs = response.freshen(
+            with: ResponseFields(head.fields), request: fetcher.fields(adding: headers), requestTime: sent,
+            responseTime: clock.now)
+        return isOurs
+            ? .notModified(response)
+            : .restart(Self.failure(head, "answered 304 for another image than the one that it was asked about"))
+    }
+
+    private func begin(
+        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialImage, _ sent: Int
+    ) async throws(UpstreamError) -> Step {
+        try Self.checkEncoding(head)
+        let response = StoredResponse(
+            status: head.status, fields: ResponseFields(head.fields), request: fetcher.fields(adding: headers),
+            requestTime: sent, responseTime: clock.now)
+        await partial.replace(with: nil, blocking)
+        let length = Self.declaredLength(head)
+        if length == 0 { throw Self.empty(head) }
+        let store = store
+        switch await withRoom({ () throws(ImageError) in try store.begin(declaredLength: length) }) {
+        case .failure(let error): return .refused(error)
+        case .success(let writer):
+            let part = PartialImage.Part(writer: writer, response: response, url: head.metadata.url, total: length)
+            await partial.replace(with: part, blocking)
+            return try await write(head, &body, writer)
+        }
+    }
+
+    private func resume(
+        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialImage, _ part: PartialImage.Part
+    ) async throws(UpstreamError) -> Step {
+        try Self.checkEncoding(head)
+        let lines = head.fields.filter { $0.name.lowercased() == "content-range" }
+        guard lines.count == 1, let range = ContentRange(lines[0].value), range.start == part.writer.written,
+            range.total == (part.total ?? range.total), head.metadata.validator?.etag == part.tag
+        else {
+            return .restart(Self.failure(head, "answered with another part than the one that it was asked for"))
+        }
+        partial.expect(range.total)
+        return try await write(head, &body, part.writer)
+    }
+
+    /// Writes the body; the next piece is taken from the connection when the last one is on disk.
+    private func write(
+        _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter
+    ) async throws(UpstreamError) -> Step {
+        while let piece = try await body.next() {
+            received(piece.count)
+            let outcome = await withRoom { () throws(ImageError) in try writer.append(piece) }
+            if case .failure(let error) = outcome { return .refused(error) }
+        }
+        guard writer.written > 0 else { throw Self.empty(head) }
+        return .complete
+    }
+
+    /// Does something on the disk, again and again as long as there is no room but room can be made.
+    private func withRoom<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(ImageError) -> Value
+    ) async -> Result<Value, ImageError> {
+        for request in 1... {
+            do throws(ImageError) {
+                return .success(try await blocking.run(body))
+            } catch {
+                guard let shortage = error.shortage, request <= Self.requestsForRoom, !Task.isCancelled,
+                    await makeRoom(shortage)
+                else { return .failure(error) }
+            }
+        }
+        return .failure(Self.cancelled)
+    }
+
+    // MARK: The head
+
+    /// What is hashed are the image's own bytes, and we said that we take no others.
+    private static func checkEncoding(_ head: StreamHead) throws(UpstreamError) {
+        let lines = head.fields.filter { $0.name.lowercased() == "content-encoding" }.map { $0.value.lowercased() }
+        guard lines.allSatisfy({ $0 == "identity" || $0.isEmpty }) else {
+            throw failure(
+                .unsupportedEncoding, head,
+                "sent the image in content encoding \"\(lines.joined(separator: ", ").prefix(40))\" unasked; serve it as it is"
+            )
+        }
+    }
+
+    /// The length that the origin says, if it says one.
+    private static func declaredLength(_ head: StreamHead) -> Int? {
+        func lines(_ name: String) -> [String] { head.fields.filter { $0.name.lowercased() == name }.map(\.value) }
+        guard lines("transfer-encoding").isEmpty, let text = lines("content-length").first,
+            text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+        else { return nil }
+        // More than a number can say is more than any limit.
+        return text.isEmpty ? nil : Int(text) ?? .max
+    }
+
+    private static func empty(_ head: StreamHead) -> UpstreamError {
+        failure(.empty, head, "answered \(head.status) with an empty body; have it serve the image")
+    }
+
+    private static func failure(_ head: StreamHead, _ text: String) -> UpstreamError {
+        failure(.malformedAnswer, head, text + "; check its server and proxies on the way")
+    }
+
+    private static func failure(_ code: UpstreamError.Code, _ head: StreamHead, _ text: String) -> UpstreamError {
+        UpstreamError(code, "\(head.display) \(text)", status: head.status)
+    }
+}

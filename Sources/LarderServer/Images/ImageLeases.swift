@@ -1,0 +1,84 @@
+import LarderImages
+import NIOCore
+
+/// The leases of one connection: each stands for one reference to a blob.
+///
+/// A connection has one lease for a blob, however often it asks for it. The lease counts how often, and ends when it was
+/// given back as often, when the latest of the times that were asked for is over, or with the connection.
+struct ImageLeases {
+    /// The most leases of a connection.
+    static let most = 4096
+
+    private struct Lease {
+        let digest: BlobDigest
+        var uses = 1
+        var end: NIODeadline
+    }
+
+    private var leases: [Int: Lease] = [:]
+    private var numbers: [BlobDigest: Int] = [:]
+    private var lastNumber = 0
+
+    /// How many there are.
+    var count: Int { leases.count }
+
+    /// Whether there is room for a lease on a blob.
+    func hasRoom(for digest: BlobDigest) -> Bool { leases.count < Self.most || numbers[digest] != nil }
+
+    /// Takes a lease on a blob to which the caller has a reference.
+    ///
+    /// - Parameter end: when it is over; the distant future where only the connection's end ends it
+    /// - Returns: its number, and whether it took over the reference; otherwise the caller gives that back
+    mutating func take(_ digest: BlobDigest, until end: NIODeadline) -> (number: Int, takesReference: Bool) {
+        if let number = numbers[digest], let lease = leases[number] {
+            leases[number]?.uses = lease.uses + 1
+            if end > lease.end { leases[number]?.end = end }
+            return (number, false)
+        }
+        lastNumber += 1
+        leases[lastNumber] = Lease(digest: digest, end: end)
+        numbers[digest] = lastNumber
+        return (lastNumber, true)
+    }
+
+    /// Gives a lease back once.
+    ///
+    /// - Returns: whether there is such a lease, and the blob to which a reference is to be given back, if any
+    mutating func giveBack(_ number: Int) -> (isFound: Bool, released: BlobDigest?) {
+        guard let lease = leases[number] else { return (false, nil) }
+        guard lease.uses == 1 else {
+            leases[number]?.uses = lease.uses - 1
+            return (true, nil)
+        }
+        remove(number, lease)
+        return (true, lease.digest)
+    }
+
+    /// Ends the leases whose time is over.
+    ///
+    /// - Returns: the blobs to which a reference is to be given back
+    mutating func expire(at now: NIODeadline) -> [BlobDigest] {
+        let over = leases.filter { $0.value.end <= now }
+        for (number, lease) in over { remove(number, lease) }
+        return over.map(\.value.digest)
+    }
+
+    /// Ends all leases.
+    ///
+    /// - Returns: the blobs to which a reference is to be given back
+    mutating func endAll() -> [BlobDigest] {
+        defer { (leases, numbers) = ([:], [:]) }
+        return leases.values.map(\.digest)
+    }
+
+    /// When the next one is over; nil where none has a time.
+    var nextEnd: NIODeadline? {
+        let ends = leases.values.lazy.map(\.end).filter { $0 < .distantFuture }
+        return ends.min()
+    }
+
+    private mutating func remove(_ number: Int, _ lease: Lease) {
+        leases[number] = nil
+        numbers[lease.digest] = nil
+    }
+}

@@ -1,0 +1,94 @@
+import LarderImages
+import LarderWire
+
+extension MethodTable {
+    /// Adds `image.…`.
+    mutating func addImageMethods() {
+        own(ImageGet.self) { session, request, place, words in session.serveImage(request, in: place, words) }
+        own(ImagePrefetch.self) { session, request, place, _ in session.servePrefetch(request, in: place) }
+        session(ImageRelease.self) { (session, parameters) throws(WireError) in
+            SessionReply(result: ImageRelease.Result(released: try session.giveBackLease(parameters.lease)))
+        }
+        deferred(ImagePeek.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
+            let images = try scope.images(of: parameters.image)
+            let request = ImageRequest(
+                parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
+            return try await WireError.from { () async throws(ImageError) in
+                ImagePeek.Result(
+                    try await images.cache.explain(request), images.cache, explains: parameters.explains,
+                    now: images.clock.now)
+            }
+        }
+        deferred(ImagePin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let images = try scope.images(of: parameters)
+            return try await WireError.from { () async throws(ImageError) in try await images.pin(parameters) }
+        }
+        deferred(ImageUnpin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let (cache, request) = (try scope.images(of: parameters).cache, ImageRequest(parameters))
+            return try await WireError.from { () async throws(ImageError) in
+                let wasPinned = try await cache.explain(request).row?.isPinned ?? false
+                let isHeld = try await cache.pin(request, false)
+                return ImageUnpin.Result(wasPinned: wasPinned && isHeld)
+            }
+        }
+        deferred(ImageRemove.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let (images, request) = (try scope.images(of: parameters), ImageRequest(parameters))
+            return try await WireError.from { () async throws(ImageError) in
+                let held = images.cache.peek(request, now: images.clock.now)
+                let isRemoved = try await images.cache.remove(request)
+                return ImageRemove.Result(removed: isRemoved, bytes: isRemoved ? held?.bytes ?? 0 : 0)
+            }
+        }
+        deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let cache = try scope.context.imageService().cache
+            return try await WireError.from { () async throws(ImageError) in
+                let (images, bytes) = try await cache.clear(includingPinned: parameters.includesPinned)
+                return ImageClear.Result(removed: images, bytes: bytes)
+            }
+        }
+        deferred(ImageList.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
+            let images = try scope.context.imageService()
+            let (rows, next) = try await WireError.from { () async throws(ImageError) in
+                try await images.cache.list(after: parameters.after, limit: parameters.limit)
+            }
+            // What a peer may not have is not shown to it either: a URL says much.
+            let shown = rows.filter { images.allows(scope.peer, $0.lookup.url) }
+            return ImageList.Result(images: shown.map { ImageList.Entry($0, now: images.clock.now) }, next: next)
+        }
+    }
+}
+
+extension RequestScope {
+    /// The cache, for a peer that may have an image.
+    /// - Throws: `unavailable`, `denied`
+    fileprivate func images(of image: ImageReference) throws(WireError) -> ImageService {
+        let images = try context.imageService()
+        try images.check(peer, image.url)
+        return images
+    }
+}
+
+extension ImageService {
+    /// Pins an image, which is fetched where it is not held.
+    fileprivate func pin(_ reference: ImageReference) async throws(ImageError) -> ImagePin.Result {
+        let request = ImageRequest(reference, policy: .cacheFirst)
+        // It may be removed between the two; somebody who removes it again and again shall have it.
+        for _ in 0..<3 {
+            let image = try await cache.image(request)
+            defer { cache.release(image.digest) }
+            if try await cache.pin(request, true) { return ImagePin.Result(image: WireImage(image)) }
+        }
+        throw ImageError(
+            .notHeld,
+            "the image cannot be pinned: its origin does not let it be kept, or it was removed again at once")
+    }
+}
+
+extension WireError {
+    /// Puts the errors of the image cache into the protocol's words.
+    static func from<Value>(
+        _ body: () async throws(ImageError) -> Value
+    ) async throws(WireError) -> Value {
+        do throws(ImageError) { return try await body() } catch { throw WireError(error) }
+    }
+}

@@ -1,0 +1,119 @@
+public import LarderConfig
+
+/// `images.origins["https://img.example.org"]`: what requests to one origin show, who may have its images, and what of its
+/// URLs does not tell them apart.
+public struct ImageOriginSettings: Sendable, Equatable {
+    /// A user or a group, by name or number.
+    public enum Account: Sendable, Hashable {
+        /// By its name.
+        case name(String)
+        /// By its number.
+        case number(Int)
+    }
+
+    /// `headers`, `tokenFile` or `tokenCredential`: sent to this origin only, never behind a redirect to another.
+    public var access = HTTPAccess()
+    /// `users`: who may have images that are fetched with these, beside root and the agent's user. Default: nobody.
+    public var users: [Account] = []
+    /// `groups`: the same for all who are in one of these groups. Default: none.
+    public var groups: [Account] = []
+    /// `ignoreQuery`: members of the query that do not belong to the image's name, such as a signature; with a `*` at the
+    /// end, all that begin so. Default: none.
+    public var ignoredQuery: [String] = []
+
+    /// The defaults.
+    public init() {}
+
+    /// Whether requests to this origin show something that not everybody has.
+    public var hasCredential: Bool { !access.headers.isEmpty || access.token != nil }
+}
+
+extension ImageOriginSettings {
+    init(_ value: SettingsValue, _ path: SettingsPath, for url: String) throws(SettingsError) {
+        let reader = try SettingsReader(
+            value, at: path,
+            knowing: ["headers", "tokenFile", "tokenCredential", "users", "groups", "ignoreQuery"])
+        access = try HTTPAccess(reader, for: url)
+        users = try reader.accounts("users", example: "\"alice\"")
+        groups = try reader.accounts("groups", example: "\"www-data\"")
+        ignoredQuery =
+            try reader.strings(
+                "ignoreQuery",
+                each: "the name of a query member such as \"sig\", or how some begin, such as \"X-Amz-*\"",
+                where: Self.isQueryPattern) ?? []
+        if !hasCredential, let name = ["users", "groups"].first(where: reader.has) {
+            throw reader.failure(
+                name,
+                "is of no use without \"headers\", \"tokenFile\" or \"tokenCredential\": all may have what anybody can "
+                    + "fetch")
+        }
+    }
+
+    private static func isQueryPattern(_ text: String) -> Bool {
+        let name = text.hasSuffix("*") ? text.dropLast() : text[...]
+        return !name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 >= 0x7f || "*&=#?".utf8.contains($0) }
+    }
+
+    /// All origins of the file.
+    static func all(
+        _ value: SettingsValue, _ path: SettingsPath
+    ) throws(SettingsError) -> [String: ImageOriginSettings] {
+        let reader = try SettingsReader(value, at: path, knowing: nil)
+        var origins: [String: ImageOriginSettings] = [:]
+        for name in reader.names {
+            if let problem = problem(ofOrigin: name) { throw reader.failure(name, problem) }
+            let origin = normalized(name)
+            guard origins[origin] == nil else {
+                throw reader.failure(name, "is the same origin as another one here; put them together")
+            }
+            origins[origin] =
+                try reader.section(name) { (value, path) throws(SettingsError) in
+                    try ImageOriginSettings(value, path, for: name)
+                } ?? ImageOriginSettings()
+        }
+        return origins
+    }
+
+    /// What is wrong with the name of an origin; nil when nothing is.
+    private static func problem(ofOrigin name: String) -> String? {
+        if let problem = HTTPURLCheck.problem(of: name) { return problem }
+        let rest = name.dropFirst(name.lowercased().hasPrefix("https:") ? 8 : 7)
+        guard !rest.utf8.contains(where: { "/?".utf8.contains($0) }) else {
+            return "must end behind its host and port; it is meant for all paths"
+        }
+        return nil
+    }
+
+    /// The origin as URLs are compared with it: in lower case, without the scheme's own port.
+    private static func normalized(_ name: String) -> String {
+        let name = name.lowercased()
+        let ownPort = name.hasPrefix("https:") ? ":443" : ":80"
+        return name.hasSuffix(ownPort) ? String(name.dropLast(ownPort.count)) : name
+    }
+}
+
+extension SettingsReader {
+    /// Users or groups by name or number.
+    fileprivate func accounts(
+        _ name: String, example: String
+    ) throws(SettingsError) -> [ImageOriginSettings.Account] {
+        guard let value = value(name) else { return [] }
+        guard case .array(let elements) = value.content else {
+            throw failure(name, "must be an array of names such as \(example) and numbers, not \(value.shown)")
+        }
+        var accounts: [ImageOriginSettings.Account] = []
+        for element in elements {
+            switch element.content {
+            case .string(let text) where !text.isEmpty && !text.utf8.contains { $0 <= 0x20 || $0 == 0x3a }:
+                accounts.append(.name(text))
+            case .number(let number, _):
+                // 2^32 - 1 stands for no account at all (chown(2)).
+                guard let id = Int(exactly: number), (0..<Int(UInt32.max)).contains(id) else { fallthrough }
+                accounts.append(.number(id))
+            default:
+                throw failure(name, "must hold names such as \(example) and numbers, not \(element.shown)")
+            }
+        }
+        return accounts
+    }
+}

@@ -1,0 +1,53 @@
+public import JSON
+
+/// `image.clear`: takes all images out of the cache, but for those that are pinned. Who has a lease keeps the file.
+public enum ImageClear: WireMethod {
+    /// `image.clear`
+    public static let name = "image.clear"
+
+    /// Which images.
+    public struct Parameters: WireParameters, Hashable {
+        /// Whether those that are pinned go too.
+        public var includesPinned: Bool
+        /// `includingPinned`
+        public static var positional: [String] { ["includingPinned"] }
+        /// Makes them.
+        public init(includesPinned: Bool = false) { self.includesPinned = includesPinned }
+        /// Reads them.
+        public init(from reader: MemberReader) throws(WireError) {
+            includesPinned = try reader.bool("includingPinned") ?? false
+        }
+        /// Writes them.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            if includesPinned { writer.member("includingPinned", true) }
+            writer.endObject()
+        }
+    }
+
+    /// How much went.
+    public struct Result: WireResult, Hashable {
+        /// Images removed.
+        public var removed: Int
+        /// Their size in bytes.
+        public var bytes: Int
+        /// Makes it.
+        public init(removed: Int, bytes: Int) {
+            self.removed = removed
+            self.bytes = bytes
+        }
+        /// Reads it.
+        public init(from value: JSONValue) throws(WireError) {
+            let reader = try MemberReader(object: value)
+            removed = try reader.requiredInt("removed")
+            bytes = try reader.requiredInt("bytes")
+        }
+        /// Writes it.
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("removed", removed)
+            writer.member("bytes", bytes)
+            writer.endObject()
+        }
+    }
+}

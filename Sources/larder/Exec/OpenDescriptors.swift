@@ -1,0 +1,41 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// Which descriptors a process has open: what survives execve(2) unless each says otherwise.
+///
+/// The connection to the agent and what its library waits with do not say so. What is started from here gets what this
+/// program was started with, such as a file that a shell opened for it, and nothing of this program's own.
+struct OpenDescriptors {
+    private let numbers: Set<CInt>
+
+    /// What this process was started with, if ``Entry`` asked first.
+    static let inherited = OpenDescriptors()
+
+    private init() { numbers = Self.current() }
+
+    /// Has all others closed by execve(2).
+    func closeOthersOnExec() {
+        for number in Self.current() where !numbers.contains(number) {
+            let flags = fcntl(number, F_GETFD)
+            // It may have been closed meanwhile, by another thread.
+            if flags >= 0 { _ = fcntl(number, F_SETFD, flags | FD_CLOEXEC) }
+        }
+    }
+
+    /// What proc(5) lists; only the standard streams where there is no `/proc`.
+    private static func current() -> Set<CInt> {
+        guard let directory = opendir("/proc/self/fd") else { return [0, 1, 2] }
+        defer { closedir(directory) }
+        var numbers: Set<CInt> = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if let number = CInt(name), number != dirfd(directory) { numbers.insert(number) }
+        }
+        return numbers
+    }
+}

@@ -1,0 +1,94 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// Copies an image out of the cache: whole, or not at all.
+struct ImageFileCopy {
+    /// The file in the cache.
+    let source: String
+    /// How many bytes it has.
+    let bytes: Int
+
+    /// Copies to standard output.
+    /// - Throws: ``Failure`` where not all of it could be read or written.
+    func toStandardOutput() throws(Failure) {
+        try copy(to: STDOUT_FILENO, named: "standard output")
+    }
+
+    /// Copies to a file, which is replaced in one step; its mode stays. A device or a pipe is written to as it is.
+    /// - Throws: ``Failure`` where not all of it could be read or written; then a file that was there is as it was.
+    func toFile(_ path: String) throws(Failure) {
+        var status = stat()
+        let exists = stat(path, &status) == 0
+        if exists, status.st_mode & S_IFMT == S_IFDIR {
+            throw Failure(.usage, "\(path.printable) is a directory; name a file in it")
+        }
+        if exists, status.st_mode & S_IFMT != S_IFREG { return try toSpecial(path) }
+        // What a symbolic link leads to is replaced, so that the link stays.
+        let resolved = exists ? realpath(path, nil) : nil
+        defer { free(resolved) }
+        let target = resolved.map { String(cString: $0) } ?? path
+        let slash = target.lastIndex(of: "/").map { target.index(after: $0) } ?? target.startIndex
+        let temporary =
+            "\(target[..<slash]).\(target[slash...].prefix(200)).larder-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        // Opened like any new file, so that the umask has its say.
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else { throw Self.failure("make a file beside", path) }
+        Candidate.isAt(temporary)
+        defer { Candidate.forget() }
+        do throws(Failure) {
+            defer { close(descriptor) }
+            if exists, fchmod(descriptor, status.st_mode & 0o7777) != 0 { throw Self.failure("set the mode of", path) }
+            try copy(to: descriptor, named: path)
+            guard fsync(descriptor) == 0, rename(temporary, target) == 0 else { throw Self.failure("replace", path) }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+    }
+
+    private func toSpecial(_ path: String) throws(Failure) {
+        let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Self.failure("open", path) }
+        defer { close(descriptor) }
+        try copy(to: descriptor, named: path)
+    }
+
+    private func copy(to output: CInt, named path: String) throws(Failure) {
+        let input = open(source, O_RDONLY | O_CLOEXEC)
+        guard input >= 0 else {
+            if errno == EACCES {
+                throw Failure(
+                    .denied,
+                    "this user may not read \(source.printable); run larder as a member of the group that the agent's "
+                        + "cache belongs to")
+            }
+            throw Self.failure("read", source)
+        }
+        defer { close(input) }
+        var chunk = [UInt8](repeating: 0, count: 1 << 20)
+        var copied = 0
+        while true {
+            let count = read(input, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Self.failure("read", source) }
+            if count == 0 { break }
+            let code = chunk.withUnsafeBytes {
+                Output.writeAll(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: output)
+            }
+            if code == EPIPE, output == STDOUT_FILENO { Output.endByBrokenPipe() }
+            guard code == 0 else { throw Self.failure("write", path, code) }
+            copied += count
+        }
+        guard copied == bytes else {
+            throw Failure(
+                .failure, "\(source.printable) has \(copied) bytes, not the \(bytes) that the agent named; see its log")
+        }
+    }
+
+    private static func failure(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {
+        Failure(.failure, "cannot \(action) \(path.printable): \(String(cString: strerror(code)))")
+    }
+}

@@ -1,0 +1,66 @@
+import LarderClient
+
+/// `larder image peek` and `larder image why` for people.
+struct ImageReport {
+    let style: Style
+    /// The time that ages are counted from.
+    let now: Timestamp
+
+    /// What is held, without the last line end.
+    func text(_ reference: ImageReference, _ held: ImagePeek.Held) -> String {
+        ([heading(reference, style.freshness(held.freshness))] + facts(held)).joined(separator: "\n")
+    }
+
+    /// What would be done, the rules that lead to it, and what is held.
+    func text(_ reference: ImageReference, _ result: ImagePeek.Result) -> String {
+        var lines = [heading(reference, outcome(result))]
+        let rules = result.rules ?? []
+        let width = max(Self.labelWidth, (rules.map { $0.name.printable.count }.max() ?? 0) + 2)
+        lines += rules.map { "  \($0.name.printable.padded(to: width))\($0.text.printable)" }
+        if let held = result.held {
+            lines += [""] + facts(held, width)
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static let labelWidth = 12
+
+    private func heading(_ reference: ImageReference, _ text: String) -> String {
+        let key = reference.cacheKey.map { "  key \($0)" } ?? ""
+        return "\(style.strong((reference.url + key).printable))  \(text)"
+    }
+
+    private func outcome(_ result: ImagePeek.Result) -> String {
+        let behind = result.revalidates ? ", and the origin is asked behind it" : ""
+        return switch result.decision {
+        case .fresh: style.good("hit: fresh") + behind
+        case .stale: style.warning("hit: stale, and allowed") + behind
+        case .revalidate: style.warning("stale: the origin is asked whether it is still current")
+        case .fetch: style.warning("miss: fetched from the origin")
+        case .notHeld: style.problem("miss: not held")
+        default: result.decision.rawValue.printable
+        }
+    }
+
+    private func facts(_ held: ImagePeek.Held, _ width: Int = labelWidth) -> [String] {
+        let end = held.expiresAt.map { time in
+            let left = time.milliseconds - now.milliseconds
+            return left > 0 ? Human.ahead(milliseconds: left) : Human.ago(milliseconds: -left)
+        }
+        let rows: [(String, String?)] = [
+            ("image", ImageText.what(held.image)),
+            ("digest", held.image.digest.description),
+            ("file", held.path.printable),
+            ("stored", ago(held.storedAt)),
+            ("used", ago(held.lastUsedAt)),
+            ("expires", end ?? "at once: each use needs a validation"),
+            ("age", Human.span(milliseconds: held.ageSeconds * 1000)),
+            ("pinned", held.isPinned ? "yes" : nil),
+        ]
+        return rows.compactMap { label, text in text.map { "  \(label.padded(to: width))\($0)" } }
+    }
+
+    private func ago(_ time: Timestamp) -> String {
+        Human.ago(milliseconds: now.milliseconds - time.milliseconds)
+    }
+}

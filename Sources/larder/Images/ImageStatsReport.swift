@@ -1,0 +1,35 @@
+import LarderClient
+
+/// `larder image stats` for people.
+enum ImageStatsReport {
+    /// The whole report without its last line end.
+    static func text(_ images: AgentStats.Images) -> String {
+        let rows: [(String, String)] = [
+            ("held", "\(Human.count(images.entries, "image", "images")) of \(images.maximumImages)"),
+            ("bytes", bytes(images)),
+            ("answers", answers(images)),
+            ("revalidated", Human.count(images.revalidations, "image", "images")),
+            ("downloaded", Human.bytes(images.downloadedBytes)),
+            ("removed", "\(Human.count(images.evictions, "image", "images")) to make room"),
+            ("now", "\(images.flights) being fetched, \(images.queued) waiting for that"),
+        ]
+        return rows.map { "\($0.0.padded(to: 13))\($0.1)" }.joined(separator: "\n")
+    }
+
+    private static func bytes(_ images: AgentStats.Images) -> String {
+        let share = images.maximumBytes > 0 ? ", \(images.bytes * 100 / images.maximumBytes) %" : ""
+        let more = [
+            images.reservedBytes > 0 ? "\(Human.bytes(images.reservedBytes)) reserved" : nil,
+            images.leasedBytes > 0 ? "\(Human.bytes(images.leasedBytes)) of removed images in use" : nil,
+        ].compactMap(\.self).map { ", \($0)" }.joined()
+        return "\(Human.bytes(images.bytes)) of \(Human.bytes(images.maximumBytes))\(share)\(more)"
+    }
+
+    private static func answers(_ images: AgentStats.Images) -> String {
+        let answered = images.hits + images.misses + images.joined
+        let share = answered > 0 ? " (\(images.hits * 100 / answered) %)" : ""
+        return "\(Human.count(images.hits, "hit", "hits"))\(share), \(Human.count(images.misses, "miss", "misses")), "
+            + "\(images.joined) joined, \(images.staleAnswers) stale, "
+            + Human.count(images.failures, "failure", "failures")
+    }
+}

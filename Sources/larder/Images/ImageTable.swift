@@ -1,0 +1,38 @@
+import LarderClient
+
+/// `larder image ls` for people: one line for each image, page by page, so that a long list begins at once.
+struct ImageTable {
+    /// The time that ages are counted from.
+    let now: Timestamp
+
+    private var isFirstPage = true
+
+    /// The URL comes last, because it is as long as it is. The other columns are wide enough for what is usual, so that
+    /// the pages stand in one line.
+    private static let headings = ["TYPE", "PIXELS", "SIZE", "FRESHNESS", "STORED", "USED", "PIN", "URL"]
+    private static let widths = [13, 9, 6, 9, 11, 11, 3, 0]
+    private static let figures: Set<Int> = [1, 2]
+
+    init(now: Timestamp) { self.now = now }
+
+    /// The next page without its last line end; nil where there is nothing to show.
+    mutating func text(_ images: [ImageList.Entry]) -> String? {
+        var rows = images.map(row)
+        if isFirstPage { rows.insert(Self.headings, at: 0) }
+        isFirstPage = false
+        return rows.isEmpty ? nil : TextTable.text(rows, figures: Self.figures, leastWidths: Self.widths)
+    }
+
+    private func row(_ entry: ImageList.Entry) -> [String] {
+        let key = entry.reference.cacheKey.map { "  key \($0)" } ?? ""
+        return [
+            entry.image.mediaType.printable, ImageText.pixels(entry.image) ?? "", Human.bytes(entry.image.bytes),
+            entry.freshness.rawValue.printable, ago(entry.storedAt), ago(entry.lastUsedAt),
+            entry.isPinned ? "pin" : "", "\(entry.reference.url)\(key)".printable,
+        ]
+    }
+
+    private func ago(_ time: Timestamp) -> String {
+        Human.ago(milliseconds: now.milliseconds - time.milliseconds)
+    }
+}

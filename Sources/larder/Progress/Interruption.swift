@@ -1,0 +1,40 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// The first of the signals by which a person or the service manager ends a program: there is time to say what was done.
+/// The second one ends it at once.
+struct Interruption {
+    private static let numbers = [SIGINT, SIGTERM, SIGHUP]
+    private let pipe: SignalPipe
+    private let caught: [CInt]
+
+    /// Catches the signals from now on, but for those that this program is to ignore.
+    init() throws(Failure) {
+        pipe = try SignalPipe()
+        caught = Self.numbers.filter { !SignalDispositions.inherited.ignores($0) }
+        pipe.catchSignals(caught)
+    }
+
+    /// Waits for one.
+    /// - Returns: its number.
+    func first() async -> CInt {
+        await onOwnThread { [pipe, caught] in
+            while true {
+                for case .signal(let number, _) in pipe.wait(nil) {
+                    for number in caught { signal(number, SIG_DFL) }
+                    return number
+                }
+            }
+        }
+    }
+
+    /// Ends the program as the signal would have.
+    static func end(by number: CInt) -> Never {
+        signal(number, SIG_DFL)
+        raise(number)
+        exit(128 + number)
+    }
+}

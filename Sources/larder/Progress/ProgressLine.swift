@@ -1,0 +1,60 @@
+/// A prefetch in one line.
+struct ProgressLine {
+    let tally: PrefetchTally
+    /// Bytes per second.
+    let bytesPerSecond: Int
+    /// The time that is left; nil where nobody can tell.
+    let millisecondsLeft: Int?
+
+    /// A bar that is shorter than this shows nothing.
+    private static let shortestBar = 10
+    /// A bar that is longer than this shows no more.
+    private static let longestBar = 50
+
+    /// For a file or a pipe: `412 of 1000 images, 41 %, 38 MB, 1.2 MB/s, 1 min 12 s left, 2 failed`.
+    var plain: String {
+        var parts = [
+            "\(tally.settled) of \(Human.count(tally.total, "image", "images"))", "\(tally.percent) %", bytes, rate,
+        ]
+        if let left { parts.append("\(left) left") }
+        if let failed { parts.append(failed) }
+        return parts.joined(separator: ", ")
+    }
+
+    /// For a terminal: figures with a bar between them that takes the room they leave. Where there is not enough room the
+    /// least important figures are left out; the line is never wider than the terminal.
+    ///
+    /// Figures that change all the time have columns of their own, so that the bar keeps its length.
+    func bar(columns: Int) -> String {
+        let count = "\(String(tally.settled).rightAligned(to: String(tally.total).count))/\(tally.total)"
+        let percent = "\(tally.percent)%".rightAligned(to: 4)
+        // In the order in which they are read; the rank says how long each is kept where there is little room.
+        let figures: [(rank: Int, text: String?)] = [
+            (0, percent), (2, bytes.rightAligned(to: 6)), (4, rate.rightAligned(to: 8)),
+            (1, failed), (3, (left.map { "\($0) left" } ?? "").padded(to: 16)),
+        ]
+        for rank in stride(from: figures.count - 1, through: 0, by: -1) {
+            let end = figures.compactMap { $0.rank <= rank ? $0.text : nil }.joined(separator: "  ")
+            // Two brackets, and two spaces on either side.
+            let room = columns - count.count - end.count - 6
+            guard room >= Self.shortestBar else { continue }
+            let line = "\(count)  [\(drawn(min(room, Self.longestBar)))]  \(end)"
+            return String(line[...(line.lastIndex { $0 != " " } ?? line.startIndex)])
+        }
+        return ["\(count) \(percent)", "\(tally.percent)%"].first { $0.count <= columns } ?? ""
+    }
+
+    private func drawn(_ width: Int) -> String {
+        let full = tally.total > 0 ? tally.settled * width / tally.total : width
+        let head = full < width ? ">" : ""
+        return String(repeating: "=", count: full) + head + String(repeating: " ", count: width - full - head.count)
+    }
+
+    private var bytes: String { Human.bytes(tally.bytes) }
+    private var rate: String { "\(Human.bytes(bytesPerSecond))/s" }
+    private var left: String? {
+        guard tally.settled < tally.total else { return nil }
+        return millisecondsLeft.map { Human.span(milliseconds: $0 + 999) }
+    }
+    private var failed: String? { tally.failed > 0 ? "\(tally.failed) failed" : nil }
+}

@@ -1,0 +1,54 @@
+import ArgumentParser
+import LarderClient
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// `larder image clear`
+struct ImageClearCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear",
+        abstract: "Take all images out of the cache that are not pinned.",
+        discussion: """
+            Asks first; --yes does not. Who is reading one keeps the file until then.
+
+            EXAMPLES:
+              larder image clear
+              larder image clear --yes --pinned  everything, whether it is pinned or not
+            """)
+
+    @Flag(name: .shortAndLong, help: "Do not ask.")
+    var yes = false
+
+    @Flag(help: "Take out what is pinned, too.")
+    var pinned = false
+
+    @OptionGroup var agent: AgentOptions
+
+    func run() async throws {
+        try await agent.connection.withClient { client in
+            if !yes { try await ask(client) }
+            let parameters = ImageClear.Parameters(includesPinned: pinned)
+            try await agent.printResult(of: ImageClear.self, parameters, over: client) { result in
+                "removed \(Human.count(result.removed, "image", "images")), \(Human.bytes(result.bytes))"
+            }
+        }
+    }
+
+    /// Returns where the answer is yes.
+    private func ask(_ client: LarderClient) async throws {
+        guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
+            throw Failure(.usage, "clear takes out all images and there is nobody to ask; add --yes")
+        }
+        let stats = try await client.agent.stats().images
+        let held =
+            stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes))" } ?? "all images"
+        Output.progress("Take out \(held)\(pinned ? ", pinned ones too" : "")? [y/N] ")
+        // A connection that waits for a person has nothing to do meanwhile.
+        let answer = await onOwnThread { readLine() ?? "" }
+        guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure(.failure, "nothing was removed") }
+    }
+}

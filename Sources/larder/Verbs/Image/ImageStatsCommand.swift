@@ -1,0 +1,31 @@
+import ArgumentParser
+import LarderClient
+
+/// `larder image stats`
+struct ImageStatsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats",
+        abstract: "Show how full the cache is, and how well it serves.",
+        discussion: """
+            Counters are since the agent's start.
+
+            EXAMPLES:
+              larder image stats
+              larder image stats --json | jq '.hits / (.hits + .misses)'
+            """)
+
+    @OptionGroup var agent: AgentOptions
+
+    func run() async throws {
+        try await agent.connection.withClient { client in
+            let stats = try await client.call(AgentStats.name)
+            guard let images = stats["images"], !images.isNull else {
+                throw Failure(
+                    .unavailable, "this agent keeps no images; images.enabled in its settings says whether it should")
+            }
+            if agent.json { return try Output.line(images.compactText) }
+            let result = try readable { () throws(WireError) in try AgentStats.Result(from: stats) }
+            if let images = result.images { try Output.line(ImageStatsReport.text(images)) }
+        }
+    }
+}

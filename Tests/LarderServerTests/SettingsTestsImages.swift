@@ -1,0 +1,100 @@
+import LarderConfig
+import LarderImages
+import LarderServer
+import LarderUpstream
+import Testing
+
+@Suite("settings of the image cache")
+struct ImageSettingsTests {
+    private func images(_ members: String) throws -> ImageSettings { try settings("{images: {\(members)}}").images }
+
+    @Test("everything has a default")
+    func defaults() throws {
+        #expect(try settings("{}").images == ImageSettings())
+        #expect(try images("") == ImageSettings())
+        let defaults = ImageSettings()
+        #expect(defaults.isEnabled && defaults.maximumBytes == 1 << 30 && defaults.maximumImages == 100_000)
+        #expect(defaults.maximumAge == nil && defaults.imagePixels == 50_000_000 && defaults.leaseSeconds == 300)
+    }
+
+    @Test("every setting is read")
+    func everything() throws {
+        let images = try images(
+            """
+            enabled: false, maximumBytes: 1e9, maximumImages: 10, maximumAgeSeconds: 3600, minimumFreeBytes: 0,
+            imageBytes: 1048576, imagePixels: 1000000, excludedTypes: ['svg', 'ico'],
+            allowNetworks: ['10.0.0.0/8', '::1/128'], concurrency: 4, concurrencyPerOrigin: 2, leaseSeconds: 60,
+            origins: {'https://img.example.org': {ignoreQuery: ['sig', 'X-Amz-*']}}
+            """)
+        #expect(!images.isEnabled && images.maximumBytes == 1_000_000_000 && images.maximumImages == 10)
+        #expect(images.maximumAge == 3600 && images.minimumFreeBytes == 0 && images.imageBytes == 1 << 20)
+        #expect(images.imagePixels == 1_000_000 && images.excludedTypes == [.svg, .ico])
+        #expect(images.allowedNetworks.map(\.description) == ["10.0.0.0/8", "::1/128"])
+        #expect(images.concurrency == 4 && images.concurrencyPerOrigin == 2 && images.leaseSeconds == 60)
+        #expect(images.origins["https://img.example.org"]?.ignoredQuery == ["sig", "X-Amz-*"])
+        #expect(images.origins["https://img.example.org"]?.hasCredential == false)
+    }
+
+    @Test("an origin's credential is read as that of a source is, and who may have what it fetches")
+    func credential() throws {
+        let origin = try images(
+            """
+            origins: {'HTTPS://Img.example.org:443': {
+                headers: {'X-Key': 'k'}, tokenFile: '/t', users: ['alice', 1000], groups: ['www-data', 33]}}
+            """
+        ).origins["https://img.example.org"]
+        #expect(origin?.access == HTTPAccess(headers: ["X-Key": "k"], token: .file("/t")))
+        #expect(origin?.users == [.name("alice"), .number(1000)])
+        #expect(origin?.groups == [.name("www-data"), .number(33)])
+        #expect(origin?.hasCredential == true)
+    }
+
+    @Test("one image may have as many bytes as the whole cache where that is small")
+    func smallCache() throws {
+        #expect(try images("maximumBytes: 1000000").imageBytes == 1_000_000)
+    }
+
+    @Test(
+        "what is wrong is named with what to do",
+        arguments: [
+            ("maximumByte: 1", ".maximumByte is not a setting; did you mean \"maximumBytes\"?"),
+            ("maximumBytes: 1", ".maximumBytes must be a whole number from 65536 to"),
+            ("maximumBytes: 100000, imageBytes: 100001", ".imageBytes is 100001, more than maximumBytes (100000)"),
+            ("excludedTypes: ['svgz']", ".excludedTypes[0] must be one of \"png\""),
+            ("allowNetworks: ['10.0.0.0']", ".allowNetworks[0] must be a block of addresses such as"),
+            ("allowNetworks: '10.0.0.0/8'", ".allowNetworks must be an array of strings"),
+            ("leaseSeconds: 0", ".leaseSeconds must be a whole number from 1 to 86400"),
+            ("origins: {'img.example.org': {}}", "[\"img.example.org\"] must begin with \"http://\" or \"https://\""),
+            ("origins: {'http://h/a': {}}", "must end behind its host and port"),
+            ("origins: {'http://h?x': {}}", "must end behind its host and port"),
+            ("origins: {'http://h': {}, 'http://H:80': {}}", "is the same origin as another one here"),
+            ("origins: {'http://h': {user: ['a']}}", ".user is not a setting; did you mean \"users\"?"),
+            ("origins: {'http://h': {users: ['a']}}", ".users is of no use without \"headers\""),
+            (
+                "origins: {'http://h': {tokenFile: '/t', users: 'a'}}",
+                ".users must be an array of names such as \"alice\" and numbers, not \"a\""
+            ),
+            (
+                "origins: {'http://h': {tokenFile: '/t', groups: [-1]}}",
+                ".groups must hold names such as \"www-data\" and numbers, not -1"
+            ),
+            ("origins: {'http://h': {tokenFile: '/t', users: [1.5]}}", ".users must hold names"),
+            ("origins: {'http://h': {ignoreQuery: ['*']}}", ".ignoreQuery[0] must be the name of a query member"),
+            ("origins: {'http://h': {ignoreQuery: ['a&b']}}", ".ignoreQuery[0] must be the name of a query member"),
+            ("origins: {'http://h': {certificate: '/c'}}", ".certificate is not a setting"),
+        ])
+    func refused(members: String, message: String) {
+        let error = #expect(throws: SettingsError.self) { try images(members) }
+        #expect(error?.description.contains(message) == true, "\(error?.description ?? "")")
+    }
+
+    @Test("the values of headers are in no error and no description")
+    func secrets() throws {
+        let error = #expect(throws: SettingsError.self) {
+            try images("origins: {'http://h': {headers: {Authorization: 'hidden '}}}")
+        }
+        #expect(error?.description.contains("hidden") == false)
+        let read = try images("origins: {'http://h': {headers: {Authorization: 'hidden'}}}")
+        #expect(!"\(read)".contains("hidden"))
+    }
+}
