@@ -31,13 +31,14 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 
 ERRORS_FILE = pathlib.Path(__file__).resolve().parent.parent / "Protocol" / "schemas" / "error.json"
 CAPTURE = re.compile(r"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?")
 SENT_CAPTURE = re.compile(r'"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?"')
 STEP = re.compile(r"([A-Z]?)([→←])(\*?) ?(.*)", re.DOTALL)
 ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[nrt\\])")
-NEEDS_AGENT = {"write", "delete", "upstream", "terminate", "kill", "start"}
+NEEDS_AGENT = {"write", "delete", "upstream", "image", "terminate", "kill", "start"}
 STARTUP_SECONDS = 20
 
 
@@ -344,6 +345,19 @@ def unescaped(text):
     return result + rest.encode()
 
 
+def png(width, height):
+    """A whole image of one colour, which depends on its size."""
+
+    def chunk(name, content):
+        checked = name + content
+        return len(content).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
+    rows = (b"\0" + bytes([(width * 31 + height) % 256]) * width) * height
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, content) for name, content in chunks)
+
+
 # --- The agent and what surrounds it ---------------------------------------------------------------------------
 
 
@@ -421,6 +435,7 @@ class Upstream:
     def __init__(self):
         upstream = self
         self.answer = (503, b"")
+        self.images = {}
         self.changed = threading.Condition()
         self.stopping = False
 
@@ -428,7 +443,12 @@ class Upstream:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
-                status, body = upstream.current()
+                kind, cache_control = "application/json", None
+                if self.path in upstream.images:
+                    status, kind = 200, "image/png"
+                    body, cache_control = upstream.images[self.path]
+                else:
+                    status, body = upstream.current()
                 if status is None:
                     return
                 validator = '"' + hashlib.sha256(body).hexdigest()[:16] + '"'
@@ -437,7 +457,9 @@ class Upstream:
                 self.send_response(status)
                 if status in (200, 304):
                     self.send_header("ETag", validator)
-                self.send_header("Content-Type", "application/json")
+                if cache_control:
+                    self.send_header("Cache-Control", cache_control)
+                self.send_header("Content-Type", kind)
                 if status != 304:
                     self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -462,6 +484,11 @@ class Upstream:
         with self.changed:
             self.answer = (None, b"") if status == "hang" else (int(status), body.encode())
             self.changed.notify_all()
+
+    def shows(self, text):
+        path, size, cache_control = (text.split(" ", 2) + [""])[:3]
+        width, height = (int(number) for number in size.split("x"))
+        self.images[path] = (png(width, height), cache_control)
 
     def current(self):
         """The answer to be given now, or the next one that is not to hang."""
@@ -510,6 +537,8 @@ class Agent:
             (self.directory / "files" / step.payload).unlink()
         elif step.kind == "upstream":
             self._upstream().says(step.payload)
+        elif step.kind == "image":
+            self._upstream().shows(step.payload)
         elif step.kind == "terminate":
             self.start()
             self.process.send_signal(signal.SIGTERM)
@@ -623,6 +652,9 @@ class RunningAgent:
         stream.connect(self.path)
         return stream
 
+    def expanded(self, text):
+        return text
+
     def stop(self):
         pass
 
@@ -683,7 +715,7 @@ class Conversation:
             return
         connection = self.connection(step.connection)
         if step.kind == "send":
-            connection.send(self.matcher.substituted(step.payload).encode() + b"\n")
+            connection.send(self.matcher.substituted(self.agent.expanded(step.payload)).encode() + b"\n")
         elif step.kind == "bytes":
             connection.send(step.payload)
         elif step.kind == "end":
@@ -692,7 +724,7 @@ class Conversation:
             connection.close(abandoned=True)
         elif step.kind == "expect":
             line, value = self.next_value(connection)
-            self.report(self.matcher.differences(step.payload, value), line)
+            self.report(self.matcher.differences(self.expected(step), value), line)
         elif step.kind == "closed":
             line = connection.receive()
             if line is not None:
@@ -705,7 +737,7 @@ class Conversation:
         waiting = list(group)
         while waiting:
             line, value = self.next_value(connection)
-            fitting = next((step for step in waiting if not self.matcher.differences(step.payload, value)), None)
+            fitting = next((step for step in waiting if not self.matcher.differences(self.expected(step), value)), None)
             if fitting is None:
                 number = len(waiting)
                 raise Mismatch(f"fits none of the {number} lines that may come now\n  received  ← {shortened(line)}")
@@ -718,6 +750,20 @@ class Conversation:
         expected = {"jsonrpc": "2.0", "id": "end of transcript", "result": {"pong": True}}
         if self.matcher.differences(expected, value):
             raise Mismatch(f"something more came on {letter}\n  received  ← {shortened(line)}")
+
+    def expected(self, step):
+        """What is to come, with the names that only this agent knows in place."""
+
+        def expanded(value):
+            if isinstance(value, str):
+                return self.agent.expanded(value)
+            if isinstance(value, list):
+                return [expanded(element) for element in value]
+            if isinstance(value, dict):
+                return {name: expanded(member) for name, member in value.items()}
+            return value
+
+        return expanded(step.payload)
 
     def next_value(self, connection):
         data = connection.receive()

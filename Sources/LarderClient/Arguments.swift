@@ -23,6 +23,9 @@ extension Duration {
         return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 
+    /// Whole seconds, rounded down; what no integer can hold is the largest.
+    var wholeSeconds: Int { Int(clamping: components.seconds) }
+
     /// Seconds with their fraction.
     var seconds: Double {
         let (seconds, attoseconds) = components

@@ -55,19 +55,20 @@ final class Connection: Sendable {
     /// False once the connection is over or the agent is about to end it.
     var isUsable: Bool { usable.value.load(ordering: .relaxed) }
 
+    /// False once the connection is over, and with it all that the agent did for it.
+    var isOpen: Bool { channel.isActive }
+
     /// Sends a request and waits for its reply.
     ///
     /// Where the task is cancelled or the time is over, it ends at once, and the agent is asked to stop its work.
     func call(
-        _ method: String, timeout: Duration?, mailbox: SnapshotMailbox? = nil, params: (inout JSONWriter) -> Void
+        _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void
     ) async -> CallOutcome {
-        let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
+        let id = nextID()
         let line = ConnectionHandler.line(id: id, method: method, params)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                channel.eventLoop.execute { [handler] in
-                    handler.value.start(id, line, timeout: timeout, mailbox: mailbox, continuation)
-                }
+                start(id, line, timeout: timeout, purpose: purpose) { continuation.resume(returning: $0) }
                 // The cancellation may have come before the loop knew of the call.
                 if Task.isCancelled { cancel(id) }
             }
@@ -76,16 +77,46 @@ final class Connection: Sendable {
         }
     }
 
-    private func cancel(_ id: Int) {
+    /// Sends a request without waiting for its reply; `caller` is told of it on the event loop.
+    /// - Returns: what ``cancel(_:)`` takes.
+    func begin(
+        _ method: String, timeout: Duration?, purpose: CallPurpose, params: (inout JSONWriter) -> Void,
+        caller: @escaping @Sendable (CallOutcome) -> Void
+    ) -> Int {
+        let id = nextID()
+        start(id, ConnectionHandler.line(id: id, method: method, params), timeout: timeout, purpose: purpose, caller)
+        return id
+    }
+
+    /// Ends a call, if it has not ended yet; the agent is asked to stop its work.
+    func cancel(_ id: Int) {
         channel.eventLoop.execute { [handler] in
             handler.value.abandon(id, .cancelled)
         }
     }
 
+    private func start(
+        _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
+        _ caller: @escaping @Sendable (CallOutcome) -> Void
+    ) {
+        channel.eventLoop.execute { [handler] in
+            handler.value.start(id, line, timeout: timeout, purpose: purpose, caller)
+        }
+    }
+
+    private func nextID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
+
     /// Ends a subscription, without waiting.
     func unsubscribe(_ subscription: Int) {
         channel.eventLoop.execute { [handler] in
             handler.value.unsubscribe(subscription)
+        }
+    }
+
+    /// Gives a lease back, without waiting.
+    func release(_ lease: Int) {
+        channel.eventLoop.execute { [handler] in
+            handler.value.writeRelease(lease)
         }
     }
 

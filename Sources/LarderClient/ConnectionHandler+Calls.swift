@@ -5,13 +5,12 @@ import NIOCore
 extension ConnectionHandler {
     /// Takes a call and writes it as soon as its turn has come.
     func start(
-        _ id: Int, _ line: ByteBuffer, timeout: Duration?, mailbox: SnapshotMailbox?,
-        _ continuation: CheckedContinuation<CallOutcome, Never>
+        _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
+        _ caller: @escaping @Sendable (CallOutcome) -> Void
     ) {
-        guard end == nil, let context else { return continuation.resume(returning: .notSent) }
+        guard end == nil, let context else { return caller(.notSent) }
         var call = PendingCall(
-            line: line, byteCount: line.readableBytes,
-            receiver: mailbox.map { .subscriber($0, continuation) } ?? .caller(continuation))
+            line: line, byteCount: line.readableBytes, purpose: purpose, caller: caller)
         if let timeout {
             call.timer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(timeout)) {
                 self.abandon(id, LarderClientError(.timeout, "the agent did not answer within \(timeout)"))
@@ -30,7 +29,7 @@ extension ConnectionHandler {
             calls[id] = nil
             return
         }
-        call.receiver = .nobody(wasSubscriber: call.isSubscriber)
+        call.caller = nil
         call.timer = nil
         calls[id] = call
         let parameters = RequestCancel.Parameters(id: RequestID(id))
@@ -81,30 +80,23 @@ extension ConnectionHandler {
     }
 
     private func receive(_ result: JSONValue, of call: PendingCall) {
-        switch call.receiver {
-        case .caller:
+        switch call.purpose {
+        case .answer, .prefetch:
             call.resume(.result(result))
-        case .nobody(wasSubscriber: false):
-            break
-        case .subscriber(let mailbox, _):
-            guard let subscription = result["subscription"]?.int else {
-                return call.resume(.failure(LarderClientError(.protocolViolation, "the reply names no subscription")))
+        case .lease:
+            if call.isAbandoned, let lease = result["lease"]?.int { writeRelease(lease) }
+            call.resume(.result(result))
+        case .subscription(let mailbox):
+            let subscription = result["subscription"]?.int
+            if call.isAbandoned {
+                if let subscription { writeUnsubscribe(subscription) }
+            } else if let subscription {
+                // Before the next line is looked at: the first event may be in the same bytes.
+                subscriptions[subscription] = mailbox
+                call.resume(.result(result))
+            } else {
+                call.resume(.failure(LarderClientError(.protocolViolation, "the reply names no subscription")))
             }
-            // Before the next line is looked at: the first event may be in the same bytes.
-            subscriptions[subscription] = mailbox
-            call.resume(.result(result))
-        case .nobody(wasSubscriber: true):
-            if let subscription = result["subscription"]?.int { writeUnsubscribe(subscription) }
         }
-    }
-}
-
-extension PendingCall {
-    fileprivate var isSubscriber: Bool {
-        if case .subscriber = receiver { true } else { false }
-    }
-
-    fileprivate var isAbandoned: Bool {
-        if case .nobody = receiver { true } else { false }
     }
 }

@@ -134,7 +134,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func receive(_ message: JSONValue) {
         if let method = message.member("method") {
             // Other notifications belong to versions to come.
-            if method.isString("config.event") { receive(event: message.member("params") ?? .null) }
+            if method.isString("config.event") {
+                receive(event: message.member("params") ?? .null)
+            } else if method.isString("image.progress") {
+                receive(progress: message.member("params") ?? .null)
+            }
         } else if let id = message.member("id"), !id.isNull {
             receive(reply: message, id: id)
         } else if let error = message.member("error") {

@@ -56,6 +56,9 @@ public final class LarderClient: Sendable {
     /// The configuration: values, snapshots, changes.
     public var config: ConfigCommands { ConfigCommands(client: self) }
 
+    /// Images, as files that stay while they are read.
+    public var images: ImageCommands { ImageCommands(client: self) }
+
     /// The agent itself: who it is and how it does.
     public var agent: AgentCommands { AgentCommands(client: self) }
 
@@ -90,27 +93,23 @@ public final class LarderClient: Sendable {
     /// Sends a typed request, and tells over which connection the answer came.
     func send<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, timeout: Duration? = nil,
-        mailbox: SnapshotMailbox? = nil
+        purpose: CallPurpose = .answer
     ) async throws(LarderClientError) -> (result: Method.Result, connection: Connection) {
-        let (value, connection) = try await send(Method.name, timeout: timeout, mailbox: mailbox) { writer in
+        let (value, connection) = try await send(Method.name, timeout: timeout, purpose: purpose) { writer in
             parameters.write(to: &writer)
         }
-        do {
-            return (try Method.Result(from: value), connection)
-        } catch {
-            throw LarderClientError(.protocolViolation, "the result of \(Method.name) cannot be read: \(error.detail)")
-        }
+        return (try Method.read(value), connection)
     }
 
     private func send(
-        _ method: String, timeout: Duration?, mailbox: SnapshotMailbox? = nil, params: (inout JSONWriter) -> Void
+        _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
         // A connection may end between being picked and being written to; then nothing was sent and the next one serves.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
             let connection = try await slot.connection()
             let outcome = await connection.call(
-                method, timeout: timeout ?? configuration.timeout, mailbox: mailbox, params: params)
+                method, timeout: timeout ?? configuration.timeout, purpose: purpose, params: params)
             switch outcome {
             case .result(let value): return (value, connection)
             case .failure(let error): throw error
@@ -118,5 +117,16 @@ public final class LarderClient: Sendable {
             }
         }
         throw LarderClientError(.disconnected, "the agent closes every connection at once", advice: "see its log")
+    }
+}
+
+extension WireMethod {
+    /// Reads the result of a call.
+    static func read(_ value: JSONValue) throws(LarderClientError) -> Result {
+        do {
+            return try Result(from: value)
+        } catch {
+            throw LarderClientError(.protocolViolation, "the result of \(name) cannot be read: \(error.detail)")
+        }
     }
 }

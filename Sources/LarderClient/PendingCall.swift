@@ -1,4 +1,5 @@
 import JSON
+import LarderWire
 import NIOCore
 
 /// How a call ended.
@@ -11,35 +12,40 @@ enum CallOutcome: Sendable {
     case notSent
 }
 
+/// What a call is about, as far as the connection has to know.
+enum CallPurpose: Sendable {
+    /// Its answer.
+    case answer
+    /// `config.subscribe`: the events that follow the reply go to the mailbox.
+    case subscription(SnapshotMailbox)
+    /// `image.get`: a lease that nobody wants any more is given back.
+    case lease
+    /// `image.prefetch`: what comes before the reply goes to the closure.
+    case prefetch(@Sendable (ImageProgress) -> Void)
+}
+
 /// A call from its start until its reply. It lives on the connection's event loop.
 struct PendingCall {
-    /// Who waits for the reply.
-    enum Receiver {
-        case caller(CheckedContinuation<CallOutcome, Never>)
-        /// `config.subscribe`: the events that follow the reply go to the mailbox.
-        case subscriber(SnapshotMailbox, CheckedContinuation<CallOutcome, Never>)
-        /// Nobody any more; the agent still owes the reply.
-        case nobody(wasSubscriber: Bool)
-    }
-
     /// The encoded request with its LF until it is written; then nil.
     var line: ByteBuffer?
     /// The size of the request.
     let byteCount: Int
-    /// Who waits.
-    var receiver: Receiver
+    /// What it is about.
+    let purpose: CallPurpose
+    /// Told how it ended; nil where nobody waits any more, though the agent still owes the reply.
+    var caller: (@Sendable (CallOutcome) -> Void)?
     /// The end of the call's time.
     var timer: Scheduled<Void>?
 
     /// Whether the request left.
     var isSent: Bool { line == nil }
 
+    /// Whether nobody waits for the reply any more.
+    var isAbandoned: Bool { caller == nil }
+
     /// Tells who waits how it ended.
     func resume(_ outcome: CallOutcome) {
         timer?.cancel()
-        switch receiver {
-        case .caller(let continuation), .subscriber(_, let continuation): continuation.resume(returning: outcome)
-        case .nobody: break
-        }
+        caller?(outcome)
     }
 }

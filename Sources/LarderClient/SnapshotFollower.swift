@@ -81,7 +81,7 @@ final class SnapshotFollower {
             path: try snapshots.path.get(), namespace: snapshots.namespace, mode: snapshots.mode,
             since: held?.revision, epoch: held?.epoch)
         let (result, connection) = try await snapshots.client.send(
-            ConfigSubscribe.self, parameters, mailbox: mailbox)
+            ConfigSubscribe.self, parameters, purpose: .subscription(mailbox))
         return Subscription(
             connection: connection, number: result.subscription, age: configuration.clock.stopwatch())
     }

@@ -20,7 +20,7 @@ struct ImageGetCommand: AsyncParsableCommand {
               larder image get https://img.example.org/logo.png -o logo.png
               larder image get https://img.example.org/logo.png -o - | file -
               larder image get https://img.example.org/logo.png --policy cacheOnly
-              larder image get 'https://cdn.example.org/a.png?X-Amz-Signature=…' --cache-key a.png
+              larder image get 'https://cdn.example.org/a?sig=…' --cache-key a
               larder image get https://img.example.org/logo.png --json | jq -r .digest
             """)
 
@@ -35,7 +35,7 @@ struct ImageGetCommand: AsyncParsableCommand {
         help: ArgumentHelp("The SHA-256 that it must have; anything else is refused.", valueName: "sha256"),
         transform: { text in
             guard let digest = WireDigest(text) else {
-                throw ValidationError("--digest must be 64 hexadecimal digits, such as sha256sum prints")
+                throw ValidationError("write 64 hexadecimal digits, such as sha256sum prints")
             }
             return digest
         })

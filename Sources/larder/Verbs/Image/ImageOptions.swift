@@ -24,7 +24,7 @@ struct ImagePolicyOptions: ParsableArguments {
         help: ArgumentHelp("Cache or network: \(policies).", valueName: "policy"),
         transform: { text in
             guard let policy = ImagePolicy(rawValue: text) else {
-                throw ValidationError("\"\(text)\" is no policy; write one of \(policies)")
+                throw ValidationError("write one of \(policies)")
             }
             return policy
         })

@@ -1,0 +1,171 @@
+public import LarderWire
+
+/// The methods `image.…`, as ``LarderClient/images``.
+///
+/// All throw ``LarderClientError``: `remote` with the agent's own error where it has one, such as `offline`,
+/// `imageRefused` or `forbiddenAddress`, whose ``WireError/reason`` says more.
+public struct ImageCommands: Sendable {
+    let client: LarderClient
+
+    /// Runs `body` with an image; its file stays until `body` has ended.
+    ///
+    /// ```swift
+    /// let bytes = try await client.images.image(at: "https://img.example.org/logo.png") { image in
+    ///     try Data(contentsOf: URL(filePath: image.path), options: .alwaysMapped)
+    /// }
+    /// ```
+    ///
+    /// However many processes ask, the agent fetches an image once. The lease is given back however `body` ends.
+    /// - Parameters:
+    ///   - url: an absolute `http` or `https` URL.
+    ///   - policy: cache or network.
+    ///   - maximumAge: the oldest image that will do, in whole seconds; nil for what the policy says.
+    ///   - expectedDigest: what the bytes must be; anything else is refused.
+    ///   - cacheKey: what it is looked up by instead of the URL, within the URL's origin: for signed URLs.
+    ///   - priority: who comes first where requests wait for the network.
+    ///   - deadline: how long the agent may take; nil for as long as a call of this client may take.
+    ///   - body: what to do with the file.
+    /// - Throws: what ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` and `body` throw; and
+    ///   `disconnected` where the connection broke meanwhile, for the lease ended with it and the file may have gone.
+    public func image<Result>(
+        at url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil,
+        expectedDigest: WireDigest? = nil, cacheKey: String? = nil, priority: ImageGet.Priority = .normal,
+        deadline: Duration? = nil, _ body: (LeasedImage) async throws -> Result
+    ) async throws -> Result {
+        let image = try await get(
+            url, policy: policy, maximumAge: maximumAge, expectedDigest: expectedDigest, cacheKey: cacheKey,
+            priority: priority, deadline: deadline)
+        defer { release(image) }
+        let result: Result
+        do {
+            result = try await body(image)
+        } catch {
+            guard image.connection.isOpen else { throw LarderClientError.leaseLost(because: error) }
+            throw error
+        }
+        guard image.connection.isOpen else { throw LarderClientError.leaseLost(because: nil) }
+        return result
+    }
+
+    /// Gets an image, whose file stays until ``release(_:)`` or until the connection ends.
+    ///
+    /// ``image(at:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:_:)`` releases it by itself. One that was
+    /// got twice has to be released twice.
+    /// - Throws: `remote` with `notFound` where the policy wants no network and nothing is held that would do.
+    public func get(
+        _ url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil,
+        expectedDigest: WireDigest? = nil, cacheKey: String? = nil, priority: ImageGet.Priority = .normal,
+        deadline: Duration? = nil
+    ) async throws(LarderClientError) -> LeasedImage {
+        let parameters = ImageGet.Parameters(
+            ImageReference(url: url, cacheKey: cacheKey), policy: policy, maximumAgeSeconds: maximumAge?.wholeSeconds,
+            expectedDigest: expectedDigest, leaseSeconds: 0, priority: priority,
+            deadlineMilliseconds: deadline?.milliseconds)
+        // The agent keeps the deadline; what is added here is for an agent that does not answer at all.
+        let patience = deadline.flatMap { deadline in client.configuration.timeout.map { deadline + $0 } }
+        let (result, connection) = try await client.send(ImageGet.self, parameters, timeout: patience, purpose: .lease)
+        return LeasedImage(result, connection: connection)
+    }
+
+    /// Gives an image back, without waiting. The lease of a connection that is over has ended with it.
+    public func release(_ image: LeasedImage) {
+        image.connection.release(image.lease)
+    }
+
+    /// What is held of an image, and what ``get(_:policy:maximumAge:expectedDigest:cacheKey:priority:deadline:)`` would
+    /// do about it. It never asks the network.
+    ///
+    /// ```swift
+    /// let peek = try await client.images.peek("https://img.example.org/logo.png", explain: true)
+    /// for rule in peek.rules ?? [] { print(rule.name, rule.text) }
+    /// ```
+    /// - Parameter explain: whether the rules are told that led to the decision.
+    public func peek(
+        _ url: String, policy: ImagePolicy = .default, maximumAge: Duration? = nil, cacheKey: String? = nil,
+        explain: Bool = false
+    ) async throws(LarderClientError) -> ImagePeek.Result {
+        let parameters = ImagePeek.Parameters(
+            ImageReference(url: url, cacheKey: cacheKey), policy: policy, maximumAgeSeconds: maximumAge?.wholeSeconds,
+            explains: explain)
+        return try await client.call(ImagePeek.self, parameters)
+    }
+
+    /// Keeps an image until it is unpinned, over restarts too; it is fetched first where it is not held.
+    @discardableResult
+    public func pin(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> WireImage {
+        try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
+    }
+
+    /// Takes a pin away; the image stays as others do, until its place is needed.
+    /// - Returns: whether it was pinned.
+    @discardableResult
+    public func unpin(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> Bool {
+        try await client.call(ImageUnpin.self, ImageReference(url: url, cacheKey: cacheKey)).wasPinned
+    }
+
+    /// Takes an image out of the cache, pinned or not. Who has a lease keeps the file.
+    /// - Returns: whether it was held, and its size.
+    @discardableResult
+    public func remove(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {
+        try await client.call(ImageRemove.self, ImageReference(url: url, cacheKey: cacheKey))
+    }
+
+    /// Takes all images out of the cache. Who has a lease keeps the file.
+    /// - Parameter includingPinned: whether those that are pinned go too.
+    /// - Returns: how many went, and their size.
+    @discardableResult
+    public func clear(includingPinned: Bool = false) async throws(LarderClientError) -> ImageClear.Result {
+        try await client.call(ImageClear.self, ImageClear.Parameters(includesPinned: includingPinned))
+    }
+
+    /// One page of what is held.
+    ///
+    /// ```swift
+    /// var page = try await client.images.list()
+    /// while let next = page.next { page = try await client.images.list(after: next) }
+    /// ```
+    /// - Parameters:
+    ///   - after: the `next` of the page before; nil for the first.
+    ///   - limit: how many at most, up to 1,000.
+    public func list(
+        after: String? = nil, limit: Int = ImageList.Parameters.defaultPage
+    ) async throws(LarderClientError) -> ImageList.Result {
+        try await client.call(ImageList.self, ImageList.Parameters(after: after, limit: limit))
+    }
+
+    /// Brings many images into the cache, and tells how it goes.
+    ///
+    /// ```swift
+    /// for try await step in client.images.prefetch(urls.map { .init(ImageReference(url: $0)) }) {
+    ///     switch step {
+    ///     case .progress(let progress): print("\(progress.done + progress.failed) of \(progress.total)")
+    ///     case .finished(let summary): for failure in summary.failures { print(failure.error) }
+    ///     }
+    /// }
+    /// ```
+    /// - Parameter concurrency: how many to fetch at once, from 1 to 64; nil for as many as the agent's settings allow.
+    public func prefetch(_ images: [ImagePrefetch.Item], concurrency: Int? = nil) -> ImagePrefetchSteps {
+        ImagePrefetchSteps(
+            client: client, parameters: ImagePrefetch.Parameters(.items(images), concurrency: concurrency))
+    }
+
+    /// Brings the images of a manifest into the cache, and tells how it goes.
+    /// - Parameters:
+    ///   - manifest: the absolute path of a file on the agent's machine: a URL in each line, or a JSON array.
+    ///   - concurrency: how many to fetch at once, from 1 to 64; nil for as many as the agent's settings allow.
+    public func prefetch(manifest: String, concurrency: Int? = nil) -> ImagePrefetchSteps {
+        ImagePrefetchSteps(
+            client: client, parameters: ImagePrefetch.Parameters(.manifest(manifest), concurrency: concurrency))
+    }
+}
+
+extension LarderClientError {
+    /// The lease of an image ended with its connection, before it was given back.
+    fileprivate static func leaseLost(because error: (any Error)?) -> LarderClientError {
+        LarderClientError(
+            .disconnected,
+            "the connection broke while an image was in use, so that its file may have gone"
+                + (error.map { " (\($0))" } ?? ""),
+            advice: "get it again")
+    }
+}

@@ -1,0 +1,201 @@
+import JSON
+@testable import LarderClient
+import Testing
+
+@Suite("Calls for images", .timeLimit(.minutes(1)))
+struct ImageCallTests {
+    private static let digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    private static let what: [(String, JSONValue)] = [
+        ("digest", .string(digest)), ("mediaType", "image/png"), ("width", 640), ("height", 480), ("bytes", 18_342),
+    ]
+
+    /// What an agent answers to `image.get`.
+    static func image(lease: Int) -> JSONValue {
+        .object(
+            what + [
+                ("path", "/c/b"), ("freshness", "stale"), ("source", "joined"), ("ageSeconds", 7),
+                ("lease", .int(lease)),
+            ])
+    }
+
+    /// Makes a call and answers it.
+    /// - Returns: the parameters that came, and the call's result.
+    private func call<Result: Sendable>(
+        _ method: String, answer: JSONValue, _ body: @escaping @Sendable (ImageCommands) async throws -> Result
+    ) async throws -> (params: JSONValue?, result: Result) {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let result = body(client.images)
+            let connection = try await agent.accept()
+            let request = try await connection.request(method)
+            try await connection.reply(request, answer)
+            return (request.params, try await result)
+        }
+    }
+
+    @Test("get says what is wanted, asks for a lease as long as the connection, and tells what came")
+    func get() async throws {
+        let (params, image) = try await call("image.get", answer: Self.image(lease: 3)) {
+            try await $0.get(
+                "u", policy: .networkFirst, maximumAge: .milliseconds(1500), expectedDigest: WireDigest(Self.digest),
+                cacheKey: "k", priority: .high, deadline: .milliseconds(250))
+        }
+        #expect(
+            params == [
+                "url": "u", "cacheKey": "k", "policy": "networkFirst", "maximumAgeSeconds": 1,
+                "expectedDigest": .string(Self.digest), "leaseSeconds": 0, "priority": "high",
+                "deadlineMilliseconds": 250,
+            ])
+        #expect(image.path == "/c/b")
+        #expect(image.image.digest.description == Self.digest)
+        #expect(image.image.mediaType == "image/png" && image.image.width == 640 && image.image.height == 480)
+        #expect(image.freshness == .stale && image.source == .joined && image.age == .seconds(7))
+    }
+
+    @Test("the error of an image comes with its reason")
+    func refused() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let failure = error { try await client.images.get("u") }
+            let connection = try await agent.accept()
+            let request = try await connection.request("image.get")
+            let refusal = JSONValue.building {
+                WireError(.imageRefused, "HTML", reason: "notAnImage").write(to: &$0)
+            }
+            try await connection.send(#"{"jsonrpc":"2.0","id":\#(request.id ?? .null),"error":\#(refusal)}"#)
+            let error = try #require(await failure)
+            #expect(error.remoteError?.code == .imageRefused)
+            #expect(error.remoteError?.reason == "notAnImage")
+            #expect(!error.isRetryable)
+        }
+    }
+
+    @Test("peek, pin, unpin, remove, clear and list")
+    func others() async throws {
+        let nothing = try await call(
+            "image.peek", answer: ["held": false, "decision": "notHeld", "revalidates": false]
+        ) { try await $0.peek("u", policy: .cacheOnly, cacheKey: "k", explain: true) }
+        #expect(nothing.params == ["url": "u", "cacheKey": "k", "policy": "cacheOnly", "explain": true])
+        #expect(nothing.result == .init(held: nil, decision: .notHeld, revalidates: false))
+
+        let pin = try await call("image.pin", answer: .object([("pinned", true)] + Self.what)) {
+            try await $0.pin("u", cacheKey: "k")
+        }
+        #expect(pin.params == ["url": "u", "cacheKey": "k"])
+        #expect(pin.result.bytes == 18_342)
+        #expect(try await call("image.unpin", answer: ["wasPinned": true]) { try await $0.unpin("u") }.result)
+
+        let remove = try await call("image.remove", answer: ["removed": true, "bytes": 7]) { try await $0.remove("u") }
+        #expect(remove.result == .init(removed: true, bytes: 7))
+        let clear = try await call("image.clear", answer: ["removed": 2, "bytes": 7]) {
+            try await $0.clear(includingPinned: true)
+        }
+        #expect(clear.params == ["includingPinned": true])
+        #expect(clear.result == .init(removed: 2, bytes: 7))
+        let list = try await call("image.list", answer: ["images": [], "next": "x"]) {
+            try await $0.list(after: "w", limit: 7)
+        }
+        #expect(list.params == ["after": "w", "limit": 7])
+        #expect(list.result.next == "x")
+    }
+}
+
+@Suite("Images in a scope", .timeLimit(.minutes(1)))
+struct ScopedImageTests {
+    private struct Failure: Error {}
+
+    @Test("the lease is given back at the end, also where the closure throws", arguments: [false, true])
+    func released(throwing: Bool) async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let path = client.images.image(at: "u") { image in
+                if throwing { throw Failure() }
+                return image.path
+            }
+            let connection = try await agent.accept()
+            try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 3))
+            let release = try await connection.request("image.release")
+            #expect(release.id == nil)
+            #expect(release.params == ["lease": 3])
+            if throwing {
+                await #expect(throws: Failure.self) { try await path }
+            } else {
+                #expect(try await path == "/c/b")
+            }
+        }
+    }
+
+    @Test("the lease is given back where the task is cancelled within the closure")
+    func cancelledWithin() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let task = Task {
+                try await client.images.image(at: "u") { _ in
+                    withUnsafeCurrentTask { $0?.cancel() }
+                    try Task.checkCancellation()
+                }
+            }
+            let connection = try await agent.accept()
+            try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 3))
+            #expect(try await connection.request("image.release").params == ["lease": 3])
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+
+    @Test("a lease that comes after the task was cancelled is given back")
+    func cancelledBefore() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let task = Task { await error { try await client.images.image(at: "u") { _ in } } }
+            let connection = try await agent.accept()
+            let get = try await connection.request("image.get")
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            #expect(try await connection.request("request.cancel").params?["id"] == get.id)
+            try await connection.reply(get, ImageCallTests.image(lease: 3))
+            #expect(try await connection.request("image.release").params == ["lease": 3])
+        }
+    }
+
+    @Test("that the connection broke meanwhile is told, whatever the closure made of it", arguments: [false, true])
+    func connectionLost(throwing: Bool) async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let failure = error {
+                try await client.images.image(at: "u") { image in
+                    await image.connection.waitUntilClosed()
+                    if throwing { throw Failure() }
+                }
+            }
+            let connection = try await agent.accept()
+            try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 3))
+            connection.close()
+            let error = try #require(await failure)
+            #expect(error.code == .disconnected)
+            #expect(error.isRetryable)
+            #expect(error.reason.contains("Failure") == throwing)
+        }
+    }
+
+    @Test("a lease is never given back over another connection, where its number means something else")
+    func otherConnection() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let got = client.images.get("u")
+            let first = try await agent.accept()
+            try await first.reply(first.request("image.get"), ImageCallTests.image(lease: 3))
+            let image = try await got
+            first.close()
+            await image.connection.waitUntilClosed()
+            async let ping: Void = client.agent.ping()
+            let second = try await agent.accept()
+            let request = try await second.request("agent.ping")
+            client.images.release(image)
+            try await second.reply(request, ["pong": true])
+            try await ping
+            async let again: Void = client.agent.ping()
+            try await second.reply(second.request("agent.ping"), ["pong": true])
+            try await again
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import JSON
+@testable import LarderClient
+import Testing
+
+@Suite("Prefetching images", .timeLimit(.minutes(1)))
+struct ImagePrefetchTests {
+    private let summary: JSONValue = [
+        "total": 4, "fetched": 2, "held": 1, "failed": 1, "bytes": 9,
+        "failures": [["url": "b", "name": "offline", "detail": "no route"]],
+    ]
+
+    private func progress(_ request: ScriptedConnection.Request, done: Int) -> String {
+        let params = #"{"request":\#(request.id ?? .null),"done":\#(done),"failed":0,"bytes":0,"total":4}"#
+        return #"{"jsonrpc":"2.0","method":"image.progress","params":\#(params)}"#
+    }
+
+    @Test("progress comes as it is told, then the summary, then nothing")
+    func steps() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            var steps = client.images.prefetch(
+                [.init(ImageReference(url: "a")), .init(ImageReference(url: "b", cacheKey: "k"))], concurrency: 3
+            ).makeAsyncIterator()
+            let scripted = Task { () async throws -> (ScriptedConnection, ScriptedConnection.Request) in
+                let connection = try await agent.accept()
+                let request = try await connection.request("image.prefetch")
+                try await connection.send(progress(request, done: 1))
+                return (connection, request)
+            }
+            let first = try await steps.next()
+            let (connection, request) = try await scripted.value
+            #expect(request.params == ["urls": ["a", ["url": "b", "cacheKey": "k"]], "concurrency": 3])
+            guard case .progress(let progress) = first else { return #expect(Bool(false), "\(first as Any)") }
+            #expect(progress.done == 1 && progress.total == 4)
+            try await connection.reply(request, summary)
+            let second = try await steps.next()
+            guard case .finished(let result) = second else { return #expect(Bool(false), "\(second as Any)") }
+            #expect(result.fetched == 2 && result.failures.first?.error.code == .offline)
+            let third = try await steps.next()
+            #expect(third == nil)
+        }
+    }
+
+    @Test("a consumer that is slow gets what is newest, and always the summary")
+    func newest() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let steps = client.images.prefetch(manifest: "/m").reduce(into: []) { $0.append($1) }
+            let connection = try await agent.accept()
+            let request = try await connection.request("image.prefetch")
+            #expect(request.params == ["manifest": "/m"])
+            for done in 1...3 { try await connection.send(progress(request, done: done)) }
+            try await connection.reply(request, summary)
+            let last = try await steps.last
+            guard case .finished(let result) = last else { return #expect(Bool(false), "\(last as Any)") }
+            #expect(result.total == 4)
+            let done = try await steps.compactMap { step -> Int? in
+                if case .progress(let progress) = step { progress.done } else { nil }
+            }
+            #expect(done == done.sorted())
+        }
+    }
+
+    @Test("a task that is cancelled stops the agent")
+    func cancelled() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let task = Task { await error { for try await _ in client.images.prefetch(manifest: "/m") {} } }
+            let connection = try await agent.accept()
+            let request = try await connection.request("image.prefetch")
+            try await connection.send(progress(request, done: 1))
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            #expect(try await connection.request("request.cancel").params?["id"] == request.id)
+            // What was on its way harms nobody.
+            try await connection.send(progress(request, done: 2))
+            try await connection.fail(request, .cancelled, "1 of 4 was complete")
+            async let ping: Void = client.agent.ping()
+            try await connection.reply(connection.request("agent.ping"), ["pong": true])
+            try await ping
+        }
+    }
+
+    @Test("a loop that is left stops the agent")
+    func left() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let task = Task {
+                for try await _ in client.images.prefetch(manifest: "/m") { break }
+            }
+            let connection = try await agent.accept()
+            let request = try await connection.request("image.prefetch")
+            try await connection.send(progress(request, done: 1))
+            #expect(try await connection.request("request.cancel").params?["id"] == request.id)
+            try await task.value
+        }
+    }
+
+    @Test("the agent's error and a broken connection end it", arguments: [false, true])
+    func failed(disconnected: Bool) async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let failure = error { for try await _ in client.images.prefetch(manifest: "/m") {} }
+            let connection = try await agent.accept()
+            let request = try await connection.request("image.prefetch")
+            if disconnected {
+                connection.close()
+                #expect(await failure?.code == .disconnected)
+            } else {
+                try await connection.fail(request, .notFound, "no such file")
+                #expect(await failure?.remoteError?.code == .notFound)
+            }
+        }
+    }
+
+    @Test("progress that cannot be read closes the connection, that of nobody is passed over")
+    func strangeProgress() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let failure = error { try await client.agent.ping() }
+            let connection = try await agent.accept()
+            let request = try await connection.request("agent.ping")
+            try await connection.send(progress(request, done: 1))
+            try await connection.send(#"{"jsonrpc":"2.0","method":"image.progress","params":{"request":"x"}}"#)
+            #expect(await failure?.code == .protocolViolation)
+        }
+    }
+}
