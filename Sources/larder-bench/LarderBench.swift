@@ -14,6 +14,7 @@ struct LarderBench: AsyncParsableCommand {
             that they measure. contrib/bench-peers.sh starts such servers and runs everything.
             """,
         subcommands: [
-            GetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self, JSONBenchmark.self,
+            GetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self, ImageBenchmark.self,
+            JSONBenchmark.self,
         ])
 }

@@ -10,14 +10,31 @@ struct GetBatch {
 
     /// Sets the value at `path`, and reads it once to learn what the replies look like.
     init(peer: Peer, path: String, namespace: String, value: String, depth: Int) throws(BenchError) {
+        let control = try ControlConnection(to: peer)
+        try control.ask(peer.setRequest(path: path, namespace: namespace, value: value))
+        try self.init(control, of: peer, answering: value, depth: depth) { id in
+            peer.getRequest(path: path, namespace: namespace, id: id)
+        }
+    }
+
+    /// Has the agent hold the image at `url`, and asks for it once more to learn what the replies look like.
+    init(peer: Peer, image url: String) throws(BenchError) {
+        let control = try ControlConnection(to: peer)
+        try control.ask(LarderRequest.image(url, id: 100))
+        try self.init(control, of: peer, answering: "\"source\":\"hit\"", depth: 1) { id in
+            LarderRequest.image(url, id: id)
+        }
+    }
+
+    private init(
+        _ control: ControlConnection, of peer: Peer, answering value: String, depth: Int, request: (Int) -> [UInt8]
+    ) throws(BenchError) {
         self.peer = peer
         self.depth = depth
-        let control = try ControlConnection(to: peer)
         serverProcess = control.serverProcess
-        try control.ask(peer.setRequest(path: path, namespace: namespace, value: value))
         // Ids of one length, so that all requests have the same size.
         let firstID = 100_000
-        let requests = (0..<depth).flatMap { peer.getRequest(path: path, namespace: namespace, id: firstID + $0) }
+        let requests = (0..<depth).flatMap { request(firstID + $0) }
         bytes = PreparedBytes(requests)
         expected = try ReplyPrefixes(
             try control.ask(requests, replies: depth), of: peer, value: value, firstID: firstID)

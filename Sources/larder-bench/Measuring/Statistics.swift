@@ -8,6 +8,11 @@ enum Statistics {
         return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
     }
 
+    /// The middle of the quotients of samples of the same rounds; 0 when there are none.
+    static func medianRatio(_ samples: [Double], to others: [Double]) -> Double {
+        median(zip(samples, others).filter { $0.1 > 0 }.map { $0.0 / $0.1 })
+    }
+
     /// The sample that `percent` of all samples do not exceed; 0 when there are none.
     static func percentile(_ samples: [Double], _ percent: Double) -> Double {
         let sorted = samples.sorted()

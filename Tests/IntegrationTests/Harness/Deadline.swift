@@ -6,7 +6,7 @@ struct Deadline: Sendable {
     private let moment: ContinuousClock.Instant
 
     /// Far enough for a busy machine.
-    static var usual: Deadline { .after(.seconds(60)) }
+    static var usual: Deadline { .after(.seconds(180)) }
 
     static func after(_ time: Duration) -> Deadline { Deadline(moment: .now + time) }
 
