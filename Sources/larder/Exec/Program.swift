@@ -127,16 +127,7 @@ enum ProgramEnd: Equatable {
 
     /// Ends this process as the program did.
     func endThisProcess() -> Never {
-        // A shell stops its script at Ctrl-C only where the program that it waits for died of it, too.
-        if self == .killed(SIGINT) {
-            signal(SIGINT, SIG_DFL)
-            // The threads that run tasks block it.
-            var signals = sigset_t()
-            sigemptyset(&signals)
-            sigaddset(&signals, SIGINT)
-            pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-            raise(SIGINT)
-        }
+        if self == .killed(SIGINT) { Interruption.end(by: SIGINT) }
         exit(status)
     }
 }

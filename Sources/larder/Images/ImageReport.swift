@@ -43,17 +43,15 @@ struct ImageReport {
     }
 
     private func facts(_ held: ImagePeek.Held, _ width: Int = labelWidth) -> [String] {
-        let end = held.expiresAt.map { time in
-            let left = time.milliseconds - now.milliseconds
-            return left > 0 ? Human.ahead(milliseconds: left) : Human.ago(milliseconds: -left)
-        }
+        let left = held.expiresAt.map { $0.milliseconds - now.milliseconds }
+        let end = left.map { $0 > 0 ? Human.ahead(milliseconds: $0) : Human.ago(milliseconds: -$0) }
         let rows: [(String, String?)] = [
             ("image", ImageText.what(held.image)),
             ("digest", held.image.digest.description),
             ("file", held.path.printable),
             ("stored", ago(held.storedAt)),
             ("used", ago(held.lastUsedAt)),
-            ("expires", end ?? "at once: each use needs a validation"),
+            (left.map { $0 > 0 } ?? true ? "expires" : "expired", end ?? "at once: each use needs a validation"),
             ("age", Human.span(milliseconds: held.ageSeconds * 1000)),
             ("pinned", held.isPinned ? "yes" : nil),
         ]

@@ -9,8 +9,8 @@ struct ImageTable {
 
     /// The URL comes last, because it is as long as it is. The other columns are wide enough for what is usual, so that
     /// the pages stand in one line.
-    private static let headings = ["TYPE", "PIXELS", "SIZE", "FRESHNESS", "STORED", "USED", "PIN", "URL"]
-    private static let widths = [13, 9, 6, 9, 11, 11, 3, 0]
+    private static let headings = ["TYPE", "PIXELS", "SIZE", "STATE", "PIN", "STORED", "USED", "URL"]
+    private static let widths = [10, 9, 6, 5, 3, 14, 14, 0]
     private static let figures: Set<Int> = [1, 2]
 
     init(now: Timestamp) { self.now = now }
@@ -27,8 +27,8 @@ struct ImageTable {
         let key = entry.reference.cacheKey.map { "  key \($0)" } ?? ""
         return [
             entry.image.mediaType.printable, ImageText.pixels(entry.image) ?? "", Human.bytes(entry.image.bytes),
-            entry.freshness.rawValue.printable, ago(entry.storedAt), ago(entry.lastUsedAt),
-            entry.isPinned ? "pin" : "", "\(entry.reference.url)\(key)".printable,
+            entry.freshness.rawValue.printable, entry.isPinned ? "pin" : "", ago(entry.storedAt), ago(entry.lastUsedAt),
+            "\(entry.reference.url)\(key)".printable,
         ]
     }
 

@@ -43,11 +43,19 @@ actor PrefetchRun {
     private func fetchPortions(over client: LarderClient) async throws -> PrefetchReport {
         var report = PrefetchReport()
         for portion in portions {
-            let parameters = ImagePrefetch.Parameters(.items(Array(portion)), concurrency: concurrency)
-            let result = try await client.call(ImagePrefetch.self, parameters, timeout: .seconds(10 * 366 * 86_400))
-            report.add(result)
-            let sum = report.result
-            await show(done: sum.fetched + sum.held, failed: sum.failed, bytes: sum.bytes)
+            let before = report.result
+            for try await step in client.images.prefetch(Array(portion), concurrency: concurrency) {
+                switch step {
+                case .progress(let now):
+                    await show(
+                        done: before.fetched + before.held + now.done, failed: before.failed + now.failed,
+                        bytes: before.bytes + now.bytes)
+                case .finished(let result):
+                    report.add(result)
+                    let sum = report.result
+                    await show(done: sum.fetched + sum.held, failed: sum.failed, bytes: sum.bytes)
+                }
+            }
         }
         return report
     }

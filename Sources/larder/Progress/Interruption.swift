@@ -31,9 +31,15 @@ struct Interruption {
         }
     }
 
-    /// Ends the program as the signal would have.
+    /// Ends this process as a signal ends one that does not catch it: a shell stops its script at Ctrl-C only where the
+    /// program that it waits for died of it.
     static func end(by number: CInt) -> Never {
         signal(number, SIG_DFL)
+        // The threads that run tasks block it.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, number)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
         raise(number)
         exit(128 + number)
     }

@@ -39,6 +39,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
 
     func run() async throws {
         let items = try PrefetchList.parse(Input.contents(of: file), name: file)
+        var end: CInt?
         try await agent.connection.withClient { client in
             let lineBytes = try await client.agent.info().limits.lineBytes
             // The envelope of a request takes some of the line.
@@ -47,32 +48,41 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             let run = PrefetchRun(
                 portions: portions, concurrency: concurrency, total: items.count,
                 screen: .standardError(isQuiet: agent.json))
-            let interruption = try Interruption()
-            let fetching = Task { try await run.fetch(over: client) }
-            let stopping = Task {
-                let number = await interruption.first()
-                fetching.cancel()
-                return number
-            }
-            let start = ContinuousClock.now
-            do {
-                let report = try await fetching.value
-                let milliseconds = TimeSpan(start.duration(to: .now)).milliseconds
-                try Output.line(agent.json ? report.json : report.text(milliseconds: milliseconds))
-                let result = report.result
-                guard result.failed > 0 else { return }
-                throw Failure(.failure, "\(result.failed) of \(Human.count(result.total, "image", "images")) failed")
-            } catch let error as LarderClientError {
-                let tally = await run.tally
-                let state =
-                    "\(tally.done) of \(Human.count(tally.total, "image", "images")) are held, \(tally.failed) failed"
-                if error.code == .cancelled {
-                    Output.note("stopped: \(state); the same command goes on from there")
-                    Interruption.end(by: await stopping.value)
-                }
-                Output.note("\(state); the same command goes on from there")
+            end = try await fetch(run, over: client)
+        }
+        if let end { Interruption.end(by: end) }
+    }
+
+    /// Runs it to its end and prints what it came to.
+    /// - Returns: the signal that stopped it; nil where none did.
+    private func fetch(_ run: PrefetchRun, over client: LarderClient) async throws -> CInt? {
+        let interruption = try Interruption()
+        let fetching = Task { try await run.fetch(over: client) }
+        let stopping = Task {
+            let number = await interruption.first()
+            fetching.cancel()
+            return number
+        }
+        let start = ContinuousClock.now
+        do {
+            let report = try await fetching.value
+            let milliseconds = TimeSpan(start.duration(to: .now)).milliseconds
+            try Output.line(agent.json ? report.json : report.text(milliseconds: milliseconds))
+            let result = report.result
+            guard result.failed > 0 else { return nil }
+            throw Failure(.failure, "\(result.failed) of \(Human.count(result.total, "image", "images")) failed")
+        } catch let error as LarderClientError {
+            let tally = await run.tally
+            let total = Human.count(tally.total, "image", "images")
+            let state = "\(tally.done) of \(total) are held, \(tally.failed) failed"
+            guard error.code == .cancelled else {
+                if tally.settled > 0 { Output.note("\(state); the same command goes on from there") }
                 throw error
             }
+            // Its answer comes behind the end of the prefetch: the agent has stopped, too.
+            _ = try? await client.call(AgentPing.name, timeout: .seconds(2))
+            Output.note("stopped: \(state); the same command goes on from there")
+            return await stopping.value
         }
     }
 }

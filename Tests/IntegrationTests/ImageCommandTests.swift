@@ -1,0 +1,213 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("larder image")
+    struct ImageCommandTests {
+        private func larder(_ home: AgentHome, _ arguments: [String], input: String = "") throws -> Command {
+            try Command.run(
+                Products.commandLine, ["image"] + arguments + ["--socket", home.socket], environment: home.environment,
+                directory: home.directory, input: input)
+        }
+
+        private func bytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(filePath: path))) }
+
+        @Test("get prints the path, or copies; what is held is not fetched again")
+        func get() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let image = MadeImage(seed: 1, size: 300_000)
+                try origin.put(image, "a.png")
+                let url = origin.url("fresh", "a.png")
+                let first = try larder(home, ["get", url])
+                #expect(first.end == .exit(0), "\(first.log)")
+                #expect(try bytes(try require(first.output.first, "path")) == image.bytes)
+
+                let copied = try larder(home, ["get", url, "-o", "copy.png"])
+                #expect(copied.output == ["copy.png: image/png, 16×16, 300 kB, held"])
+                #expect(try bytes(home.directory + "/copy.png") == image.bytes)
+                // A link stays one, and so does the mode.
+                symlink("copy.png", home.directory + "/link.png")
+                chmod(home.directory + "/copy.png", 0o640)
+                let json = try larder(home, ["get", url, "-o", "link.png", "--json"])
+                let result = try JSONValue(parsing: json.output.joined())
+                #expect(result["digest"]?.string == "sha256:" + image.digest)
+                var status = stat()
+                #expect(lstat(home.directory + "/link.png", &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+                #expect(stat(home.directory + "/copy.png", &status) == 0 && status.st_mode & 0o7777 == 0o640)
+                let piped = try Command.run(
+                    "/bin/sh",
+                    ["-c", "\(Products.commandLine) image get \(url) -o - --socket \(home.socket) | cmp - copy.png"],
+                    environment: home.environment, directory: home.directory)
+                #expect(piped.end == .exit(0), "\(piped.log)")
+                #expect(try larder(home, ["get", url, "--digest", image.digest]).end == .exit(0))
+                #expect(try origin.counts() == ["/fresh/a.png": 1])
+                let names = try FileManager.default.contentsOfDirectory(atPath: home.directory)
+                #expect(!names.contains { $0.hasPrefix(".") })
+            }
+        }
+
+        @Test("every failure is one line on standard error and a documented status")
+        func failures() throws {
+            try AgentHome.withImages("imageBytes: 100000, maximumBytes: 200000") { home, origin in
+                _ = try home.start()
+                try origin.put(MadeImage(seed: 1, size: 90_000), "a.png")
+                try origin.put(MadeImage(seed: 2, size: 90_000), "b.png")
+                try origin.put(MadeImage(seed: 3, size: 90_000), "c.png")
+                try origin.put(MadeImage(seed: 4, size: 100_001), "large.png")
+                let port = origin.port
+                for (url, more, status) in [
+                    (origin.url("fresh", "a.png"), ["--policy", "cacheOnly"], 3),
+                    (origin.url("fresh", "none.png"), [], 7), ("http://127.0.0.2:\(port)/fresh/a.png", [], 4),
+                    (origin.url("fresh", "large.png"), [], 10),
+                    (origin.url("fresh", "a.png"), ["--digest", String(repeating: "0", count: 64)], 10),
+                    ("http://127.0.0.1:1/a.png", [], 9), ("file:///etc/passwd", [], 2), ("logo.png", [], 2),
+                ] as [(String, [String], CInt)] {
+                    let end = try larder(home, ["get", url, "-o", "out.png"] + more)
+                    #expect(end.end == .exit(status), "\(url): \(end)")
+                    #expect(end.output.isEmpty)
+                    #expect(end.log.hasPrefix("larder: ") && !end.log.contains("\n"), "\(end.log)")
+                    #expect(!home.exists(home.directory + "/out.png"))
+                }
+                for name in ["a.png", "b.png"] {
+                    let pinned = try larder(home, ["pin", origin.url("fresh", name)])
+                    #expect(pinned.output == ["pinned: image/png, 16×16, 90 kB"], "\(pinned.log)")
+                }
+                #expect(try larder(home, ["get", origin.url("fresh", "c.png")]).end == .exit(11))
+                #expect(try larder(home, ["peek", origin.url("fresh", "c.png")]).end == .exit(3))
+            }
+        }
+
+        @Test("peek, why, ls, stats, unpin, rm and clear")
+        func looking() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                for number in 1...3 { try origin.put(MadeImage(seed: number, size: 1000 * number), "\(number).png") }
+                let (fresh, brief) = (origin.url("fresh", "1.png"), origin.url("brief", "2.png"))
+                for url in [fresh, brief, origin.url("fresh", "3.png")] {
+                    #expect(try larder(home, ["get", url]).end == .exit(0))
+                }
+                let why = try larder(home, ["why", fresh])
+                #expect(why.output.first == "\(fresh)  hit: fresh")
+                #expect(why.output.contains { $0.contains("86400 s by Cache-Control: max-age") }, "\(why.output)")
+                let stale = try larder(home, ["why", brief])
+                #expect(stale.output.first == "\(brief)  stale: the origin is asked whether it is still current")
+                #expect(try larder(home, ["why", brief, "--policy", "cacheFirst"]).output[0].contains("  hit: stale"))
+                #expect(
+                    try larder(home, ["why", origin.url("fresh", "4.png")]).output[0].hasSuffix(
+                        "  miss: fetched from the origin"))
+                let rules = try JSONValue(parsing: try larder(home, ["why", fresh, "--json"]).output.joined())
+                #expect((rules["rules"]?.count ?? 0) > 0)
+
+                #expect(try larder(home, ["pin", fresh]).output == ["pinned: image/png, 16×16, 1.0 kB"])
+                let peek = try larder(home, ["peek", fresh]).output
+                #expect(peek.first == "\(fresh)  fresh" && peek.contains("  pinned      yes"))
+                let list = try larder(home, ["ls"]).output
+                #expect(list.count == 4 && list[0].hasPrefix("TYPE ") && list[0].hasSuffix(" URL"))
+                #expect(list.contains { $0.contains(" pin ") && $0.hasSuffix(" \(fresh)") })
+                let lines = try larder(home, ["ls", "--json"]).output.map { try JSONValue(parsing: $0) }
+                #expect(Set(lines.compactMap { $0["bytes"]?.int }) == [1000, 2000, 3000])
+
+                #expect(try larder(home, ["stats"]).output[0].hasPrefix("held         3 images of 100000"))
+                #expect(try larder(home, ["clear"]).end == .exit(2))
+                #expect(try larder(home, ["clear", "--yes"]).output == ["removed 2 images, 5.0 kB"])
+                #expect(try larder(home, ["unpin", fresh]).output == ["unpinned"])
+                #expect(try larder(home, ["unpin", fresh]).output == ["it was not pinned"])
+                #expect(try larder(home, ["rm", fresh]).output == ["removed 1.0 kB"])
+                #expect(try larder(home, ["rm", fresh]).output == ["it was not held"])
+                #expect(try larder(home, ["stats", "--json"]).output[0].contains("\"entries\":0"))
+            }
+        }
+
+        @Test("a long list comes page by page, in columns that stay")
+        func pages() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let urls = (0..<1100).map { origin.url("drawn", "\($0).svg") }
+                let prefetch = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
+                #expect(prefetch.end == .exit(0), "\(prefetch.log)")
+                let list = try larder(home, ["ls"]).output
+                #expect(list.count == 1101)
+                #expect(
+                    Set(list.dropFirst().compactMap { $0.split(separator: " ").last.map(String.init) }) == Set(urls))
+                #expect(
+                    Set(list.dropFirst().compactMap { $0.range(of: "http")?.lowerBound.utf16Offset(in: $0) }).count == 1
+                )
+            }
+        }
+
+        @Test("prefetch lists each failure, ends with status 1 then, and goes on from what is held")
+        func prefetch() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let good = try (1...20).map { number in
+                    try origin.put(MadeImage(seed: number, size: 5000), "\(number).png")
+                    return origin.url("fresh", "\(number).png")
+                }
+                try Data("<!doctype html>".utf8).write(to: URL(filePath: home.directory + "/origin/www/page.png"))
+                let (page, none) = (origin.url("fresh", "page.png"), origin.url("fresh", "none.png"))
+                try home.write("list", "# pictures\n" + ([page] + good + [none]).joined(separator: "\r\n"))
+                let first = try larder(home, ["prefetch", "list"])
+                #expect(first.end == .exit(1), "\(first)")
+                #expect(first.output.count == 3)
+                #expect(first.output[0].hasPrefix("22 images in "))
+                #expect(first.output[0].hasSuffix(": 20 fetched (100 kB), 0 held already, 2 failed"), "\(first.output)")
+                #expect(first.output[1].hasPrefix("  \(page)  Image refused: "))
+                #expect(first.output[2].hasPrefix("  \(none)  Upstream failed: "))
+                #expect(first.log.hasSuffix("larder: 2 of 22 images failed"))
+                #expect(!first.log.contains("\u{1B}"))
+                let second = try larder(home, ["prefetch", "-", "--json"], input: good.joined(separator: "\n"))
+                #expect(second.end == .exit(0) && second.log.isEmpty)
+                let result = try JSONValue(parsing: second.output.joined())
+                #expect(result["held"] == 20 && result["fetched"] == 0 && result["total"] == 20)
+            }
+        }
+
+        @Test("Ctrl-C stops a prefetch, says what is complete, and leaves it")
+        func interrupted() throws {
+            try AgentHome.withImages { home, origin in
+                let agent = try home.start()
+                try origin.put(MadeImage(seed: 1, size: 5000), "small.png")
+                try origin.put(MadeImage(seed: 2, size: 30_000_000), "large.png")
+                let prefetch = try ChildProcess(
+                    Products.commandLine, ["image", "prefetch", "-", "--socket", home.socket],
+                    environment: home.environment, directory: home.directory, input: true)
+                try prefetch.write(
+                    Array("\(origin.url("fresh", "small.png"))\n\(origin.url("slow", "large.png"))\n".utf8))
+                prefetch.closeInput()
+                let client = try agent.connect()
+                try client.waitForImages("entries", atLeast: 1)
+                try client.waitForImages("flights", atLeast: 1)
+                // It caught the signal before it told the agent of the list.
+                prefetch.signal(SIGINT)
+                #expect(try prefetch.waitForEnd() == .signal(SIGINT))
+                #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")
+                #expect(prefetch.logText.contains(" of 2 images are held"))
+                try client.waitForImages("flights", toBe: 0)
+                #expect(try client.images().count == 1)
+            }
+        }
+
+        @Test("on a terminal there is a bar that ends full")
+        func terminal() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let urls = (0..<30).map { origin.url("drawn", "\($0).svg") }
+                try home.write("list", urls.joined(separator: "\n"))
+                // script(1) gives it a terminal.
+                let larder = try Products.commandLine
+                let command = "stty columns 60; \(larder) image prefetch list --socket \(home.socket)"
+                let run = try Command.run(
+                    "script", ["-q", "-e", "-c", command, "/dev/null"],
+                    environment: home.environment.merging(["TERM": "xterm"]) { $1 }, directory: home.directory)
+                #expect(run.end == .exit(0), "\(run)")
+                let text = run.output.joined(separator: "\n")
+                #expect(text.contains("\r"))
+                let drawn = text.split { $0 == "\r" || $0 == "\n" || $0 == "\r\n" }
+                #expect(drawn.contains { $0.hasPrefix("30/30  [") && $0.contains("=]  100%") }, "\(drawn)")
+                #expect(drawn.contains { $0.hasPrefix("30 images in ") })
+            }
+        }
+    }
+}
