@@ -129,15 +129,10 @@ EOF
 
 mkdir -p "$directory"
 work=$(mktemp -d "$directory/larder-peers.XXXXXX")
-<<<<<<< HEAD
 mkdir "$work/reports" "$work/redis" "$work/redis-durable" "$work/agent" "$work/nginx" "$work/nginx/www"
 # Many small files, each of them synced: what is measured with them is no matter of the disk.
 store=$(mktemp -d /dev/shm/larder-peers.XXXXXX 2>/dev/null || mktemp -d "$work/store.XXXXXX")
-"$top/contrib/install-needs.sh" redis-server nginx-light jq gcc libc6-dev libsystemd-dev pkg-config
-=======
-mkdir "$work/reports" "$work/redis" "$work/redis-durable" "$work/agent"
-"$top/contrib/install-needs.sh" redis-server jq gcc libc6-dev libsystemd-dev libsqlite3-dev pkg-config
->>>>>>> 241e78f5ebe0a5dec23af8e2e490a4271e8e562b
+"$top/contrib/install-needs.sh" redis-server nginx-light jq gcc libc6-dev libsystemd-dev libsqlite3-dev pkg-config
 ulimit -n "$(ulimit -Hn)"
 
 if $build; then
