@@ -20,7 +20,7 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let excludedType = Self(kind: .excludedType)
         /// The header contradicts itself or the format's rules.
         public static let damagedImage = Self(kind: .damagedImage)
-        /// The bytes end within the header.
+        /// The bytes end before the image does.
         public static let truncatedImage = Self(kind: .truncatedImage)
         /// Decoded, the image would have more pixels than the limit.
         public static let tooManyPixels = Self(kind: .tooManyPixels)
@@ -106,6 +106,13 @@ extension ImageError {
     /// An end where the header goes on.
     static func truncated(_ type: ImageType) -> ImageError {
         ImageError(.truncatedImage, "the \(type.name) image ends within its header; have its origin serve a whole one")
+    }
+
+    /// An end where the picture goes on.
+    static func cutOff(_ type: ImageType, after bytes: Int) -> ImageError {
+        ImageError(
+            .truncatedImage,
+            "the \(type.name) image does not come to its end in its \(bytes) bytes; have its origin serve a whole one")
     }
 
     /// A header that goes on and on.

@@ -18,6 +18,7 @@ public final class BlobWriter: Sendable {
         var file: (any CacheFile)?
         var hash = SHA256()
         var reader = ImageHeaderReader()
+        var end = ImageEndReader()
         var written = 0
         var reserved: Int
     }
@@ -79,11 +80,12 @@ public final class BlobWriter: Sendable {
             }
             store.wrote(bytes.count)
             state.hash.update(data: bytes)
+            state.end.feed(bytes)
             state.written = total
         }
     }
 
-    /// Publishes the image, if its length, digest and header are right. The caller then holds a reference to it, as
+    /// Publishes the image, if its length, digest, header and end are right. The caller then holds a reference to it, as
     /// ``BlobStore/retain(_:)`` gives one.
     ///
     /// - Parameter expectedDigest: what the caller was told that the bytes are
@@ -125,6 +127,7 @@ public final class BlobWriter: Sendable {
         case .refused(let error): throw error
         case .needMore: throw ImageError(.damagedImage, "the image has no header; have its origin serve a whole one")
         }
+        guard state.end.isComplete else { throw .cutOff(header.type, after: state.written) }
         guard let digest = BlobDigest(Array(state.hash.finalize())) else { throw Self.ended }
         guard expected == nil || expected == digest else {
             throw ImageError(.digestDisagrees, "the body's SHA-256 is \(digest), not what was expected")

@@ -5,7 +5,7 @@ struct FormatSniffer: HeaderParser {
     static var lookAhead: Int { 64 }
 
     /// Enough for every signature below.
-    private static let signatureLength = 18
+    static let signatureLength = 18
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         guard window.count >= Self.signatureLength else { return .need(Self.signatureLength) }
@@ -27,19 +27,32 @@ struct FormatSniffer: HeaderParser {
 
     /// The parser for what begins like this, if any does.
     private static func parser(_ window: Span<UInt8>) -> (any HeaderParser)? {
-        if window[0] == 0x89, window.has("PNG\r\n\u{1a}\n", at: 1) { return PNGHeaderParser() }
-        if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return JPEGHeaderParser() }
-        if window.has("GIF87a") || window.has("GIF89a") { return GIFHeaderParser() }
-        if window.has("RIFF"), window.has("WEBP", at: 8) { return WebPHeaderParser() }
-        if window.has("ftyp", at: 4) { return AVIFHeaderParser() }
-        if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 {
-            return IconHeaderParser()
+        switch type(window) {
+        case .png: PNGHeaderParser()
+        case .jpeg: JPEGHeaderParser()
+        case .gif: GIFHeaderParser()
+        case .webp: WebPHeaderParser()
+        case .avif: AVIFHeaderParser()
+        case .ico: IconHeaderParser()
+        case .bmp: BMPHeaderParser()
+        case .svg: SVGHeaderParser()
+        case nil: nil
         }
+    }
+
+    /// The type of what begins like this, in at least eight bytes, if it has one.
+    static func type(_ window: Span<UInt8>) -> ImageType? {
+        if window[0] == 0x89, window.has("PNG\r\n\u{1a}\n", at: 1) { return .png }
+        if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return .jpeg }
+        if window.has("GIF87a") || window.has("GIF89a") { return .gif }
+        if window.has("RIFF"), window.has("WEBP", at: 8) { return .webp }
+        if window.has("ftyp", at: 4) { return .avif }
+        if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 { return .ico }
         // Two letters are little to go by, so the size of the second header is looked at too.
         if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
-            return BMPHeaderParser()
+            return .bmp
         }
-        return SVGHeaderParser.mayBegin(window) ? SVGHeaderParser() : nil
+        return SVGHeaderParser.mayBegin(window) ? .svg : nil
     }
 
     /// What the bytes are instead.

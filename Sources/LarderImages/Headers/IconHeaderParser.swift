@@ -8,7 +8,7 @@ struct IconHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 16 << 20 }
 
     /// Icons have ten pictures, some have fifty.
-    private static let mostPictures = 256
+    static let mostPictures = 256
 
     /// Where the pictures begin, in the order of the file; nothing before the directory is read.
     private var offsets: ArraySlice<Int>?

@@ -11,11 +11,14 @@ func withDirectory<T>(_ body: (String) throws -> T) throws -> T {
     return try body(path + "/cache")
 }
 
-/// A small PNG that is like no other.
+/// A small PNG that is like no other, and whole but for its checksums. It has at least 57 bytes.
 func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
     var generator = SeededGenerator(seed: UInt64(number))
-    let start = MadeImages.png(number % 100 + 1, 2)
-    return start + (0..<max(0, size - start.count)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    let start = MadeImages.pngStart(number % 100 + 1, 2)
+    let end = MadeImages.chunk("IEND", [])
+    let data = (0..<max(0, size - start.count - 12 - end.count)).map { _ in UInt8.random(in: 0...255, using: &generator)
+    }
+    return start + MadeImages.chunk("IDAT", data) + end
 }
 
 extension BlobStore.Usage {

@@ -1,0 +1,92 @@
+/// PNG: chunks up to `IEND` and its checksum.
+struct PNGEndWalker: EndWalker {
+    private var isStarted = false
+
+    mutating func step(_ window: Span<UInt8>) -> EndStep {
+        guard isStarted else {
+            isStarted = true
+            return .consume(8)
+        }
+        guard window.count >= 8 else { return .need(8) }
+        let length = window.big32(0)
+        guard length <= 0x7FFF_FFFF else { return .endless }
+        return window.has("IEND", at: 4) ? .complete(after: length + 12) : .consume(length + 12)
+    }
+}
+
+/// GIF: blocks up to the trailer.
+struct GIFEndWalker: EndWalker {
+    private enum Place { case screen, blocks, subBlocks }
+    private var place = Place.screen
+
+    mutating func step(_ window: Span<UInt8>) -> EndStep {
+        switch place {
+        case .screen:
+            guard window.count >= 13 else { return .need(13) }
+            place = .blocks
+            return .consume(13 + Self.colours(window[10]))
+        case .blocks:
+            switch window[0] {
+            case 0x21:
+                place = .subBlocks
+                return .consume(2)
+            case 0x2C:
+                guard window.count >= 10 else { return .need(10) }
+                place = .subBlocks
+                // The byte after the colours is the size of a code.
+                return .consume(10 + Self.colours(window[9]) + 1)
+            case 0x3B: return .complete(after: 1)
+            // Some encoders leave an empty block too many.
+            case 0x00: return .consume(1)
+            // Viewers stop where they understand no more, and show what they have.
+            default: return .complete(after: 1)
+            }
+        case .subBlocks:
+            if window[0] == 0 { place = .blocks }
+            return .consume(Int(window[0]) + 1)
+        }
+    }
+
+    private static func colours(_ flags: UInt8) -> Int { flags & 0x80 != 0 ? 3 << (Int(flags & 7) + 1) : 0 }
+}
+
+/// WebP: as long as its RIFF header says, which is without the first eight bytes.
+struct WebPEndWalker: EndWalker {
+    mutating func step(_ window: Span<UInt8>) -> EndStep { .complete(after: 8 + window.little32(4)) }
+}
+
+/// Bitmaps: rows of four bytes each up to a known number. The size in the file header, which many encoders get wrong and no
+/// decoder reads, is asked only where the rows are compressed.
+struct BMPEndWalker: EndWalker {
+    mutating func step(_ window: Span<UInt8>) -> EndStep {
+        guard window.count >= 34 else { return .need(34) }
+        let (header, start) = (window.little32(14), window.little32(10))
+        let isOld = header == 12
+        // BI_RGB, and the same with masks. The short header of OS/2 2 has no such field.
+        let isPlain = header <= 16 || [0, 3, 6].contains(window.little32(30))
+        guard isPlain else { return .complete(after: max(window.little32(2), start)) }
+        let size =
+            isOld
+            ? (window.little16(18), window.little16(20))
+            : BMPHeaderParser.size(window, at: 14).map { ($0.width, $0.height) }
+        guard let (width, height) = size else { return .endless }
+        // At most 2^31 by 2^16 bits, and so many bytes 2^31 times.
+        let row = (width * window.little16(isOld ? 24 : 28) + 31) / 32 * 4
+        let (rows, overflows) = row.multipliedReportingOverflow(by: height)
+        let (end, carries) = rows.addingReportingOverflow(start)
+        return overflows || carries ? .endless : .complete(after: end)
+    }
+}
+
+/// Icons: up to the last byte of the last picture.
+struct IconEndWalker: EndWalker {
+    mutating func step(_ window: Span<UInt8>) -> EndStep {
+        let count = window.little16(4)
+        let directory = 6 + 16 * count
+        // The header's reader takes no more than so many.
+        guard count <= IconHeaderParser.mostPictures else { return .endless }
+        guard window.count >= directory else { return .need(directory) }
+        let ends = (0..<count).map { window.little32(6 + 16 * $0 + 8) + window.little32(6 + 16 * $0 + 12) }
+        return .complete(after: max(directory, ends.max() ?? 0))
+    }
+}

@@ -1,0 +1,239 @@
+import LarderUpstream
+import Synchronization
+import Testing
+
+@testable import LarderImages
+
+/// An origin that does something wrong, and what comes of it.
+struct BadOrigin: Sendable, CustomTestStringConvertible {
+    let name: String
+    let code: ImageError.Code
+    var cause: UpstreamError.Code?
+    /// How often it is asked.
+    var requests = 1
+    var timeouts = DownloadFixture.patient
+    let script: @Sendable (Int, String) -> [RawOrigin.Step]
+
+    var testDescription: String { name }
+
+    static let image = picture(1, size: 5000)
+    private static let half = Array(image.prefix(2500))
+
+    static let all: [BadOrigin] = lengths + slow + redirects + statuses + contents
+
+    private static let lengths: [BadOrigin] = [
+        BadOrigin(name: "ends before its declared length", code: .upstreamFailed, cause: .truncated, requests: 3) {
+            _, _ in
+            [.head("HTTP/1.1 200 OK", "Content-Length: 5000"), .send(half), .close]
+        },
+        BadOrigin(name: "resets the connection in the body", code: .upstreamFailed, cause: .truncated, requests: 3) {
+            _, _ in
+            [.head("HTTP/1.1 200 OK", "Content-Length: 5000"), .send(half), .reset]
+        },
+        BadOrigin(name: "declares more than it has", code: .upstreamFailed, cause: .truncated, requests: 3) { _, _ in
+            [.head("HTTP/1.1 200 OK", "Content-Length: 9999"), .send(image), .close]
+        },
+        BadOrigin(name: "sends more than it declared", code: .truncatedImage) { _, _ in
+            [.head("HTTP/1.1 200 OK", "Content-Length: 2500"), .send(image)]
+        },
+        BadOrigin(name: "ends within a chunk", code: .upstreamFailed, cause: .truncated, requests: 3) { _, _ in
+            [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .text("1388\r\n"), .send(half), .close]
+        },
+        BadOrigin(name: "ends without a last chunk", code: .upstreamFailed, cause: .truncated, requests: 3) { _, _ in
+            [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .chunk(image), .close]
+        },
+        BadOrigin(name: "ends in the image where no length says so", code: .truncatedImage) { _, _ in
+            [.head("HTTP/1.0 200 OK"), .send(half), .close]
+        },
+        BadOrigin(name: "declares more than the limit", code: .tooLarge) { _, _ in
+            [.head("HTTP/1.1 200 OK", "Content-Length: 1048577"), .send(half)]
+        },
+        BadOrigin(name: "declares more than a number can say", code: .upstreamFailed, cause: .malformedAnswer) { _, _ in
+            [.head("HTTP/1.1 200 OK", "Content-Length: 99999999999999999999999999"), .send(half)]
+        },
+        BadOrigin(name: "sends more than the limit, undeclared", code: .tooLarge) { _, _ in
+            let chunk = RawOrigin.Step.chunk([UInt8](repeating: 0, count: 1 << 18))
+            return [
+                .head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .chunk(MadeImages.png(5, 5)), chunk, chunk,
+                chunk,
+                chunk,
+            ]
+        },
+    ]
+
+    private static let slow: [BadOrigin] = [
+        BadOrigin(
+            name: "trickles", code: .offline, cause: .timeout,
+            timeouts: FetchTimeouts(
+                idle: .seconds(300), whole: .seconds(900), slowest: TransferRate(bytes: 1 << 20, in: .milliseconds(200))
+            )
+        ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
+        BadOrigin(
+            name: "never ends within the time for all of it", code: .offline, cause: .timeout,
+            timeouts: FetchTimeouts(idle: .seconds(300), whole: .milliseconds(200))
+        ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
+        BadOrigin(
+            name: "is silent in the body", code: .offline, cause: .timeout,
+            timeouts: FetchTimeouts(idle: .milliseconds(200), whole: .seconds(900))
+        ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 5000"), .send(half)] },
+    ]
+
+    private static let redirects: [BadOrigin] =
+        [
+            "http://127.0.0.2/", "http://[::ffff:169.254.169.254]/", "http://169.254.169.254/latest",
+            "http://10.0.0.1:1/",
+            "http://[::1]/", "//0.0.0.0/", "http://[64:ff9b::a00:1]/", "http://100.64.0.1/", "//224.0.0.1/",
+        ].map { target in
+            BadOrigin(name: "redirects to \(target)", code: .forbiddenAddress, cause: .forbiddenAddress) { _, _ in
+                [.status("302 Found", "Location: \(target)")]
+            }
+        }
+        + [
+            "file:///etc/passwd", "data:image/png;base64,AAAA", "ftp://127.0.0.1/x", "javascript:alert(1)",
+            "http://user:secret@127.0.0.1/", "http://", "https:///x",
+        ].map { target in
+            BadOrigin(name: "redirects to \(target)", code: .upstreamFailed, cause: .invalidRedirect) { _, _ in
+                [.status("301 Moved Permanently", "Location: \(target)")]
+            }
+        } + [
+            BadOrigin(name: "redirects to itself", code: .upstreamFailed, cause: .tooManyRedirects, requests: 6) {
+                _, _ in
+                [.status("307 Temporary Redirect", "Location: /image.png")]
+            },
+            BadOrigin(name: "redirects nowhere", code: .upstreamFailed, cause: .invalidRedirect) { _, _ in
+                [.status("308 Permanent Redirect")]
+            },
+            BadOrigin(name: "redirects to a trick", code: .invalidURL, cause: .invalidURL) { _, _ in
+                [.status("302 Found", "Location: http://0x7f.1/")]
+            },
+        ]
+
+    private static let statuses: [BadOrigin] = [
+        BadOrigin(name: "answers 304 unasked, with a Location", code: .upstreamFailed, cause: .malformedAnswer) {
+            _, _ in
+            [.head("HTTP/1.1 304 Not Modified", "Location: http://127.0.0.2/", "ETag: \"x\"")]
+        },
+        BadOrigin(name: "answers 206 unasked", code: .upstreamFailed, cause: .malformedAnswer) { _, _ in
+            [
+                .head("HTTP/1.1 206 Partial Content", "Content-Length: 5000", "Content-Range: bytes 0-4999/5000"),
+                .send(image),
+            ]
+        },
+        BadOrigin(name: "answers 416 unasked", code: .upstreamFailed, cause: .status) { _, _ in
+            [.status("416 Range Not Satisfiable", "Content-Range: bytes */10")]
+        },
+        BadOrigin(name: "answers 200 with nothing", code: .upstreamFailed, cause: .empty) { _, _ in [.ok([])] },
+        BadOrigin(name: "answers 200 with no chunk", code: .upstreamFailed, cause: .empty) { _, _ in
+            [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .text("0\r\n\r\n")]
+        },
+        BadOrigin(name: "answers 204", code: .upstreamFailed, cause: .empty) { _, _ in
+            [.head("HTTP/1.1 204 No Content")]
+        },
+        BadOrigin(name: "answers 404", code: .upstreamFailed, cause: .status) { _, _ in [.status("404 Not Found")] },
+        BadOrigin(name: "answers 501", code: .upstreamFailed, cause: .status) { _, _ in [.status("501 Not Implemented")]
+        },
+        BadOrigin(name: "answers 500 each time", code: .upstreamFailed, cause: .status, requests: 3) { _, _ in
+            [.status("500 Internal Server Error")]
+        },
+        BadOrigin(name: "asks to come in two seconds each time", code: .upstreamFailed, cause: .status, requests: 3) {
+            _, _ in
+            [.status("503 Service Unavailable", "Retry-After: 2")]
+        },
+        BadOrigin(name: "asks to come in a minute", code: .upstreamFailed, cause: .status) { _, _ in
+            [.status("429 Too Many Requests", "Retry-After: 60")]
+        },
+        BadOrigin(name: "asks to come at a time in a minute", code: .upstreamFailed, cause: .status) { _, _ in
+            [
+                .status(
+                    "503 Service Unavailable", "Date: Sun, 06 Nov 1994 08:49:37 GMT",
+                    "Retry-After: Sun, 06 Nov 1994 08:50:37 GMT")
+            ]
+        },
+        BadOrigin(name: "closes before it answers", code: .upstreamFailed, cause: .connectionClosed, requests: 3) {
+            _, _ in
+            [.close]
+        },
+        BadOrigin(name: "speaks something else", code: .upstreamFailed, cause: .malformedAnswer) { _, _ in
+            [.text("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n\r\n"), .close]
+        },
+    ]
+
+    private static let contents: [BadOrigin] = [
+        BadOrigin(name: "sends a PNG of 64250 by 64250", code: .tooManyPixels) { _, _ in
+            [.ok(MadeImages.png(64_250, 64_250) + MadeImages.chunk("IEND", []))]
+        },
+        BadOrigin(name: "sends HTML as image/png", code: .notAnImage) { _, _ in
+            [.ok(Array("<!DOCTYPE html><html><body>Sign in</body></html>".utf8), "Content-Type: image/png")]
+        },
+        BadOrigin(name: "sends TIFF", code: .unsupportedType) { _, _ in
+            [.ok(Array("II*\0".utf8) + [UInt8](repeating: 8, count: 100))]
+        },
+        BadOrigin(name: "sends a gzip bomb, declared", code: .upstreamFailed, cause: .unsupportedEncoding) { _, _ in
+            [.ok([0x1F, 0x8B, 8] + [UInt8](repeating: 0, count: 999), "Content-Encoding: gzip")]
+        },
+        BadOrigin(name: "sends a gzip bomb, undeclared", code: .notAnImage) { _, _ in
+            [.ok([0x1F, 0x8B, 8] + [UInt8](repeating: 0, count: 999))]
+        },
+        BadOrigin(name: "sends an image in br", code: .upstreamFailed, cause: .unsupportedEncoding) { _, _ in
+            [.ok(image, "Content-Encoding: identity", "Content-Encoding: br")]
+        },
+        BadOrigin(name: "sends a damaged header", code: .damagedImage) { _, _ in [.ok(MadeImages.png(0, 5))] },
+        BadOrigin(name: "sends half an image as a whole one", code: .truncatedImage) { _, _ in [.ok(half)] },
+    ]
+}
+
+@Suite("Origins that do something wrong", .timeLimit(.minutes(10)))
+struct BadOriginTests {
+    @Test("each has its error, and leaves nothing", arguments: BadOrigin.all)
+    func errors(_ origin: BadOrigin) async throws {
+        try await RawOrigin.serve(origin.script) { server in
+            try await DownloadFixture.run(timeouts: origin.timeouts) { fixture in
+                let download = fixture.download(server.url())
+                let error = await #expect(throws: ImageError.self) { try await download.run() }
+                #expect(error?.code == origin.code, "\(String(describing: error))")
+                #expect(error?.cause?.code == origin.cause, "\(String(describing: error))")
+                #expect(server.requests.count == origin.requests)
+                #expect(fixture.isEmpty)
+            }
+        }
+    }
+
+    @Test("what an origin asks for in Retry-After is waited for, and jitter comes on top")
+    func retryAfter() async throws {
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+            [number < 2 ? .status("503 Service Unavailable", "Retry-After: 7") : .ok(BadOrigin.image)]
+        }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                guard case .published = try await fixture.download(server.url()).run() else {
+                    Issue.record("not published")
+                    return
+                }
+                let waits = fixture.waits.withLock { $0 }
+                #expect(waits.count == 2)
+                #expect(waits.allSatisfy { $0 >= .seconds(7) && $0 <= .seconds(11) })
+            }
+        }
+    }
+
+    @Test("nobody there is known at once, and not tried again")
+    func refused() async throws {
+        let url = try await RawOrigin.serve({ _, _ in [] }) { $0.url() }
+        try await DownloadFixture.run { fixture in
+            let error = await #expect(throws: ImageError.self) { try await fixture.download(url).run() }
+            #expect(error?.code == .offline)
+            #expect(error?.cause?.code == .connectFailed)
+            #expect(fixture.waits.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test(
+        "URLs that lead to what is not on the Internet are refused without a connection",
+        arguments: ["http://127.0.0.2/x", "http://[::1]/", "http://[::ffff:10.0.0.1]/", "http://192.168.1.1/"])
+    func forbidden(_ url: String) async throws {
+        try await DownloadFixture.run { fixture in
+            let error = await #expect(throws: ImageError.self) { try await fixture.download(url).run() }
+            #expect(error?.code == .forbiddenAddress)
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import Foundation
+import LarderUpstream
+import NIOPosix
+import Synchronization
+
+@testable import LarderImages
+
+/// Gives one list of addresses after the other, and the last for ever.
+final class ScriptedResolver: HostResolver {
+    private let answers: Mutex<[[String]]>
+    private let asked = Mutex(0)
+
+    init(_ answers: [String]...) { self.answers = Mutex(answers) }
+
+    /// How often it was asked.
+    var questions: Int { asked.withLock { $0 } }
+
+    func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
+        asked.withLock { $0 += 1 }
+        return answers.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }.compactMap { IPAddress($0) }
+    }
+}
+
+/// A store in an empty directory and a fetcher that takes 127.0.0.1, and nothing else of this machine, for the Internet.
+final class DownloadFixture: Sendable {
+    static let now = 1_700_000_000
+
+    let path: String
+    let store: BlobStore
+    let fetcher: ImageFetcher
+    /// The waits between attempts, none of which was waited.
+    let waits = Mutex<[Duration]>([])
+    /// The bytes that came.
+    let received = Mutex(0)
+
+    private init(
+        _ path: String, _ limits: SpaceLimits, _ resolver: any HostResolver, _ timeouts: FetchTimeouts
+    ) throws {
+        self.path = path
+        store = try BlobStore(path: path, limits: limits)
+        var configuration = ImageFetcher.Configuration(version: "1.2.3")
+        configuration.allowedNetworks = [AddressRange("127.0.0.1/32")].compactMap { $0 }
+        configuration.connectTimeout = .seconds(300)
+        configuration.timeouts = timeouts
+        fetcher = ImageFetcher(configuration: configuration, resolver: resolver)
+    }
+
+    /// On a busy machine one waits long for its turn.
+    static let patient = FetchTimeouts(idle: .seconds(300), whole: .seconds(900))
+
+    static func run<Value>(
+        limits: SpaceLimits = SpaceLimits(freeBytes: 0, bytesPerImage: 1 << 20),
+        resolver: any HostResolver = SystemResolver(), timeouts: FetchTimeouts = patient,
+        _ body: (DownloadFixture) async throws -> Value
+    ) async throws -> Value {
+        let directory =
+            NSTemporaryDirectory() + "/larder-downloads-" + String(UInt64.random(in: .min ... .max), radix: 16)
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let fixture = try DownloadFixture(directory + "/cache", limits, resolver, timeouts)
+        do {
+            let value = try await body(fixture)
+            await fixture.fetcher.shutdown()
+            return value
+        } catch {
+            await fixture.fetcher.shutdown()
+            throw error
+        }
+    }
+
+    func download(
+        _ url: String, headers: [(name: String, value: String)] = [], held: StoredResponse? = nil,
+        expectedDigest: BlobDigest? = nil,
+        makeRoom: @escaping @Sendable (SpaceShortage) async -> Bool = { _ in false },
+        received: @escaping @Sendable (Int) -> Void = { _ in }
+    ) -> ImageDownload {
+        ImageDownload(
+            url: url, headers: headers, held: held, expectedDigest: expectedDigest, fetcher: fetcher, store: store,
+            blocking: BlockingWork(.singleton),
+            clock: ImageClock(now: { Self.now }, sleep: { wait in self.waits.withLock { $0.append(wait) } }),
+            makeRoom: makeRoom,
+            received: { count in
+                self.received.withLock { $0 += count }
+                received(count)
+            })
+    }
+
+    /// Whether nothing is in the directory that a download could have left.
+    var isEmpty: Bool {
+        store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0)
+            && filesBelow(path).keys.sorted() == ["lock"]
+    }
+
+    /// The names in `tmp/`.
+    var temporaryFiles: [String] { filesBelow(path).keys.filter { $0.hasPrefix("tmp/") } }
+}
+
+/// A record of an answer with an entity tag.
+func stored(_ tag: String) -> StoredResponse {
+    StoredResponse(
+        status: 200, fields: ResponseFields([("ETag", tag), ("Cache-Control", "max-age=1")]), request: [],
+        requestTime: 1,
+        responseTime: 1)
+}

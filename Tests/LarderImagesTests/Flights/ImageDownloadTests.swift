@@ -1,0 +1,382 @@
+import LarderUpstream
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import LarderImages
+
+@Suite("Downloads", .timeLimit(.minutes(10)))
+struct ImageDownloadTests {
+    private static let image = picture(1, size: 5000)
+    private static let half = Array(image.prefix(2500))
+
+    private func published(
+        _ outcome: ImageDownload.Outcome, _ fixture: DownloadFixture, _ bytes: [UInt8] = image
+    ) throws -> StoredResponse? {
+        guard case .published(let blob, let response, _) = outcome else {
+            Issue.record("\(outcome)")
+            return nil
+        }
+        #expect(try fixture.store.contents(blob.digest) == bytes)
+        #expect(blob.size == bytes.count)
+        #expect(fixture.temporaryFiles.isEmpty)
+        try fixture.store.drop(blob.digest)
+        #expect(fixture.isEmpty)
+        return response
+    }
+
+    @Test("an image is published however its length is said")
+    func lengths() async throws {
+        let scripts: [@Sendable (Int, String) -> [RawOrigin.Step]] = [
+            { _, _ in [.ok(Self.image, "Content-Encoding: identity")] },
+            { _, _ in
+                [
+                    .head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .chunk(Self.half),
+                    .chunk(Array(Self.image.dropFirst(2500))), .text("0\r\n\r\n"),
+                ]
+            },
+            { _, _ in [.head("HTTP/1.0 200 OK"), .send(Self.image), .close] },
+        ]
+        for script in scripts {
+            try await RawOrigin.serve(script) { server in
+                try await DownloadFixture.run { fixture in
+                    let outcome = try await fixture.download(server.url()).run()
+                    let response = try published(outcome, fixture)
+                    #expect(response?.responseTime == DownloadFixture.now)
+                    #expect(fixture.received.withLock { $0 } == 5000)
+                }
+            }
+        }
+    }
+
+    @Test("requests ask for images as they are, and credentials go to their own origin only")
+    func requests() async throws {
+        try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { second in
+            let port = second.port
+            let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+                [
+                    number == 0
+                        ? .status("302 Found", "Location: /other.png")
+                        : .status("302 Found", "Location: http://127.0.0.1:\(port)/image.png")
+                ]
+            }
+            try await RawOrigin.serve(script) { first in
+                try await DownloadFixture.run { fixture in
+                    let download = fixture.download(first.url(), headers: [("Authorization", "Bearer secret")])
+                    let outcome = try await download.run()
+                    if case .published(_, _, let url) = outcome { #expect(url == second.url()) }
+                    _ = try published(outcome, fixture)
+                    #expect(first.requests.count == 2)
+                    for request in first.requests { #expect(request.contains("Bearer secret")) }
+                    let last = second.requests.first ?? ""
+                    #expect(!last.contains("secret"))
+                    #expect(last.lowercased().contains("accept-encoding: identity\r\n"))
+                    #expect(
+                        last.lowercased().contains(
+                            "accept: image/avif,image/webp,image/apng,image/svg+xml,image/*;q=0.8\r\n"))
+                    #expect(last.lowercased().contains("user-agent: larder/1.2.3\r\n"))
+                }
+            }
+        }
+    }
+
+    @Test("a name that is public when it is checked is private for nobody who connects later")
+    func rebinding() async throws {
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, request in
+            request.contains("/redirect") ? [.status("302 Found", "Location: /image.png")] : [.ok(Self.image)]
+        }
+        try await RawOrigin.serve(script) { server in
+            // What stands for a public address, and then a private one, as an attacker's server answers when it is asked again.
+            let resolver = ScriptedResolver(["127.0.0.1"], ["127.0.0.1"], ["127.0.0.2"])
+            try await DownloadFixture.run(resolver: resolver) { fixture in
+                let url = "http://rebind.example:\(server.port)/"
+                // Asked once, and connected to what was answered.
+                _ = try published(try await fixture.download(url + "image.png").run(), fixture)
+                #expect(resolver.questions == 1)
+                // The hop of a redirect asks again, and is refused although the name was allowed a moment before.
+                let error = await #expect(throws: ImageError.self) {
+                    try await fixture.download(url + "redirect").run()
+                }
+                #expect(error?.code == .forbiddenAddress)
+                #expect(error?.message.contains("127.0.0.2") == true)
+                #expect(resolver.questions == 3)
+                #expect(server.requests.count == 2)
+                #expect(fixture.isEmpty)
+                // Other networks count from the next request on.
+                fixture.fetcher.update(allowedNetworks: [])
+                let late = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                #expect(late?.code == .forbiddenAddress)
+            }
+        }
+    }
+
+    // MARK: Conditions
+
+    @Test("a 304 updates what is held, and its Location is no redirect")
+    func notModified() async throws {
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+            [
+                .head(
+                    "HTTP/1.1 304 Not Modified", "ETag: \"a\"", "Cache-Control: max-age=77",
+                    "Location: http://127.0.0.2/")
+            ]
+        }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                let outcome = try await fixture.download(server.url(), held: stored("\"a\"")).run()
+                guard case .notModified(let response) = outcome else {
+                    Issue.record("\(outcome)")
+                    return
+                }
+                #expect(response.cacheControl.maximumAge == 77)
+                #expect(response.responseTime == DownloadFixture.now)
+                #expect(server.requests.first?.lowercased().contains("if-none-match: \"a\"\r\n") == true)
+                #expect(fixture.isEmpty)
+            }
+        }
+    }
+
+    @Test("a 304 for another image is asked again without a condition")
+    func otherTag() async throws {
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+            number == 0 ? [.head("HTTP/1.1 304 Not Modified", "ETag: \"b\"")] : [.ok(Self.image)]
+        }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                _ = try published(try await fixture.download(server.url(), held: stored("\"a\"")).run(), fixture)
+                #expect(server.requests.count == 2)
+                #expect(server.requests.last?.lowercased().contains("if-none-match") == false)
+            }
+        }
+    }
+
+    @Test("bytes that are not the expected ones are not published")
+    func expectedDigest() async throws {
+        try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
+            try await DownloadFixture.run { fixture in
+                let digest = BlobDigest(hex: String(repeating: "a", count: 64))
+                let download = fixture.download(server.url(), expectedDigest: digest)
+                let error = await #expect(throws: ImageError.self) { try await download.run() }
+                #expect(error?.code == .digestDisagrees)
+                #expect(fixture.isEmpty)
+            }
+        }
+    }
+
+    // MARK: Resumption
+
+    /// How the second request of an interrupted download is answered.
+    struct Resumption: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        var tag = "\"a\""
+        /// Whether the second request asks for the rest.
+        var asksForRest = true
+        var requests = 2
+        let answer: [RawOrigin.Step]
+    }
+
+    private static let rest = Array(image.dropFirst(2500))
+
+    private static func part(_ range: String, _ tag: String = "\"a\"", _ bytes: [UInt8] = rest) -> [RawOrigin.Step] {
+        [
+            .head(
+                "HTTP/1.1 206 Partial Content", "Content-Length: \(bytes.count)", "Content-Range: \(range)",
+                "ETag: \(tag)"),
+            .send(bytes),
+        ]
+    }
+
+    static let resumptions: [Resumption] = [
+        Resumption(testDescription: "the rest", answer: part("bytes 2500-4999/5000")),
+        Resumption(testDescription: "the whole instead", answer: [.ok(image, "ETag: \"b\"")]),
+        Resumption(
+            testDescription: "a rest of another image", requests: 3, answer: part("bytes 2500-4999/5000", "\"b\"")),
+        Resumption(testDescription: "a rest without a tag", requests: 3, answer: part("bytes 2500-4999/5000", "")),
+        Resumption(testDescription: "a weak tag", requests: 3, answer: part("bytes 2500-4999/5000", "W/\"a\"")),
+        Resumption(testDescription: "another start", requests: 3, answer: part("bytes 0-4999/5000", "\"a\"", image)),
+        Resumption(testDescription: "another length", requests: 3, answer: part("bytes 2500-5999/6000")),
+        Resumption(
+            testDescription: "a part that does not reach the end", requests: 3, answer: part("bytes 2500-4000/5000")),
+        Resumption(testDescription: "a part of nothing known", requests: 3, answer: part("bytes 2500-4999/*")),
+        Resumption(testDescription: "nonsense", requests: 3, answer: part("bytes -1-99999999999999999999/5")),
+        Resumption(
+            testDescription: "that there is no rest", requests: 3, answer: [.status("416 Range Not Satisfiable")]),
+        Resumption(
+            testDescription: "a weak tag at first", tag: "W/\"a\"", asksForRest: false,
+            answer: [.ok(image, "ETag: \"b\"")]),
+    ]
+
+    @Test("an interrupted body is taken up where it ended, or fetched from the start", arguments: resumptions)
+    func resuming(_ resumption: Resumption) async throws {
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+            switch number {
+            case 0:
+                [.head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \(resumption.tag)"), .send(Self.half), .close]
+            case 1: resumption.answer
+            default: [.ok(Self.image)]
+            }
+        }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                _ = try published(try await fixture.download(server.url()).run(), fixture)
+                let second = server.requests.dropFirst().first?.lowercased() ?? ""
+                #expect(second.contains("range: bytes=2500-\r\n") == resumption.asksForRest)
+                #expect(second.contains("if-range: \"a\"\r\n") == resumption.asksForRest)
+                #expect(server.requests.count == resumption.requests)
+                #expect(server.requests.dropFirst(2).allSatisfy { !$0.lowercased().contains("range:") })
+            }
+        }
+    }
+
+    @Test(
+        "what changes between the parts under the same tag is found by its digest or its end, or is as it was said to be"
+    )
+    func changing() async throws {
+        // The origin says that nothing changed. Only who knows the digest can tell.
+        let other = Array(picture(2, size: 5000).dropFirst(2500))
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+            number == 0
+                ? [.head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"a\""), .send(Self.half), .close]
+                : Self.part("bytes 2500-4999/5000", "\"a\"", other)
+        }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                let whole = try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
+                    try await fixture.download(server.url()).run()
+                }
+                guard case .published(let blob, _, _) = whole else { return }
+                let download = fixture.download(server.url(), expectedDigest: blob.digest)
+                let error = await #expect(throws: ImageError.self) { try await download.run() }
+                #expect(error?.code == .digestDisagrees)
+                #expect(fixture.temporaryFiles.isEmpty)
+            }
+        }
+    }
+
+    @Test("a body that is interrupted again and again is given up, and nothing is left of it")
+    func interrupted() async throws {
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+            let start = 1000 * number
+            let bytes = Array(Self.image[start..<start + 1000])
+            let head: RawOrigin.Step =
+                number == 0
+                ? .head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"a\"")
+                : .head(
+                    "HTTP/1.1 206 Partial Content", "Content-Length: \(5000 - start)",
+                    "Content-Range: bytes \(start)-4999/5000", "ETag: \"a\"")
+            return [head, .send(bytes), .close]
+        }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                #expect(error?.cause?.code == .truncated)
+                #expect(server.requests.count == 3)
+                #expect(server.requests.last?.lowercased().contains("range: bytes=2000-\r\n") == true)
+                #expect(fixture.received.withLock { $0 } == 3000)
+                #expect(fixture.isEmpty)
+            }
+        }
+    }
+
+    // MARK: Room
+
+    @Test("where there is no room it is asked for, and the same bytes are written then")
+    func room() async throws {
+        let limits = SpaceLimits(bytes: 7000, freeBytes: 0, bytesPerImage: 6000)
+        for isDeclared in [true, false] {
+            let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+                isDeclared
+                    ? [.ok(Self.image)]
+                    : [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .chunk(Self.image), .text("0\r\n\r\n")]
+            }
+            try await RawOrigin.serve(script) { server in
+                try await DownloadFixture.run(limits: limits) { fixture in
+                    let held = try fixture.store.put(picture(9, size: 4000))
+                    let error = await #expect(throws: ImageError.self) {
+                        try await fixture.download(server.url()).run()
+                    }
+                    #expect(error?.code == .noRoom)
+                    #expect(fixture.store.usage == BlobStore.Usage(bytes: 4000, count: 1, reservedBytes: 0))
+                    #expect(fixture.temporaryFiles.isEmpty)
+
+                    let shortages = Mutex<[SpaceShortage]>([])
+                    let store = fixture.store
+                    let download = fixture.download(
+                        server.url(),
+                        makeRoom: { shortage in
+                            shortages.withLock { $0.append(shortage) }
+                            return (try? store.drop(held.digest)) != nil
+                        })
+                    _ = try published(try await download.run(), fixture)
+                    #expect(shortages.withLock { $0.count } == 1)
+                }
+            }
+        }
+    }
+
+    @Test("whoever says to have made room and has not is not believed for ever")
+    func noRoom() async throws {
+        let limits = SpaceLimits(bytes: 4000, freeBytes: 0, bytesPerImage: 6000)
+        try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
+            try await DownloadFixture.run(limits: limits) { fixture in
+                let download = fixture.download(server.url(), makeRoom: { _ in true })
+                let error = await #expect(throws: ImageError.self) { try await download.run() }
+                #expect(error?.code == .noRoom)
+                #expect(fixture.isEmpty)
+            }
+        }
+    }
+
+    // MARK: Cancelling
+
+    @Test(
+        "a cancelled download closes its connection and leaves nothing, in the body and before the head",
+        arguments: [true, false])
+    func cancelling(_ isInBody: Bool) async throws {
+        let (came, coming) = AsyncStream<Void>.makeStream()
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+            if isInBody { return [.head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"a\""), .send(Self.half)] }
+            coming.yield()
+            return []
+        }
+        try await RawOrigin.serve(script) { server in
+            try await DownloadFixture.run { fixture in
+                let download = fixture.download(server.url(), received: { _ in coming.yield() })
+                let task = Task { try await download.run() }
+                for await _ in came { break }
+                task.cancel()
+                let error = await #expect(throws: ImageError.self) { try await task.value }
+                #expect(error?.code == .cancelled)
+                #expect(fixture.isEmpty)
+                for await _ in server.closed { break }
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test("a download that is cancelled between two attempts does not make the next")
+    func cancelledWait() async throws {
+        try await RawOrigin.serve({ _, _ in [.status("503 Service Unavailable")] }) { server in
+            try await DownloadFixture.run { fixture in
+                let (waiting, wait) = AsyncStream<Void>.makeStream()
+                let fetcher = fixture.fetcher
+                let download = ImageDownload(
+                    url: server.url(), headers: [], held: nil, expectedDigest: nil, fetcher: fetcher,
+                    store: fixture.store, blocking: .init(.singleton),
+                    clock: ImageClock(
+                        now: { DownloadFixture.now },
+                        sleep: { _ in
+                            wait.yield()
+                            try await Task.sleep(for: .seconds(3_600))
+                        }), makeRoom: { _ in false }, received: { _ in })
+                let task = Task { try await download.run() }
+                for await _ in waiting { break }
+                task.cancel()
+                let error = await #expect(throws: ImageError.self) { try await task.value }
+                #expect(error?.code == .cancelled)
+                #expect(server.requests.count == 1)
+                #expect(fixture.isEmpty)
+            }
+        }
+    }
+}

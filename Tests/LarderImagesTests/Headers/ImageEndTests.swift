@@ -1,0 +1,155 @@
+import Testing
+
+@testable import LarderImages
+
+@Suite("The ends of images")
+struct ImageEndTests {
+    private static let wholePNG =
+        MadeImages.pngStart(3, 4) + MadeImages.chunk("IDAT", [9, 8]) + MadeImages.chunk("IEND", [])
+
+    /// Whole files, of which each byte is needed.
+    static let whole: [[UInt8]] =
+        EncodedImages.all.map(\.bytes) + [
+            wholePNG,
+            // Frames follow the first picture, with what looks like an end in them.
+            MadeImages.pngStart(3, 4) + MadeImages.chunk("acTL", [0, 0, 0, 2, 0, 0, 0, 0])
+                + MadeImages.chunk("IDAT", [9])
+                + MadeImages.chunk("fdAT", Array("\0\0\0\0IEND".utf8)) + MadeImages.chunk("IEND", []),
+            // A thumbnail with its own end, stuffed bytes, restarts and fill bytes in two scans.
+            [0xFF, 0xD8] + MadeImages.exif(orientation: 1, isBig: true, thumbnail: [0xFF, 0xD8, 1, 0xFF, 0xD9])
+                + MadeImages.frame(5, 6, marker: 0xC2) + MadeImages.segment(0xDA, [1, 1, 0, 0, 63, 0])
+                + [1, 2, 0xFF, 0x00, 3, 0xFF, 0xD0, 4, 0xFF, 0xFF, 0xD7, 5] + MadeImages.segment(0xC4, [0xFF, 0xD9])
+                + MadeImages.segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0xFF, 0x00, 0xD9, 0xFF, 0xD9],
+            // Two pictures, an empty block between them, and a trailer in the data.
+            Array(MadeImages.gif(3, 4).dropLast(2)) + [3, 0x3B, 0x3B, 0x3B, 1, 0x3B, 0, 0]
+                + [0x21, 0xFE, 1, 0x3B, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0x80, 1, 2, 3, 4, 5, 6, 2, 1, 0x3B, 0, 0x3B],
+            MadeImages.lossy(5, 6),
+            MadeImages.brands("avif") + MadeImages.meta(MadeImages.pitm(1), MadeImages.box("idat", [1, 2, 3])),
+            MadeImages.brands("avif") + MadeImages.box("mdat", [1, 2]) + MadeImages.box("free", [])
+                + MadeImages.meta(MadeImages.pitm(1)),
+            MadeImages.brands("avis", "avif") + MadeImages.meta(MadeImages.pitm(1)) + MadeImages.box("mdat", [1, 2])
+                + MadeImages.box("moov", [1, 2, 3, 4]),
+            bitmap(header: 12), bitmap(header: 40), bitmap(header: 124),
+            MadeImages.ico([MadeImages.bitmapHeader(40, 16, 32) + [1, 2, 3], wholePNG]),
+            Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8),
+            MadeImages.svg("width='1' height='2'"),
+            Array(
+                """
+                \u{feff}<?xml version="1.0" a="?'>"?><!-- -- <svg/> --><!DOCTYPE svg PUBLIC "-//>" '"' [
+                <!ENTITY a "<b>]>"> <!-- ' ]> --> <?x ]> ?> <!ATTLIST svg b CDATA #IMPLIED> ] >
+                <svg width='1' height='2'><!-- </svg> --><g title="</svg>" t='"/>'><![CDATA[</svg>]]]></g>
+                <svg></svg><path d='>'/><a b='/'></a>&a;<!----></svg
+                >
+                """.utf8),
+        ]
+
+    /// Two rows of three pixels of three bytes.
+    private static func bitmap(header: Int) -> [UInt8] {
+        let bitmap = MadeImages.bitmapHeader(header, 3, header == 12 ? 2 : -2)
+        // The size in the file header is as wrong as it often is.
+        return Array("BM".utf8) + MadeImages.little(7, 4) + [0, 0, 0, 0] + MadeImages.little(14 + header, 4) + bitmap
+            + [UInt8](repeating: 5, count: 24)
+    }
+
+    private func isComplete(_ bytes: some Collection<UInt8>, pieces: () -> Int) -> Bool {
+        var reader = ImageEndReader()
+        var rest = Array(bytes)[...]
+        while !rest.isEmpty {
+            let piece = Array(rest.prefix(pieces()))
+            rest = rest.dropFirst(piece.count)
+            reader.feed(piece)
+        }
+        return reader.isComplete
+    }
+
+    @Test("a whole image is complete with its last byte and not before", arguments: whole)
+    func bytes(_ image: [UInt8]) throws {
+        var reader = ImageEndReader()
+        for (index, byte) in image.enumerated() {
+            #expect(!reader.isComplete, "\(index) of \(image.count)")
+            reader.feed([byte])
+        }
+        #expect(reader.isComplete)
+    }
+
+    @Test("what is cut off anywhere is not complete, however it is cut into pieces", arguments: whole)
+    func truncations(_ image: [UInt8]) {
+        var generator = SeededGenerator(seed: UInt64(image.count))
+        for length in 0..<image.count {
+            #expect(!isComplete(image.prefix(length)) { .max }, "\(length) of \(image.count)")
+            #expect(!isComplete(image.prefix(length)) { Int.random(in: 1...40, using: &generator) }, "\(length)")
+        }
+        #expect(isComplete(image) { .max })
+        for _ in 0..<50 { #expect(isComplete(image) { Int.random(in: 1...40, using: &generator) }) }
+    }
+
+    @Test("bytes behind the end are of no interest", arguments: whole)
+    func trailing(_ image: [UInt8]) {
+        var generator = SeededGenerator(seed: UInt64(image.count))
+        let garbage = (0..<200).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        for size in [1, 3, 64, 1000] {
+            #expect(isComplete(image + garbage) { size })
+            #expect(isComplete(image + image) { size })
+            #expect(isComplete(image + [UInt8](repeating: 0, count: 100)) { size })
+        }
+    }
+
+    @Test(
+        "no change of some bytes makes it trap or go on for ever, or its answer depend on the pieces", arguments: whole)
+    func flips(_ image: [UInt8]) {
+        var generator = SeededGenerator(seed: UInt64(image.count) + 1)
+        for _ in 0..<400 {
+            var changed = image
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                let place = Int.random(in: 0..<changed.count, using: &generator)
+                changed[place] = [0x00, 0xFF, 0x7F, 0x80, 0x3C, 0x3E].randomElement(using: &generator) ?? 0
+            }
+            let whole = isComplete(changed) { .max }
+            #expect(isComplete(changed) { 1 } == whole)
+            #expect(isComplete(changed) { Int.random(in: 1...40, using: &generator) } == whole)
+        }
+    }
+
+    @Test("random bytes after each signature are survived")
+    func noise() {
+        var generator = SeededGenerator(seed: 3)
+        for image in Self.whole {
+            for kept in [2, 4, 8, 12, 18, 34] {
+                for _ in 0..<10 {
+                    let noise = (0..<300).map { _ in UInt8.random(in: 0...255, using: &generator) }
+                    let whole = isComplete(Array(image.prefix(kept)) + noise) { .max }
+                    #expect(isComplete(Array(image.prefix(kept)) + noise) { 7 } == whole)
+                }
+            }
+        }
+    }
+
+    @Test("what is no image has no end")
+    func noImage() {
+        for text in [
+            "", "x", "%PDF-1.7 and so on and so on", "\u{1f}\u{8b}0000000000000000000000",
+        ] {
+            #expect(!isComplete(Array(text.utf8)) { .max })
+        }
+    }
+
+    @Test("data that go on to the end of the file, wherever that is, are complete as they come")
+    func openBox() {
+        let start = MadeImages.brands("avif") + MadeImages.meta(MadeImages.pitm(1))
+        #expect(isComplete(start + [0, 0, 0, 0] + Array("mdat".utf8)) { 1 })
+        #expect(!isComplete(start + [0, 0, 0, 0] + Array("uuid".utf8) + [1, 2, 3, 4, 5, 6, 7, 8, 9]) { 1 })
+    }
+
+    @Test("a writer refuses what does not come to its end, and what is behind the end belongs to the file")
+    func writer() throws {
+        try withDirectory { path in
+            let store = try BlobStore(path: path)
+            let image = picture(1)
+            let error = #expect(throws: ImageError.self) { try store.put(Array(image.dropLast())) }
+            #expect(error?.code == .truncatedImage)
+            #expect(error?.message.contains("999") == true)
+            #expect(filesBelow(path).keys.sorted() == ["lock"])
+            #expect(try store.put(image + [1, 2, 3]).size == 1003)
+        }
+    }
+}
