@@ -150,10 +150,13 @@ extension ImageCache {
 
     // MARK: Room
 
-    /// Removes what may go until there is as much room as is wanted, a slice at a time.
+    /// Removes what may go until there is as much room as is wanted, a slice at a time. Nothing goes where even everything
+    /// would not be enough: a disk that others filled is no reason to lose what is held.
     ///
     /// - Returns: whether anything went, so that it is worth trying again
     func makeRoom(_ shortage: SpaceShortage) async -> Bool {
+        let usage = store.usage
+        guard shortage.bytes <= usage.bytes - usage.leasedBytes, shortage.count <= usage.count else { return false }
         var (files, bytes) = (0, 0)
         while files < shortage.count || bytes < shortage.bytes {
             let wanted = shortage.bytes - bytes
