@@ -16,6 +16,7 @@ transcript that cannot be read. Needs nothing but Python 3.9 and Linux.
 
 import argparse
 import base64
+import fcntl
 import hashlib
 import http.server
 import json
@@ -384,6 +385,7 @@ class Connection:
         self.stream, self.name, self.recorder = stream, name, recorder
         self.stream.settimeout(timeout)
         self.received, self.sent = b"", b""
+        self.descriptors = []
         self.ended = self.closed = False
 
     def send(self, data):
@@ -407,7 +409,8 @@ class Connection:
         """The next line without its LF, or None at the end."""
         while b"\n" not in self.received:
             try:
-                data = self.stream.recv(1 << 18)
+                data, descriptors, _, _ = socket.recv_fds(self.stream, 1 << 18, 16)
+                self.descriptors += descriptors
             except socket.timeout:
                 raise Mismatch(f"nothing came for {self.stream.gettimeout():g} s") from None
             except OSError as problem:
@@ -421,7 +424,24 @@ class Connection:
         self.recorder.line(self.name, "←", line)
         return line
 
+    def check_descriptor(self, reply):
+        """A reply that says that a descriptor comes with it is kept to that, and so is one that does not."""
+        result = reply.get("result") if isinstance(reply, dict) else None
+        if not isinstance(result, dict) or result.get("descriptor") is not True:
+            return
+        if not self.descriptors:
+            raise Mismatch("the descriptor has not come by the end of its line")
+        with open(self.descriptors.pop(0), "rb") as file:
+            if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY:
+                raise Mismatch("the descriptor can be written to")
+            digest = "sha256:" + hashlib.sha256(file.read()).hexdigest()
+            if digest != result["digest"]:
+                raise Mismatch(f"the descriptor does not read as the image from its first byte: {digest}")
+
     def close(self, abandoned):
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        self.descriptors = []
         if not self.closed:
             self.closed = True
             self.stream.close()
@@ -773,7 +793,9 @@ class Conversation:
         line = data.decode("utf-8", "replace")
         try:
             data.decode("utf-8")
-            return line, parse(line)
+            value = parse(line)
+            connection.check_descriptor(value)
+            return line, value
         except (ValueError, RecursionError) as problem:
             raise Mismatch(f"not JSON: {problem}\n  received  ← {shortened(line)}") from None
 
