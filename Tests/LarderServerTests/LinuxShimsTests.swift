@@ -3,6 +3,8 @@ import Foundation
 import Glibc
 import Testing
 
+@testable import LarderServer
+
 @Suite("what Swift cannot reach through Glibc")
 struct LinuxShimsTests {
     @Test("a connected peer is known by process, user and group; an unconnected socket by nobody")
@@ -19,6 +21,20 @@ struct LinuxShimsTests {
         defer { close(alone) }
         #expect(larder_peer_credentials(alone, nil, nil, nil) == -1)
         #expect(errno == ENODATA)
+    }
+
+    @Test("a peer's supplementary groups are known, and how many there are where there is no room")
+    func peerGroups() throws {
+        var own = [gid_t](repeating: 0, count: 1 << 16)
+        own.removeLast(own.count - max(0, Int(getgroups(CInt(own.count), &own))))
+        try withSocketPair { left, _ in
+            var groups = [gid_t](repeating: 0, count: own.count + 1)
+            #expect(larder_peer_groups(left, &groups, groups.count) == own.count)
+            #expect(Set(groups.prefix(own.count)) == Set(own))
+            if !own.isEmpty { #expect(larder_peer_groups(left, &groups, own.count - 1) == own.count) }
+            #expect(PeerCredentials(descriptor: left).groups.sorted() == own.sorted())
+        }
+        #expect(larder_peer_groups(-1, &own, 0) == -1)
     }
 
     @Test("two pieces arrive as one, either of them empty")
