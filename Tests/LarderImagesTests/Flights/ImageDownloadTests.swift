@@ -297,7 +297,7 @@ struct ImageDownloadTests {
                     }
                     #expect(error?.code == .noRoom)
                     let usage = fixture.store.usage
-                    #expect((usage.bytes, usage.count, usage.reservedBytes) == (4000, 1, 0))
+                    #expect(usage.bytes == 4000 && usage.count == 1 && usage.reservedBytes == 0)
                     #expect(fixture.temporaryFiles.isEmpty)
 
                     let shortages = Mutex<[SpaceShortage]>([])
