@@ -11,7 +11,7 @@ extension Integration {
         private func indexed(_ client: LineClient) throws -> [String: Int] {
             var bytes: [String: Int] = [:]
             for row in try client.images() {
-                bytes[try require(row["digest"]?.string, "digest")] = try require(row["bytes"]?.int, "bytes")
+                bytes[try ServedImage.digest(row)] = try require(row["bytes"]?.int, "bytes")
             }
             return bytes
         }
