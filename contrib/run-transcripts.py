@@ -444,9 +444,10 @@ class Upstream:
 
             def do_GET(self):
                 kind, cache_control = "application/json", None
-                if self.path in upstream.images:
+                path = self.path.partition("?")[0]
+                if path in upstream.images:
                     status, kind = 200, "image/png"
-                    body, cache_control = upstream.images[self.path]
+                    body, cache_control = upstream.images[path]
                 else:
                     status, body = upstream.current()
                 if status is None:
@@ -531,7 +532,7 @@ class Agent:
             target = self.directory / "files" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             half = target.with_name(f".{target.name}.new")
-            half.write_text(text, encoding="utf-8")
+            half.write_text(self.expanded(text), encoding="utf-8")
             half.rename(target)
         elif step.kind == "delete":
             (self.directory / "files" / step.payload).unlink()

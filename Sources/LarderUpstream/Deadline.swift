@@ -81,11 +81,15 @@ final class Deadline: Sendable {
             let idleEnd = (state.silentSince ?? now) + idle
             if now >= idleEnd { return .idle }
             var next = min(state.end ?? idleEnd, idleEnd)
-            if let slowest, state.isReading, state.bytes < slowest.bytes {
-                let left = slowest.window - state.waited - (now - (state.silentSince ?? now))
-                // While nobody waits, it is not the origin that takes its time.
-                if left <= .zero, state.silentSince != nil { return .slow }
-                if left > .zero { next = min(next, now + left) }
+            if let slowest {
+                // It is looked at once in a window at least: nobody wakes us when the body begins.
+                next = min(next, now + slowest.window)
+                if state.isReading, state.bytes < slowest.bytes {
+                    let left = slowest.window - state.waited - (now - (state.silentSince ?? now))
+                    // While nobody waits, it is not the origin that takes its time; soon somebody will.
+                    if left <= .zero, state.silentSince != nil { return .slow }
+                    next = min(next, now + (left > .zero ? left : slowest.window / 8))
+                }
             }
             do {
                 try await sleep(next)

@@ -32,6 +32,8 @@ struct Failure: Error, Equatable {
     private static func advice(_ error: LarderClientError) -> String? {
         switch error.code {
         case .timeout: "allow more time with --timeout, or see what it does with: larder status"
+        case .remote where error.remoteError?.code == .forbiddenAddress:
+            "the setting is images.allowNetworks"
         case .disconnected: "it may have restarted: try again"
         case .remote where error.remoteError?.code == .lineTooLong:
             "let the agent read the document itself, from a file or over HTTP, or raise limits.lineBytes in its settings"

@@ -11,6 +11,12 @@ enum Human {
         return "\(seconds) s"
     }
 
+    /// How long something took: as ``span(milliseconds:)``, below ten seconds with tenths.
+    static func elapsed(milliseconds: Int) -> String {
+        guard milliseconds < 10_000 else { return span(milliseconds: milliseconds) }
+        return "\(max(0, milliseconds) / 1000).\(max(0, milliseconds) / 100 % 10) s"
+    }
+
     /// A time in the past: `35 s ago`, `just now`.
     static func ago(milliseconds: Int) -> String {
         milliseconds < 1000 ? "just now" : "\(span(milliseconds: milliseconds)) ago"

@@ -10,6 +10,7 @@ enum InfoReport {
             ("process", "\(info.pid), up \(uptime) since \(info.startedAt)"),
             ("socket", info.socket + (info.activated ? " (from systemd)" : "")),
             ("state", info.stateDirectory),
+            ("images", info.imageDirectory ?? "none: the settings switch them off"),
             ("settings", info.settings ?? "none: the defaults are in force"),
             ("epoch", info.epoch),
             ("namespaces", info.namespaces.joined(separator: ", ")),

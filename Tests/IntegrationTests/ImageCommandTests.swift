@@ -92,11 +92,16 @@ extension Integration {
                 #expect(why.output.first == "\(fresh)  hit: fresh")
                 #expect(why.output.contains { $0.contains("86400 s by Cache-Control: max-age") }, "\(why.output)")
                 let stale = try larder(home, ["why", brief])
-                #expect(stale.output.first == "\(brief)  stale: the origin is asked whether it is still current")
+                #expect(stale.output.first == "\(brief)  held: the origin is asked whether it is current")
                 #expect(try larder(home, ["why", brief, "--policy", "cacheFirst"]).output[0].contains("  hit: stale"))
                 #expect(
                     try larder(home, ["why", origin.url("fresh", "4.png")]).output[0].hasSuffix(
-                        "  miss: fetched from the origin"))
+                        "  miss: it is fetched from the origin"))
+                let gone = origin.url("fresh", "gone.png")
+                #expect(try larder(home, ["get", gone]).end == .exit(7))
+                #expect(
+                    try larder(home, ["why", gone]).output[0]
+                        == "\(gone)  miss: the origin failed, and is not asked again for now")
                 let rules = try JSONValue(parsing: try larder(home, ["why", fresh, "--json"]).output.joined())
                 #expect((rules["rules"]?.count ?? 0) > 0)
 

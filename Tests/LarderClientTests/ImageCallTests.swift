@@ -108,9 +108,11 @@ struct ScopedImageTests {
     func released(throwing: Bool) async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            async let path = client.images.image(at: "u") { image in
-                if throwing { throw Failure() }
-                return image.path
+            let task = Task {
+                try await client.images.image(at: "u") { image in
+                    if throwing { throw Failure() }
+                    return image.path
+                }
             }
             let connection = try await agent.accept()
             try await connection.reply(connection.request("image.get"), ImageCallTests.image(lease: 3))
@@ -118,9 +120,9 @@ struct ScopedImageTests {
             #expect(release.id == nil)
             #expect(release.params == ["lease": 3])
             if throwing {
-                await #expect(throws: Failure.self) { try await path }
+                await #expect(throws: Failure.self) { try await task.value }
             } else {
-                #expect(try await path == "/c/b")
+                #expect(try await task.value == "/c/b")
             }
         }
     }

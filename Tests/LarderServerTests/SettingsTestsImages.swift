@@ -61,7 +61,7 @@ struct ImageSettingsTests {
             ("maximumBytes: 1", ".maximumBytes must be a whole number from 65536 to"),
             ("maximumBytes: 100000, imageBytes: 100001", ".imageBytes is 100001, more than maximumBytes (100000)"),
             ("excludedTypes: ['svgz']", ".excludedTypes[0] must be one of \"png\""),
-            ("allowNetworks: ['10.0.0.0']", ".allowNetworks[0] must be a block of addresses such as"),
+            ("allowNetworks: ['10.0.0.0/33']", ".allowNetworks[0] must be an address or a block of them such as"),
             ("allowNetworks: '10.0.0.0/8'", ".allowNetworks must be an array of strings"),
             ("leaseSeconds: 0", ".leaseSeconds must be a whole number from 1 to 86400"),
             ("origins: {'img.example.org': {}}", "[\"img.example.org\"] must begin with \"http://\" or \"https://\""),

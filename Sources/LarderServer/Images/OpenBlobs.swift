@@ -1,7 +1,11 @@
 import LarderImages
 import NIOCore
 
-/// Files that were opened to be passed to clients, so that one which many ask for is opened once. One for each event loop.
+/// Files that were passed to clients and are kept open for a while, so that one which many ask for can be opened again on
+/// the event loop: what is open is in memory, and open(2) of it never waits for the disk. One for each event loop.
+///
+/// Each client gets a file that was opened for it alone. Descriptors of one open(2) share their position, and two clients
+/// that read would take the bytes from each other.
 ///
 /// A file that is open keeps its place on the disk also after the image was removed. So none stays open for long.
 final class OpenBlobs {
@@ -24,8 +28,8 @@ final class OpenBlobs {
     /// How many files are open.
     var count: Int { entries.count }
 
-    /// A file that is open.
-    subscript(digest: BlobDigest) -> BlobFile? { entries[digest]?.file }
+    /// Whether a blob's file is open.
+    func isOpen(_ digest: BlobDigest) -> Bool { entries[digest] != nil }
 
     /// Keeps a file open for a while.
     func keep(_ file: BlobFile, _ digest: BlobDigest) {

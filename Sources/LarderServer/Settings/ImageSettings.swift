@@ -22,7 +22,7 @@ public struct ImageSettings: Sendable, Equatable {
     public var imagePixels = 50_000_000
     /// `excludedTypes`: types that are refused, such as "svg". Default: none.
     public var excludedTypes: Set<ImageType> = []
-    /// `allowNetworks`: blocks of addresses that are not of the Internet and may be asked all the same. Default: none.
+    /// `allowNetworks`: addresses, and blocks of them, that are not of the Internet and may be asked all the same. Default: none.
     public var allowedNetworks: [AddressRange] = []
     /// `concurrency`: downloads at a time, 1 to 256. Default: 16.
     public var concurrency = 16
@@ -61,7 +61,7 @@ extension ImageSettings {
             where: types.contains)
         excludedTypes = Set((excluded ?? []).compactMap(ImageType.init(rawValue:)))
         let networks = try reader.strings(
-            "allowNetworks", each: "a block of addresses such as \"10.0.0.0/8\" or \"fd00::/8\"",
+            "allowNetworks", each: "an address or a block of them such as \"10.0.0.0/8\" or \"fd00::/8\"",
             where: { AddressRange($0) != nil })
         allowedNetworks = (networks ?? []).compactMap(AddressRange.init)
         concurrency = try reader.integer("concurrency", in: 1...256) ?? concurrency

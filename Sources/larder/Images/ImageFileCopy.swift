@@ -10,6 +10,8 @@ struct ImageFileCopy {
     let source: String
     /// How many bytes it has.
     let bytes: Int
+    /// The same file for a user who may not open it.
+    let passed: PassedImage
 
     /// Copies to standard output.
     /// - Throws: ``Failure`` where not all of it could be read or written.
@@ -57,16 +59,7 @@ struct ImageFileCopy {
     }
 
     private func copy(to output: CInt, named path: String) throws(Failure) {
-        let input = open(source, O_RDONLY | O_CLOEXEC)
-        guard input >= 0 else {
-            if errno == EACCES {
-                throw Failure(
-                    .denied,
-                    "this user may not read \(source.printable); run larder as a member of the group that the agent's "
-                        + "cache belongs to")
-            }
-            throw Self.failure("read", source)
-        }
+        let input = try openSource()
         defer { close(input) }
         var chunk = [UInt8](repeating: 0, count: 1 << 20)
         var copied = 0
@@ -86,6 +79,13 @@ struct ImageFileCopy {
             throw Failure(
                 .failure, "\(source.printable) has \(copied) bytes, not the \(bytes) that the agent named; see its log")
         }
+    }
+
+    private func openSource() throws(Failure) -> CInt {
+        let input = open(source, O_RDONLY | O_CLOEXEC)
+        if input >= 0 { return input }
+        guard errno == EACCES else { throw Self.failure("read", source) }
+        return try passed.open()
     }
 
     private static func failure(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {

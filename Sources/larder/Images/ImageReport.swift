@@ -12,8 +12,8 @@ struct ImageReport {
     }
 
     /// What would be done, the rules that lead to it, and what is held.
-    func text(_ reference: ImageReference, _ result: ImagePeek.Result) -> String {
-        var lines = [heading(reference, outcome(result))]
+    func text(_ reference: ImageReference, _ policy: ImagePolicy, _ result: ImagePeek.Result) -> String {
+        var lines = [heading(reference, outcome(result, policy))]
         let rules = result.rules ?? []
         let width = max(Self.labelWidth, (rules.map { $0.name.printable.count }.max() ?? 0) + 2)
         lines += rules.map { "  \($0.name.printable.padded(to: width))\($0.text.printable)" }
@@ -30,13 +30,20 @@ struct ImageReport {
         return "\(style.strong((reference.url + key).printable))  \(text)"
     }
 
-    private func outcome(_ result: ImagePeek.Result) -> String {
-        let behind = result.revalidates ? ", and the origin is asked behind it" : ""
+    private func outcome(_ result: ImagePeek.Result, _ policy: ImagePolicy) -> String {
+        let behind = result.revalidates ? "; the origin is asked behind it" : ""
+        // What failed a moment ago is not tried again at once, unless that is what the policy wants.
+        if result.decision == .fetch || result.decision == .revalidate, policy != .networkOnly,
+            result.rules?.contains(where: { $0.name == "failure" }) == true
+        {
+            let held = result.decision == .fetch ? "miss" : "held"
+            return style.problem("\(held): the origin failed, and is not asked again for now")
+        }
         return switch result.decision {
         case .fresh: style.good("hit: fresh") + behind
         case .stale: style.warning("hit: stale, and allowed") + behind
-        case .revalidate: style.warning("stale: the origin is asked whether it is still current")
-        case .fetch: style.warning("miss: fetched from the origin")
+        case .revalidate: style.warning("held: the origin is asked whether it is current")
+        case .fetch: style.warning("miss: it is fetched from the origin")
         case .notHeld: style.problem("miss: not held")
         default: result.decision.rawValue.printable
         }

@@ -27,7 +27,7 @@ struct PrefetchReport {
             "\(result.failed) failed",
         ]
         var lines = [
-            "\(Human.count(result.total, "image", "images")) in \(Human.span(milliseconds: milliseconds)): "
+            "\(Human.count(result.total, "image", "images")) in \(Human.elapsed(milliseconds: milliseconds)): "
                 + parts.joined(separator: ", ")
         ]
         lines += result.failures.map { failure in

@@ -2,8 +2,8 @@
 /// where neither a length nor a chunk says so. What follows the end is of no interest.
 ///
 /// It walks from part to part by their lengths and holds a few bytes at most; pictures are not decoded. Bytes may be given
-/// in pieces of any size; the answer does not depend on how they are cut. Whether it is an image at all is not its business:
-/// what is none has no end.
+/// in pieces of any size; the answer does not depend on how they are cut. Whether it is an image at all is for
+/// ``ImageHeaderReader`` to say.
 struct ImageEndReader: Sendable {
     /// Whether the end was seen.
     private(set) var isComplete = false

@@ -44,9 +44,9 @@ struct ImageClearCommand: AsyncParsableCommand {
             throw Failure(.usage, "clear takes out all images and there is nobody to ask; add --yes")
         }
         let stats = try await client.agent.stats().images
-        let held =
-            stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes))" } ?? "all images"
-        Output.progress("Take out \(held)\(pinned ? ", pinned ones too" : "")? [y/N] ")
+        let held = stats.map { "\(Human.count($0.entries, "image", "images")), \(Human.bytes($0.bytes)), held. " }
+        let which = pinned ? "all of them, pinned or not" : "all that are not pinned"
+        Output.progress("\(held ?? "")Take out \(which)? [y/N] ")
         // A connection that waits for a person has nothing to do meanwhile.
         let answer = await onOwnThread { readLine() ?? "" }
         guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure(.failure, "nothing was removed") }

@@ -65,7 +65,11 @@ struct ImageGetCommand: AsyncParsableCommand {
             let value = try await client.call(
                 ImageGet.name, params: .building { parameters.write(to: &$0) }, timeout: timeout)
             let result = try readable { () throws(WireError) in try ImageGet.Result(from: value) }
-            if let output { try await Self.copy(result, to: output) }
+            if let output {
+                let passed = PassedImage(socket: client.socket, parameters: parameters)
+                try await Self.copy(
+                    ImageFileCopy(source: result.path, bytes: result.image.bytes, passed: passed), to: output)
+            }
             if let text = agent.json ? value.compactText : summary(result) { try Output.line(text) }
         }
     }
@@ -75,8 +79,7 @@ struct ImageGetCommand: AsyncParsableCommand {
         return output == "-" ? nil : "\(output.printable): \(ImageText.what(result.image)), \(Self.how(result))"
     }
 
-    private static func copy(_ result: ImageGet.Result, to output: String) async throws {
-        let copy = ImageFileCopy(source: result.path, bytes: result.image.bytes)
+    private static func copy(_ copy: ImageFileCopy, to output: String) async throws {
         let end = await onOwnThread { () -> Result<Void, Failure> in
             Result { () throws(Failure) in
                 try output == "-" ? copy.toStandardOutput() : copy.toFile(output)

@@ -25,7 +25,7 @@ struct ImageWhyCommand: AsyncParsableCommand {
         let parameters = ImagePeek.Parameters(
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, explains: true)
         try await agent.printResult(of: ImagePeek.self, parameters) { result in
-            ImageReport(style: .standardOutput, now: .now).text(image.reference, result)
+            ImageReport(style: .standardOutput, now: .now).text(image.reference, policy.policy, result)
         }
     }
 }

@@ -1,0 +1,87 @@
+import CLinuxShims
+import Foundation
+import JSON
+import NIOCore
+import NIOPosix
+
+/// The client's end of a connection. Reading waits for what is certain to come, on a thread of its own: those of tasks are
+/// few, and the session needs them.
+final class ImageClient: Sendable {
+    private static let threads: NIOThreadPool = {
+        let pool = NIOThreadPool(numberOfThreads: 16)
+        pool.start()
+        return pool
+    }()
+
+    private let socket: CInt
+    private let channel: any Channel
+
+    init(_ socket: CInt, _ channel: any Channel) { (self.socket, self.channel) = (socket, channel) }
+
+    deinit { close(socket) }
+
+    /// Sends lines.
+    func send(_ lines: String...) async throws {
+        try await Self.threads.runIfActive { try self.write(lines) }
+    }
+
+    private func write(_ lines: [String]) throws {
+        let bytes = Array((lines.joined(separator: "\n") + "\n").utf8)
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { Foundation.write(socket, $0.baseAddress, $0.count) }
+            guard count > 0 else { throw ImageFixture.Failure.socket }
+            sent += count
+        }
+    }
+
+    /// Ends the connection, and returns when the agent's side is closed.
+    func end() async throws {
+        shutdown(socket, Int32(SHUT_RDWR))
+        try await channel.closeFuture.get()
+    }
+
+    /// Reads so many lines, and counts the descriptors that came with them.
+    ///
+    /// - Parameter takesDescriptors: whether it is a client that knows of them; another one just reads
+    func read(
+        _ count: Int, takesDescriptors: Bool = true
+    ) async throws -> (lines: [JSONValue], files: [CInt]) {
+        try await Self.threads.runIfActive { try self.receive(count, takesDescriptors) }
+    }
+
+    private func receive(_ count: Int, _ takesDescriptors: Bool) throws -> (lines: [JSONValue], files: [CInt]) {
+        var (text, files): ([UInt8], [CInt]) = ([], [])
+        var piece = [UInt8](repeating: 0, count: 4096)
+        var ends = 0
+        while ends < count {
+            var passed = [CInt](repeating: -1, count: 4)
+            var found = 0
+            let received =
+                takesDescriptors
+                ? larder_receive_descriptors(socket, &piece, piece.count, &passed, passed.count, &found)
+                : Foundation.read(socket, &piece, piece.count)
+            guard received > 0 else { throw ImageFixture.Failure.end }
+            files += passed.prefix(found)
+            text += piece[..<received]
+            ends += piece[..<received].count { $0 == 0x0A }
+        }
+        return (try text.split(separator: 0x0A).map { try JSONValue(parsing: Array($0)) }, files)
+    }
+
+    /// Sends one request and reads its reply.
+    func call(_ line: String) async throws -> JSONValue {
+        try await send(line)
+        return try await read(1).lines[0]
+    }
+
+    /// Asks for an image.
+    func get(_ url: String, _ more: String = "", id: Int = 1) async throws -> JSONValue {
+        try await call(Self.request(url, more, id: id))
+    }
+
+    /// The line that asks for an image.
+    static func request(_ url: String, _ more: String = "", id: Int = 1) -> String {
+        #"{"id":\#(id),"method":"image.get","params":{"url":"\#(url)"\#(more)}}"#
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import JSON
+import LarderConfig
+import LarderUpstream
+import LarderWire
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import LarderImages
+@testable import LarderServer
+
+/// A session on a socket of the system's, over an image cache whose origin is the test's.
+final class ImageFixture: Sendable {
+    /// A picture of 7 by 5 pixels.
+    static let png: [UInt8] = Array(
+        Data(
+            base64Encoded: """
+                iVBORw0KGgoAAAANSUhEUgAAAAcAAAAFCAIAAAAG+GGPAAAAeUlEQVR4nAFuAJH/AAAHDhUcIyoxOD9GTVRbYmlwd36FjAAN\
+                FBsiKTA3PkVMU1phaG92fYSLkpkAGiEoLzY9REtSWWBnbnV8g4qRmJ+mACcuNTxDSlFYX2ZtdHuCiZCXnqWsswA0O0JJUFde\
+                ZWxzeoGIj5adpKuyucAilSdhXkUtgAAAAABJRU5ErkJggg==
+                """) ?? Data())
+
+    let images: ImageService
+    let store: BlobStore
+    let context: ServerContext
+    let gate: Gate
+    private let directory: String
+
+    /// Holds the origin's answers back.
+    final class Gate: Sendable {
+        private struct State {
+            var isShut = false
+            var arrived = 0
+            var waiting: [CheckedContinuation<Void, Never>] = []
+            var watchers: [CheckedContinuation<Void, Never>] = []
+        }
+        private let state = Mutex(State())
+
+        func shut() { state.withLock { $0.isShut = true } }
+
+        func open() {
+            let waiting = state.withLock { state in
+                state.isShut = false
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+        }
+
+        /// Returns once a request has come to the origin.
+        func arrival() async {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if state.arrived > 0 { return true }
+                    state.watchers.append(continuation)
+                    return false
+                }
+                if isThere { continuation.resume() }
+            }
+        }
+
+        func pass() async {
+            let watchers = state.withLock { state in
+                state.arrived += 1
+                defer { state.watchers = [] }
+                return state.watchers
+            }
+            for watcher in watchers { watcher.resume() }
+            await withCheckedContinuation { continuation in
+                let isOpen = state.withLock { state in
+                    if state.isShut { state.waiting.append(continuation) }
+                    return !state.isShut
+                }
+                if isOpen { continuation.resume() }
+            }
+        }
+    }
+
+    /// Makes the fixture. Each URL has an image of its own, but for those with `missing` in them.
+    init(_ origins: [ImageOrigin] = []) async throws {
+        directory = NSTemporaryDirectory() + "/larder-images-" + UUID().uuidString
+        let settings = ImageCacheSettings(
+            directory: directory, space: SpaceLimits(freeBytes: 0), origins: origins)
+        let (store, gate) = (try BlobStore(path: directory, limits: settings.space), Gate())
+        let blocking = BlockingWork(NIOThreadPool.singleton)
+        let cache = try await ImageCache.open(
+            settings, store: store, blocking: blocking, clock: .system,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, sent: [],
+            fetch: { @concurrent order throws(ImageError) in
+                await gate.pass()
+                if order.url.contains("missing") { throw ImageError(.upstreamFailed, "404") }
+                let writer = try store.begin()
+                try writer.append(Self.png + Array(order.url.utf8))
+                let now = ImageClock.system.now
+                return .published(
+                    try writer.finish(),
+                    StoredResponse(
+                        status: 200, fields: ResponseFields([(name: "Cache-Control", value: "max-age=3600")]),
+                        request: [], requestTime: now, responseTime: now), url: order.url)
+            })
+        (self.store, self.gate) = (store, gate)
+        images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
+        let plain = try await SessionFixture.serverContext()
+        context = ServerContext(
+            namespaces: plain.namespaces, identity: plain.identity, limits: LimitSettings(), images: images,
+            logger: plain.logger)
+    }
+
+    /// Runs `body` with the client's end of a connection, and ends everything.
+    static func with<Result: Sendable>(
+        _ origins: [ImageOrigin] = [], peer: PeerCredentials = PeerCredentials(descriptor: -1),
+        limits: LimitSettings = LimitSettings(), _ body: (ImageFixture, ImageClient) async throws -> Result
+    ) async throws -> Result {
+        let fixture = try await ImageFixture(origins)
+        let result: Swift.Result<Result, any Error>
+        do {
+            let client = try await fixture.connect(peer: peer, limits: limits)
+            result = .success(try await body(fixture, client))
+        } catch {
+            result = .failure(error)
+        }
+        fixture.gate.open()
+        await fixture.images.cache.stop()
+        await fixture.context.namespaces.stop()
+        try? FileManager.default.removeItem(atPath: fixture.directory)
+        try? FileManager.default.removeItem(atPath: fixture.context.identity.stateDirectory)
+        return try result.get()
+    }
+
+    /// Connects a client to a session.
+    func connect(
+        peer: PeerCredentials = PeerCredentials(descriptor: -1), limits: LimitSettings = LimitSettings()
+    ) async throws -> ImageClient {
+        var ends: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw Failure.socket }
+        let context = context
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let registry = ConnectionRegistry()
+                    let loop = LoopContext(
+                        LoopLoad(eventLoop: channel.eventLoop), server: context, methods: .agent, registry: registry)
+                    let id = registry.admit(limit: 1) ?? 0
+                    try channel.pipeline.syncOperations.addHandler(
+                        SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
+                }
+            }
+            .withConnectedSocket(ends[0]).get()
+        return ImageClient(ends[1], channel)
+    }
+
+    /// How many references there are to the image of a URL, that of its row included.
+    func references(to url: String) throws -> Int {
+        let image = try #require(images.cache.peek(ImageRequest(url: url), now: images.clock.now))
+        return store.state.withLock { $0.entries[image.digest]?.references ?? 0 }
+    }
+
+    enum Failure: Error { case socket, end, descriptor }
+}

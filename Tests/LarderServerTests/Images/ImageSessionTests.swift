@@ -1,0 +1,180 @@
+import Foundation
+import JSON
+import Testing
+
+@testable import LarderImages
+@testable import LarderServer
+
+@Suite("Images in a session")
+struct ImageSessionTests {
+    private let url = "http://h/a.png"
+
+    @Test("an image is fetched, then a hit; the lease is one, and counts")
+    func lease() async throws {
+        try await ImageFixture.with { fixture, client in
+            let first = try await client.get(url)["result"]
+            #expect(first?["source"]?.string == "miss" && first?["width"]?.int == 7 && first?["lease"]?.int == 1)
+            #expect(FileManager.default.fileExists(atPath: first?["path"]?.string ?? ""))
+            for id in 2...3 {
+                let again = try await client.get(url, id: id)
+                #expect(again["id"]?.int == id && again["result"]?["source"]?.string == "hit")
+                #expect(again["result"]?["lease"]?.int == 1)
+                #expect(again["result"]?["path"] == first?["path"])
+            }
+            #expect(try fixture.references(to: url) == 2)
+            for isHeld in [true, true, true, false] {
+                let reply = try await client.call(#"{"id":9,"method":"image.release","params":{"lease":1}}"#)
+                #expect(reply["result"]?["released"]?.bool == isHeld)
+            }
+            #expect(try fixture.references(to: url) == 1)
+        }
+    }
+
+    @Test("all leases end with their connection")
+    func connectionEnds() async throws {
+        try await ImageFixture.with { fixture, client in
+            for name in ["a", "b", "a"] { _ = try await client.get("http://h/\(name)", #","leaseSeconds":0"#) }
+            #expect(try fixture.references(to: "http://h/a") == 2)
+            try await client.end()
+            #expect(try fixture.references(to: "http://h/a") == 1)
+            #expect(try fixture.references(to: "http://h/b") == 1)
+        }
+    }
+
+    @Test("an image that comes for a client that is gone leaves no reference")
+    func gone() async throws {
+        try await ImageFixture.with { fixture, client in
+            // Somebody else keeps the flight alive.
+            let other = try await fixture.connect()
+            fixture.gate.shut()
+            try await client.send(ImageClient.request(url))
+            try await other.send(ImageClient.request(url))
+            await fixture.gate.arrival()
+            try await client.end()
+            fixture.gate.open()
+            #expect(try await other.read(1).lines[0]["result"]?["lease"]?.int == 1)
+            try await other.end()
+            #expect(try fixture.references(to: url) == 1)
+        }
+    }
+
+    @Test("a deadline is answered at its time, and the flight's image is no loss")
+    func deadline() async throws {
+        try await ImageFixture.with { fixture, client in
+            fixture.gate.shut()
+            let reply = try await client.get(url, #","deadlineMilliseconds":1"#)
+            #expect(reply["error"]?["data"]?["name"]?.string == "timeout")
+            fixture.gate.open()
+            #expect(try await client.get(url)["result"]?["lease"]?.int == 1)
+        }
+    }
+
+    @Test("request.cancel says why")
+    func cancel() async throws {
+        try await ImageFixture.with { fixture, client in
+            fixture.gate.shut()
+            try await client.send(ImageClient.request(url, id: 5))
+            await fixture.gate.arrival()
+            try await client.send(#"{"id":6,"method":"request.cancel","params":{"id":5}}"#)
+            let replies = try await client.read(2).lines
+            let cancelled = replies.first { $0["id"]?.int == 5 }
+            #expect(cancelled?["error"]?["data"]?["name"]?.string == "cancelled")
+            #expect(cancelled?["error"]?["data"]?["detail"]?.string?.contains("request 5") == true)
+        }
+    }
+
+    @Test("a descriptor is read from its beginning by each client, and does not come out of a batch")
+    func descriptor() async throws {
+        try await ImageFixture.with { _, client in
+            for id in 1...3 {
+                try await client.send(ImageClient.request(url, #","as":"descriptor""#, id: id))
+                let (lines, files) = try await client.read(1)
+                #expect(lines[0]["result"]?["descriptor"]?.bool == true && files.count == 1)
+                for file in files {
+                    let bytes = FileHandle(fileDescriptor: file, closeOnDealloc: true).readDataToEndOfFile()
+                    #expect(Array(bytes) == ImageFixture.png + Array(url.utf8))
+                }
+            }
+            let reply = try await client.call("[\(ImageClient.request(url, #","as":"descriptor""#))]")
+            #expect(reply[0]?["error"]?["data"]?["name"]?.string == "invalidParams")
+            let path = try await client.call("[\(ImageClient.request(url))]")
+            #expect(path[0]?["result"]?["lease"]?.int == 1)
+        }
+    }
+
+    @Test(
+        "a client that reads late gets every reply, at its place, with a descriptor for each that has one",
+        arguments: [true, false])
+    func fullSocket(takesDescriptors: Bool) async throws {
+        try await ImageFixture.with { _, client in
+            _ = try await client.get(url)
+            let count = 2000
+            let lines = (0..<count).map { id in
+                ImageClient.request(url, id % 3 == 0 ? #","as":"descriptor""# : "", id: id)
+            }
+            // The agent stops reading while its output waits, so that the requests are sent meanwhile.
+            async let sending: Void = client.send(lines.joined(separator: "\n"))
+            let (replies, files) = try await client.read(count, takesDescriptors: takesDescriptors)
+            try await sending
+            for file in files { close(file) }
+            let ids = replies.compactMap { $0["id"]?.int }
+            #expect(Set(ids) == Set(0..<count) && ids.count == count)
+            // Those that come with a descriptor may have to wait for open(2); the others wait for nothing.
+            let plain = ids.filter { $0 % 3 != 0 }
+            #expect(plain == plain.sorted())
+            let passing = replies.filter { $0["result"]?["descriptor"]?.bool == true }
+            #expect(passing.count == ids.count - plain.count && passing.allSatisfy { ($0["id"]?.int ?? 1) % 3 == 0 })
+            // recvmsg(2) ends before the next byte that has descriptors, so that none is lost.
+            if takesDescriptors { #expect(files.count == passing.count) }
+        }
+    }
+
+    @Test("a prefetch tells how far it is, ends with the last of it, and lists each failure")
+    func prefetch() async throws {
+        try await ImageFixture.with { _, client in
+            _ = try await client.get("http://h/1")
+            try await client.send(
+                """
+                {"id":"p","method":"image.prefetch","params":{"urls":\
+                ["http://h/1","http://h/2","http://h/missing",{"url":"http://h/3"},"nonsense"]}}
+                """)
+            var lines: [JSONValue] = []
+            while lines.last?["result"] == nil { lines += try await client.read(1).lines }
+            for line in lines.dropLast() { #expect(line["method"]?.string == "image.progress") }
+            let last = lines.dropLast().last?["params"]
+            #expect(last?["request"]?.string == "p" && last?["total"]?.int == 5)
+            #expect(last?["done"]?.int == 3 && last?["failed"]?.int == 2)
+            let result = lines.last?["result"]
+            #expect(result?["fetched"]?.int == 2 && result?["held"]?.int == 1 && result?["failed"]?.int == 2)
+            #expect(
+                result?["failures"]?.elements.map { $0["name"]?.string } == ["upstreamFailed", "invalidParams"])
+        }
+    }
+
+    @Test("what an origin gives for a credential is for those whom the settings name")
+    func rights() async throws {
+        let origin = try ImageOrigin(
+            "http://h", credential: ImageCredential { () throws(ImageError) in [("X-Key", "k")] }, users: [4711],
+            groups: [42])
+        var (user, member, stranger) = (
+            PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1)
+        )
+        user.uid = 4711
+        member.groups = [7, 42]
+        stranger.uid = 4712
+        try await ImageFixture.with([origin], peer: stranger) { fixture, client in
+            for peer in [user, member] {
+                let other = try await fixture.connect(peer: peer)
+                #expect(try await other.get(url)["result"]?["lease"]?.int == 1)
+            }
+            for method in ["image.get", "image.peek", "image.pin", "image.unpin", "image.remove"] {
+                let reply = try await client.call(#"{"id":1,"method":"\#(method)","params":{"url":"\#(url)"}}"#)
+                #expect(reply["error"]?["data"]?["name"]?.string == "denied", "\(method)")
+                #expect(reply["error"]?["data"]?["detail"]?.string?.contains("images.origins") == true)
+            }
+            let list = try await client.call(#"{"id":1,"method":"image.list"}"#)
+            #expect(list["result"]?["images"]?.count == 0)
+            #expect(try await client.get("http://other/a")["result"]?["lease"]?.int == 1)
+        }
+    }
+}

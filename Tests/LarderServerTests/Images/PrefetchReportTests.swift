@@ -1,0 +1,65 @@
+import LarderWire
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import LarderServer
+
+@Suite("The report of a prefetch")
+struct PrefetchReportTests {
+    private func progress(_ done: Int) -> ImageProgress {
+        ImageProgress(request: RequestID(1), done: done, failed: 0, bytes: 0, total: 100)
+    }
+
+    @Test("ten a second at most, and each with the newest")
+    func rate() {
+        let loop = EmbeddedEventLoop()
+        var sent: [Int] = []
+        let report = PrefetchReport(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        report.note(progress(1))
+        #expect(sent == [1])
+        for step in 2...50 {
+            report.note(progress(step))
+            loop.advanceTime(by: .milliseconds(10))
+        }
+        // 490 ms: at 0, 100, 200, 300 and 400.
+        #expect(sent.count == 5 && sent == sent.sorted())
+        report.end(with: progress(100))
+        #expect(sent.last == 100 && sent.count == 6)
+        loop.advanceTime(by: .seconds(1))
+        report.note(progress(100))
+        #expect(sent.count == 6)
+    }
+
+    @Test("nothing while output waits, then the newest; the end in any case")
+    func output() {
+        let loop = EmbeddedEventLoop()
+        var (sent, waits): ([Int], Bool) = ([], true)
+        let report = PrefetchReport(on: loop, isOutputPending: { waits }) { sent.append($0.done) }
+        for step in 1...5 {
+            report.note(progress(step))
+            loop.advanceTime(by: .seconds(1))
+        }
+        #expect(sent.isEmpty)
+        waits = false
+        loop.advanceTime(by: .seconds(1))
+        #expect(sent == [5])
+        waits = true
+        report.note(progress(6))
+        report.end(with: progress(7))
+        #expect(sent == [5, 7])
+    }
+
+    @Test("what was told already is not told again, and what is given up has no end")
+    func end() {
+        let loop = EmbeddedEventLoop()
+        var sent: [Int] = []
+        let report = PrefetchReport(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        report.note(progress(100))
+        report.end(with: progress(100))
+        #expect(sent == [100])
+        let other = PrefetchReport(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        other.end(with: nil)
+        #expect(sent == [100])
+    }
+}
