@@ -95,7 +95,7 @@ let package = Package(
         tests("LarderConfigTests", ["LarderConfig", "JSON", "LarderUpstream", logging, nioPosix]),
         tests(
             "LarderImagesTests",
-            ["LarderImages", "LarderUpstream", "CLinuxShims", logging, nioCore, nioPosix, nioHTTP]),
+            ["LarderImages", "LarderUpstream", "CLinuxShims", logging, crypto, nioCore, nioPosix, nioHTTP]),
         tests(
             "LarderServerTests",
             [

@@ -138,9 +138,16 @@ public final class BlobWriter: Sendable {
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
         guard total > state.reserved else { return }
         let room = store.limits.bytesPerImage - state.reserved
-        // What is needed in any case: the limit may have been lowered just now.
-        let wanted = max(total - state.reserved, min(Self.step, room))
-        try store.reserve(wanted, isNew: false)
+        let needed = total - state.reserved
+        var wanted = max(needed, min(Self.step, room))
+        do throws(ImageError) {
+            try store.reserve(wanted, isNew: false)
+        } catch {
+            // Near a limit nothing is reserved that is not needed now.
+            guard error.code == .noRoom, wanted > needed else { throw error }
+            wanted = needed
+            try store.reserve(wanted, isNew: false)
+        }
         state.reserved += wanted
     }
 

@@ -96,6 +96,8 @@ extension ImageCache {
             queue.finish(id)
             return startFlights()
         }
+        // What is held may be the answer in the end, so no room is made by its removal.
+        let kept = catalog.entry(flight.place.key).flatMap { store.retain($0.digest) ? $0.digest : nil }
         let held = flight.isUnconditional ? nil : await holdForCondition(flight)
         let result: Result<ImageDownload.Outcome, ImageError>
         do throws(ImageError) {
@@ -111,6 +113,7 @@ extension ImageCache {
             release(blob.digest)
         }
         if let held { release(held.digest) }
+        if let kept { release(kept) }
         if flights.isEmpty { answers = [:] }
         startFlights()
     }

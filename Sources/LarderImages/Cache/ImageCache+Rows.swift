@@ -150,7 +150,8 @@ extension ImageCache {
 
     // MARK: Room
 
-    /// Removes what may go until there is as much room as is wanted, a slice at a time.
+    /// Removes what may go until there is as much room as is wanted, a slice at a time. Nothing goes where even everything
+    /// would not be enough: a disk that others filled is no reason to lose what is held.
     ///
     /// One caller at a time. What is about to go for one is no longer there to be chosen, and not gone yet: another would
     /// take what is left as well, or find nothing and give up. It waits instead.
@@ -175,6 +176,8 @@ extension ImageCache {
     }
 
     private func removeVictims(_ shortage: SpaceShortage) async -> Bool {
+        let usage = store.usage
+        guard shortage.bytes <= usage.bytes - usage.leasedBytes, shortage.count <= usage.count else { return false }
         var (files, bytes) = (0, 0)
         while files < shortage.count || bytes < shortage.bytes {
             let wanted = shortage.bytes - bytes

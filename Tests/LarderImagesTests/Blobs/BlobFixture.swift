@@ -84,6 +84,7 @@ final class FaultyCacheFiles: CacheFiles {
         var calls = 0
         var fault: Fault?
         var free: Int?
+        var observer: (@Sendable (_ operation: String, _ name: String) -> Void)?
     }
 
     private let real: LocalCacheFiles
@@ -96,8 +97,13 @@ final class FaultyCacheFiles: CacheFiles {
     /// What the disk says to be free; nothing for the truth.
     func setFree(_ bytes: Int?) { state.withLock { $0.free = bytes } }
     var calls: Int { state.withLock { $0.calls } }
+    /// Is called before each call.
+    func observe(_ observer: (@Sendable (_ operation: String, _ name: String) -> Void)?) {
+        state.withLock { $0.observer = observer }
+    }
 
     fileprivate func pass(_ operation: String, _ name: String) throws(CacheFileError) {
+        state.withLock { $0.observer }?(operation, name)
         let number: CInt? = state.withLock { state in
             defer { state.calls += 1 }
             guard let fault = state.fault else { return nil }

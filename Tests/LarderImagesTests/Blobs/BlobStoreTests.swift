@@ -145,10 +145,11 @@ struct BlobStoreTests {
             let error = #expect(throws: ImageError.self) { try writer.append(bytes) }
             #expect(error?.code == .noRoom)
             #expect(writer.written == 0)
+            // No more is asked for than what is needed now.
+            #expect(error?.shortage == SpaceShortage(bytes: 500, count: 0))
             try store.drop(first.digest)
-            #expect(throws: ImageError.self) { try writer.append(bytes) }
-            try store.drop(second.digest)
             try writer.append(bytes)
+            try store.drop(second.digest)
             #expect(try writer.finish().size == 1500)
 
             let others = try [4, 5].map { try store.put(picture($0, size: 100), declared: true) }

@@ -1,0 +1,133 @@
+import Crypto
+import Foundation
+import LarderUpstream
+import Logging
+import NIOPosix
+import Testing
+
+@testable import LarderImages
+
+/// A cache in a directory of its own, with a network and a clock that the test drives.
+struct CacheFixture {
+    let path: String
+    let cache: ImageCache
+    let origin: FakeOrigin
+    let clock: TestClock
+    let files: FaultyCacheFiles
+    let settings: ImageCacheSettings
+
+    static let blocking = BlockingWork(NIOThreadPool.singleton)
+
+    /// Opens a cache in a directory, which may have been one before.
+    static func open(
+        _ path: String, clock: TestClock = TestClock(), _ change: (inout ImageCacheSettings) -> Void = { _ in }
+    ) async throws -> CacheFixture {
+        var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
+        change(&settings)
+        let files = try FaultyCacheFiles(path)
+        let store = try await openStore(settings, files)
+        let origin = FakeOrigin(store, blocking, clock)
+        let cache = try await ImageCache.open(
+            settings, store: store, blocking: blocking, clock: clock.imageClock,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            sent: [(name: "Accept", value: "image/*"), (name: "User-Agent", value: "larder")],
+            fetch: { @concurrent order throws(ImageError) in try await origin.fetch(order) })
+        return CacheFixture(
+            path: path, cache: cache, origin: origin, clock: clock, files: files, settings: settings)
+    }
+
+    /// The cache that was there before ends with the last of its tasks, which may take a moment; and a thread for blocking
+    /// work keeps what it did last until it does something else.
+    private static func openStore(_ settings: ImageCacheSettings, _ files: FaultyCacheFiles) async throws -> BlobStore {
+        while true {
+            do throws(ImageError) {
+                return try BlobStore(
+                    path: settings.directory, files: files, limits: settings.space, imageLimits: settings.images)
+            } catch {
+                guard error.code == .cacheInUse else { throw error }
+                await blocking.run {}
+            }
+        }
+    }
+
+    /// Asks, and gives the reference back at once.
+    @discardableResult
+    func get(_ url: String, _ policy: CachePolicy = .default, maximumAge: Int? = nil) async throws -> CachedImage {
+        let image = try await cache.image(request(url, policy, maximumAge: maximumAge))
+        cache.release(image.digest)
+        return image
+    }
+
+    func request(_ url: String, _ policy: CachePolicy = .default, maximumAge: Int? = nil) -> ImageRequest {
+        ImageRequest(url: url, cache: CacheRequest(policy: policy, maximumAge: maximumAge))
+    }
+
+    /// What asking failed with.
+    func code(_ url: String, _ policy: CachePolicy = .default) async -> ImageError.Code? {
+        do { try await get(url, policy) } catch { return (error as? ImageError)?.code }
+        return nil
+    }
+
+    /// Returns once what was handed in for the disk so far has been done.
+    func settle() async throws {
+        for _ in 0..<3 {
+            try await cache.indexQueue.submit { () throws(ImageError) in }.value()
+            try await cache.removals.submit { () throws(ImageError) in }.value()
+            await cache.probe()
+        }
+    }
+
+    /// The bytes of the files of images, by digest.
+    var blobs: [String: Int] {
+        let named = filesBelow(path + "/blobs").map { (String($0.key.suffix(64)), $0.value) }
+        return Dictionary(named) { first, _ in first }
+    }
+
+    /// All rows of the index.
+    func rows() async throws -> [ImageRow] {
+        var rows: [ImageRow] = []
+        var after: String?
+        repeat {
+            let page = try await cache.list(after: after, limit: 7)
+            rows += page.rows
+            after = page.next
+        } while after != nil
+        return rows
+    }
+
+    /// Returns once a condition holds, letting others run meanwhile.
+    func until(_ condition: () async -> Bool) async {
+        while await !condition() { await Task.yield() }
+    }
+
+    /// Returns once so many wait for an image.
+    func waiters(_ count: Int, for url: String) async {
+        await until { (try? await cache.explain(request(url)))?.flight?.waiters == count }
+    }
+}
+
+/// Runs a body with a cache in an empty directory.
+func withCache(
+    _ change: (inout ImageCacheSettings) -> Void = { _ in }, _ body: (CacheFixture) async throws -> Void
+) async throws {
+    try await withPath { path in
+        let fixture = try await CacheFixture.open(path, change)
+        try await body(fixture)
+        await fixture.cache.stop()
+    }
+}
+
+/// Runs a body with the path of a directory that does not exist yet and is removed afterwards.
+func withPath(_ body: (String) async throws -> Void) async throws {
+    let path = NSTemporaryDirectory() + "/larder-images-" + String(UInt64.random(in: .min ... .max), radix: 16)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try await body(path + "/cache")
+}
+
+func url(_ number: Int) -> String { "https://img.example/\(number).png" }
+
+extension BlobDigest {
+    /// The digest of bytes.
+    init?(sha256 bytes: [UInt8]) { self.init(Array(SHA256.hash(data: bytes))) }
+}

@@ -1,0 +1,256 @@
+import LarderUpstream
+import Testing
+
+@testable import LarderImages
+
+@Suite("Answers of the image cache by HTTP's rules")
+struct CachePolicyTests {
+    private let tagged = [("Cache-Control", "max-age=60"), ("ETag", "\"a\"")]
+
+    @Test("what is fresh is answered by anybody, without the network and without the disk")
+    func hits() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1))
+            let first = try await fixture.get(url(1))
+            #expect(first.source == .miss && first.freshness == .fresh && first.type == .png && first.width == 2)
+            try await fixture.settle()
+            fixture.files.arm(nil)
+            let request = fixture.request(url(1))
+            for _ in 0..<10 {
+                fixture.clock.advance(2)
+                let image = fixture.cache.hit(request, now: fixture.clock.now)
+                #expect(image?.source == .hit && image?.freshness == .fresh && image?.digest == first.digest)
+            }
+            #expect(fixture.cache.hit(request, now: fixture.clock.now)?.age == 20)
+            #expect(fixture.files.calls == 0)
+            #expect(fixture.cache.statistics.hits == 11)
+            // A reference for each.
+            #expect(fixture.cache.statistics.leasedBytes == 1000)
+            for _ in 0..<11 { fixture.cache.release(first.digest) }
+            #expect(fixture.cache.statistics.leasedBytes == 0)
+            #expect(fixture.blobs.count == 1)
+            // Past its time only some policies have it without a question.
+            fixture.clock.advance(60)
+            for policy in CachePolicy.allCases {
+                let image = fixture.cache.hit(fixture.request(url(1), policy), now: fixture.clock.now)
+                #expect((image?.freshness == .stale) == [.cacheFirst, .cacheOnly].contains(policy), "\(policy)")
+            }
+        }
+    }
+
+    @Test("a 304 makes it fresh again, for everybody and after a restart")
+    func notModified() async throws {
+        let tagged = tagged
+        try await withPath { path in
+            let clock = TestClock()
+            let fixture = try await CacheFixture.open(path, clock: clock)
+            fixture.origin.answer(picture(1), tagged)
+            try await fixture.get(url(1))
+            clock.advance(100)
+            fixture.origin.answer { _ in .notModified([("Cache-Control", "max-age=500"), ("ETag", "\"a\"")]) }
+            let image = try await fixture.get(url(1))
+            #expect(image.freshness == .revalidated && image.age == 0)
+            #expect(fixture.origin.asked.last?.held?.validator?.etag == "\"a\"")
+            #expect(fixture.cache.statistics.revalidations == 1)
+            clock.advance(400)
+            #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now)?.freshness == .fresh)
+            fixture.cache.release(image.digest)
+            await fixture.cache.stop()
+        }
+    }
+
+    @Test("what is held outlives the process, with its freshness")
+    func restart() async throws {
+        try await withPath { path in
+            let clock = TestClock()
+            do {
+                let fixture = try await CacheFixture.open(path, clock: clock)
+                fixture.origin.answer(picture(1))
+                try await fixture.get(url(1))
+                _ = fixture.cache.hit(fixture.request(url(1)), now: clock.now + 7)
+                await fixture.cache.stop()
+            }
+            let fixture = try await CacheFixture.open(path, clock: clock)
+            #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now)?.freshness == .fresh)
+            let rows = try await fixture.rows()
+            #expect(rows.map(\.lastUse) == [clock.now + 7])
+            #expect(rows.first?.lookup.url == url(1))
+            await fixture.cache.stop()
+        }
+    }
+
+    @Test("stale-while-revalidate: the old one at once, and one question behind it")
+    func staleWhileRevalidate() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-while-revalidate=100")])
+            try await fixture.get(url(1))
+            fixture.clock.advance(70)
+            fixture.origin.answer(picture(2))
+            fixture.origin.hold()
+            for _ in 0..<20 {
+                let image = try await fixture.get(url(1))
+                #expect(image.freshness == .stale && image.source == .hit)
+            }
+            await fixture.until { fixture.origin.asked.count == 2 }
+            fixture.origin.letGo()
+            await fixture.until { fixture.cache.statistics.flights == 0 }
+            #expect(fixture.origin.asked.count == 2)
+            let image = try await fixture.get(url(1))
+            #expect(image.freshness == .fresh && image.width == 3)
+            // The old file goes with its row.
+            try await fixture.settle()
+            await fixture.until { fixture.blobs.count == 1 }
+        }
+    }
+
+    @Test("without a network, what the rules and the policy allow is answered, the rest fails at once")
+    func offline() async throws {
+        let answers: [(String, [CachePolicy: ImageError.Code?])] = [
+            ("max-age=60, stale-if-error=1000", [.default: nil, .networkFirst: nil, .cacheFirst: nil]),
+            ("max-age=60", [.default: .offline, .networkFirst: nil, .cacheFirst: nil, .staleWhileRevalidate: nil]),
+            ("max-age=60, must-revalidate", [.default: .offline, .networkFirst: .offline, .cacheFirst: nil]),
+            ("max-age=60", [.networkOnly: .offline, .cacheOnly: nil]),
+        ]
+        for (control, policies) in answers {
+            try await withCache { fixture in
+                fixture.origin.answer(picture(1), [("Cache-Control", control)])
+                try await fixture.get(url(1))
+                fixture.clock.advance(100)
+                fixture.origin.fail()
+                for (policy, code) in policies {
+                    #expect(await fixture.code(url(1), policy) == code, "\(control) \(policy)")
+                }
+                #expect(await fixture.code(url(2)) == .offline)
+                #expect(await fixture.code(url(2), .cacheOnly) == .notHeld)
+            }
+        }
+    }
+
+    @Test("an origin out of reach is not asked again for a while, for none of its images, and then by itself")
+    func recovery() async throws {
+        try await withCache { fixture in
+            fixture.origin.fail()
+            #expect(await fixture.code(url(1)) == .offline)
+            for number in 1...20 { #expect(await fixture.code(url(number)) == .offline) }
+            #expect(await fixture.code("https://other.example/") == .offline)
+            #expect(fixture.origin.asked.count == 2)
+            fixture.clock.advance(2)
+            fixture.origin.answer(picture(1))
+            try await fixture.get(url(1))
+            try await fixture.get(url(2))
+            #expect(fixture.origin.asked.count == 4)
+        }
+    }
+
+    @Test("with no room for the answer, what is held is answered as in an outage")
+    func noRoom() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-if-error=1000")])
+            try await fixture.get(url(1))
+            fixture.clock.advance(100)
+            fixture.origin.answer(picture(2))
+            fixture.files.setFree(-5000)
+            #expect(try await fixture.get(url(1)).freshness == .stale)
+            #expect(await fixture.code(url(2)) == .noRoom)
+            fixture.files.setFree(nil)
+            // Nothing held was harmed, and nothing is remembered of it.
+            #expect(try await fixture.get(url(2)).source == .miss)
+            try await fixture.settle()
+        }
+    }
+
+    @Test("what must not be stored is shared by those that waited, and goes with the last of them")
+    func noStore() async throws {
+        try await withCache { fixture in
+            for fields in [[("Cache-Control", "no-store")], [("Vary", "*"), ("Cache-Control", "max-age=60")]] {
+                fixture.origin.answer(picture(1), fields)
+                fixture.origin.hold()
+                let before = fixture.origin.asked.count
+                let tasks = (0..<5).map { _ in Task { try await fixture.cache.image(fixture.request(url(1))) } }
+                await fixture.waiters(5, for: url(1))
+                fixture.origin.letGo()
+                for (number, task) in tasks.enumerated() {
+                    let image = try await task.value
+                    #expect(fixture.blobs == [image.digest.description: 1000])
+                    // Each has it as long as it wants.
+                    if number > 0 { fixture.cache.release(image.digest) }
+                }
+                #expect(fixture.origin.asked.count == before + 1)
+                #expect(fixture.cache.statistics.entries == 0)
+                #expect(fixture.cache.statistics.leftoverBytes == 1000)
+                #expect(try await fixture.get(url(1)).source == .miss)
+                #expect(fixture.origin.asked.count == before + 2)
+                fixture.cache.release(try await tasks[0].value.digest)
+                try await fixture.settle()
+                #expect(fixture.blobs.isEmpty)
+                #expect(fixture.cache.statistics.bytes == 0)
+            }
+        }
+    }
+
+    @Test("identical bytes at several URLs are stored once, and stay until the last goes")
+    func identicalBytes() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1))
+            for number in 1...5 { try await fixture.get(url(number)) }
+            #expect(fixture.blobs.count == 1)
+            #expect(fixture.cache.statistics.entries == 5)
+            #expect(fixture.cache.statistics.bytes == 1000)
+            for number in 1...4 {
+                #expect(try await fixture.cache.remove(fixture.request(url(number))))
+                #expect(fixture.blobs.count == 1)
+            }
+            #expect(try await fixture.cache.remove(fixture.request(url(5))))
+            #expect(fixture.blobs.isEmpty)
+            #expect(fixture.cache.statistics.bytes == 0)
+            try await fixture.settle()
+        }
+    }
+
+    @Test("what a credential opens is kept apart, and the credential is nowhere in the cache")
+    func credentials() async throws {
+        let credential = ImageCredential { () throws(ImageError) in
+            [(name: "Authorization", value: "Bearer geheim")]
+        }
+        let known = try ImageOrigin("https://IMG.example:443/", credential: credential)
+        #expect(known.name == "https://img.example")
+        try await withPath { path in
+            let open = try await CacheFixture.open(path)
+            open.origin.answer(picture(1), [("Cache-Control", "max-age=60"), ("Vary", "Authorization, Accept")])
+            try await open.get(url(1))
+            var settings = open.settings
+            settings.origins = [known]
+            await open.cache.update(settings)
+            #expect(open.cache.origin(of: url(7) + "?a=b")?.credential != nil)
+            #expect(open.cache.origin(of: "https://img.example.org/")?.credential == nil)
+            #expect(open.cache.hit(open.request(url(1)), now: open.clock.now) == nil)
+            open.origin.answer(picture(2), [("Cache-Control", "max-age=60"), ("Vary", "Authorization, Accept")])
+            #expect(try await open.get(url(1)).width == 3)
+            #expect(open.origin.asked.last?.headers.first?.value == "Bearer geheim")
+            #expect(open.cache.hit(open.request(url(1)), now: open.clock.now)?.width == 3)
+            settings.origins = []
+            await open.cache.update(settings)
+            #expect(open.cache.hit(open.request(url(1)), now: open.clock.now)?.width == 2)
+            for row in try await open.rows() {
+                #expect(!String(decoding: RowDescription.bytes(row), as: UTF8.self).contains("geheim"))
+            }
+            await open.cache.stop()
+        }
+    }
+
+    @Test("a key of the caller's stands for the URL, within its origin")
+    func cacheKeys() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
+            func request(_ url: String) -> ImageRequest { ImageRequest(url: url, cacheKey: "cat") }
+            let image = try await fixture.cache.image(request(url(1) + "?signature=1"))
+            #expect(fixture.cache.hit(request(url(2)), now: fixture.clock.now)?.digest == image.digest)
+            #expect(fixture.cache.hit(request("https://other.example/1"), now: fixture.clock.now) == nil)
+            #expect(fixture.cache.hit(request("http://img.example/1"), now: fixture.clock.now) == nil)
+            #expect(fixture.cache.hit(fixture.request(url(2)), now: fixture.clock.now) == nil)
+            let row = try await fixture.cache.explain(request(url(3))).row
+            #expect(row?.lookup.cacheKey == "cat")
+            #expect(row?.lookup.url == "https://img.example")
+        }
+    }
+}

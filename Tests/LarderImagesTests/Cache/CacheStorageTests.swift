@@ -1,0 +1,329 @@
+import Foundation
+import LarderUpstream
+import Synchronization
+import Testing
+
+@testable import LarderImages
+
+@Suite("What the image cache keeps, and for how long")
+struct CacheStorageTests {
+    /// An origin whose images are all different.
+    private func serveMany(_ fixture: CacheFixture, size: Int = 1000) {
+        fixture.origin.answer { order in
+            let number = Int(order.url.split(separator: "/").last?.split(separator: ".").first ?? "") ?? 0
+            return .image(picture(number, size: size), [("Cache-Control", "max-age=1000")])
+        }
+    }
+
+    @Test("the limits hold at every moment, whatever comes at once, and what is leased stays")
+    func limits() async throws {
+        let most = Mutex((bytes: 0, files: 0))
+        try await withCache({ $0.space = SpaceLimits(bytes: 600_000, count: 12, freeBytes: 0) }) { fixture in
+            serveMany(fixture, size: 40_000)
+            let leased = try await fixture.cache.image(fixture.request(url(0)))
+            let file = try fixture.cache.openBlob(leased.digest)
+            fixture.files.observe { [path = fixture.path] operation, _ in
+                guard operation == "write" || operation == "publish" || operation == "remove" else { return }
+                let disk = onDisk(path)
+                most.withLock { $0 = (max($0.bytes, disk.bytes), max($0.files, disk.files)) }
+            }
+            await withTaskGroup(of: Void.self) { group in
+                for number in 1...60 {
+                    group.addTask {
+                        // Where several writers have all the room between them, one may find none.
+                        let code = await fixture.code(url(number))
+                        #expect(code == nil || code == .noRoom)
+                    }
+                }
+            }
+            fixture.files.observe(nil)
+            try await fixture.settle()
+            #expect(most.withLock { $0.bytes } <= 600_000)
+            #expect(most.withLock { $0.files } <= 12)
+            #expect(fixture.cache.statistics.evictions > 0)
+            #expect(try file.read(at: 0, count: 50_000) == picture(0, size: 40_000))
+            #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: leased.digest)))
+            // The files are those of the rows and of the lease, and no others.
+            var named = Set(try await fixture.rows().map(\.digest.description))
+            named.insert(leased.digest.description)
+            #expect(Set(fixture.blobs.keys) == named)
+            #expect(fixture.blobs.values.reduce(0, +) == fixture.cache.statistics.bytes)
+            fixture.cache.release(leased.digest)
+        }
+    }
+
+    @Test("what is pinned or leased is passed over; if nothing can go there is an error, and all stays")
+    func nothingToEvict() async throws {
+        try await withCache({ $0.space = SpaceLimits(bytes: 1 << 30, count: 3, freeBytes: 0) }) { fixture in
+            serveMany(fixture)
+            for number in 1...3 { try await fixture.get(url(number)) }
+            #expect(try await fixture.cache.pin(fixture.request(url(1)), true))
+            #expect(try await fixture.cache.pin(fixture.request(url(9)), true) == false)
+            let leases = try await [2, 3].asyncMap { try await fixture.cache.image(fixture.request(url($0))) }
+            #expect(await fixture.code(url(4)) == .noRoom)
+            #expect(fixture.blobs.count == 3)
+            for lease in leases { fixture.cache.release(lease.digest) }
+            #expect(await fixture.code(url(4)) == nil)
+            #expect(fixture.cache.peek(fixture.request(url(1)), now: fixture.clock.now) != nil)
+            #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
+            #expect(try await fixture.rows().allSatisfy { !$0.isPinned })
+        }
+    }
+
+    @Test("limits are changed while it runs")
+    func update() async throws {
+        try await withCache { fixture in
+            serveMany(fixture)
+            for number in 1...30 { try await fixture.get(url(number)) }
+            var settings = fixture.settings
+            settings.space = SpaceLimits(bytes: 10_000, count: 100, freeBytes: 0, bytesPerImage: 900)
+            await fixture.cache.update(settings)
+            #expect(fixture.blobs.count == 10)
+            #expect(await fixture.code(url(50)) == .tooLarge)
+            settings.space = SpaceLimits(bytes: 10_000, count: 4, freeBytes: 0)
+            await fixture.cache.update(settings)
+            #expect(fixture.blobs.count == 4)
+            #expect(try await fixture.rows().count == 4)
+            // Other limits are other answers: what was refused is not remembered.
+            #expect(await fixture.code(url(50)) == nil)
+            settings.images.excludedTypes = [.png]
+            await fixture.cache.update(settings)
+            #expect(await fixture.code(url(60)) == .excludedType)
+        }
+    }
+
+    @Test("rows are limited as well, also where all have the same bytes")
+    func rowLimit() async throws {
+        try await withCache({ $0.space = SpaceLimits(count: 5, freeBytes: 0) }) { fixture in
+            fixture.origin.answer(picture(1))
+            for number in 1...20 {
+                try await fixture.get(url(number))
+                #expect(fixture.cache.statistics.entries <= 5)
+            }
+            #expect(try await fixture.rows().count == 5)
+            #expect(fixture.blobs.count == 1)
+        }
+    }
+
+    @Test("what is too old by the settings is not answered, and goes; what is pinned stays")
+    func age() async throws {
+        try await withCache({ $0.maximumAge = 100 }) { fixture in
+            fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=1000")]) }
+            for number in [1, 22] { try await fixture.get(url(number)) }
+            #expect(try await fixture.cache.pin(fixture.request(url(22)), true))
+            fixture.clock.advance(101)
+            #expect(fixture.cache.hit(fixture.request(url(1), .cacheFirst), now: fixture.clock.now) == nil)
+            #expect(await fixture.code(url(1), .cacheOnly) == .notHeld)
+            #expect(await fixture.code(url(22), .cacheOnly) == nil)
+            await fixture.cache.expire()
+            #expect(fixture.blobs.count == 1)
+            #expect(fixture.cache.statistics.entries == 1)
+        }
+    }
+
+    @Test("uses are written down together, later")
+    func touches() async throws {
+        try await withCache { fixture in
+            serveMany(fixture)
+            for number in 1...3 { try await fixture.get(url(number)) }
+            fixture.clock.advance(5)
+            for number in 1...2 { try await fixture.get(url(number)) }
+            let before = try await fixture.rows().map(\.lastUse)
+            #expect(Set(before) == [fixture.clock.now - 5])
+            await fixture.cache.writeTouches()
+            let after = try await fixture.rows().map(\.lastUse).sorted()
+            #expect(after == [fixture.clock.now - 5, fixture.clock.now, fixture.clock.now])
+        }
+    }
+
+    @Test("clear leaves what is pinned unless told otherwise; lists come in pages")
+    func clear() async throws {
+        try await withCache { fixture in
+            serveMany(fixture)
+            for number in 1...20 { try await fixture.get(url(number)) }
+            #expect(Set(try await fixture.rows().map(\.lookup.url)) == Set((1...20).map(url)))
+            _ = try await fixture.cache.pin(fixture.request(url(7)), true)
+            let lease = try await fixture.cache.image(fixture.request(url(8)))
+            let cleared = try await fixture.cache.clear()
+            #expect(cleared.images == 19 && cleared.bytes == 18_000)
+            #expect(fixture.blobs.count == 2)
+            #expect(fixture.cache.statistics.leftoverBytes == 1000)
+            let rest = try await fixture.cache.clear(includingPinned: true)
+            #expect(rest.images == 1)
+            fixture.cache.release(lease.digest)
+            try await fixture.settle()
+            #expect(fixture.blobs.isEmpty)
+            await #expect(throws: ImageError.self) { try await fixture.cache.list(after: "x", limit: 1) }
+        }
+    }
+
+    @Test("after a stop that was not orderly, damaged and missing files are fetched again, and nobody sees an error")
+    func damage() async throws {
+        try await withPath { path in
+            let clock = TestClock()
+            var digests: [BlobDigest] = []
+            do {
+                let fixture = try await CacheFixture.open(path, clock: clock)
+                serveMany(fixture)
+                for number in 1...4 { digests.append(try await fixture.get(url(number)).digest) }
+                try await fixture.settle()
+            }
+            // No orderly stop: the process is gone.
+            let damaged = path + "/" + BlobStore.name(digests[0])
+            chmod(damaged, 0o600)
+            try Data(repeating: 7, count: 1000).write(to: URL(filePath: damaged))
+            try FileManager.default.removeItem(atPath: path + "/" + BlobStore.name(digests[1]))
+            let fixture = try await CacheFixture.open(path, clock: clock)
+            serveMany(fixture)
+            for number in 1...4 {
+                #expect(fixture.cache.hit(fixture.request(url(number)), now: clock.now) == nil)
+                let image = try await fixture.get(url(number))
+                #expect(image.digest == digests[number - 1])
+                #expect(image.source == (number <= 2 ? .miss : .hit))
+                let whole = try fixture.cache.openBlob(image.digest).read(at: 0, count: 2000)
+                #expect(whole == picture(number))
+                let hit = fixture.cache.hit(fixture.request(url(number)), now: clock.now)
+                #expect(hit != nil)
+            }
+            await fixture.cache.stop()
+            #expect(FileManager.default.fileExists(atPath: path + "/clean"))
+        }
+    }
+
+    @Test("a file that somebody removed while it ran is noticed when it is opened, and fetched again")
+    func removedFile() async throws {
+        try await withCache { fixture in
+            serveMany(fixture)
+            let image = try await fixture.cache.image(fixture.request(url(1)))
+            try FileManager.default.removeItem(atPath: fixture.cache.path(of: image.digest))
+            #expect(throws: ImageError.self) { try fixture.cache.openBlob(image.digest) }
+            #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now) == nil)
+            fixture.cache.release(image.digest)
+            let again = try await fixture.cache.image(fixture.request(url(1)))
+            #expect(again.source == .miss)
+            #expect(try fixture.cache.openBlob(again.digest).size == 1000)
+            fixture.cache.release(again.digest)
+        }
+    }
+
+    @Test("leftovers of a process that was killed are found in the background")
+    func sweep() async throws {
+        try await withPath { path in
+            do {
+                let fixture = try await CacheFixture.open(path)
+                serveMany(fixture)
+                for number in 1...3 { try await fixture.get(url(number)) }
+                let leftover = try await fixture.cache.image(fixture.request(url(3)))
+                _ = try await fixture.cache.remove(fixture.request(url(3)))
+                #expect(fixture.cache.retain(leftover.digest))
+                try await fixture.settle()
+            }
+            let fixture = try await CacheFixture.open(path)
+            #expect(fixture.blobs.count == 3)
+            await fixture.cache.sweep()
+            #expect(fixture.blobs.count == 2)
+            let running = Task { await fixture.cache.run() }
+            await fixture.until { fixture.cache.store.isVerified(BlobDigest(hex: fixture.blobs.keys.first ?? "")!) }
+            running.cancel()
+            await running.value
+            await fixture.cache.stop()
+        }
+    }
+
+    @Test("nobody gets a reference to a file that is being removed")
+    func removalAndRetain() async throws {
+        try await withCache { fixture in
+            serveMany(fixture)
+            let digest = try await fixture.get(url(1)).digest
+            let retained = Mutex<[Bool]>([])
+            fixture.files.observe { operation, name in
+                guard operation == "remove", name.hasPrefix("blobs/") else { return }
+                retained.withLock { $0.append(fixture.cache.retain(digest)) }
+            }
+            #expect(try await fixture.cache.remove(fixture.request(url(1))))
+            fixture.files.observe(nil)
+            #expect(retained.withLock { $0 } == [false])
+            #expect(fixture.cache.statistics.bytes == 0)
+        }
+    }
+
+    @Test("a row that is replaced while its removal waits for the disk stays")
+    func removalAndReplacement() async throws {
+        try await withCache { fixture in
+            serveMany(fixture)
+            try await fixture.get(url(1))
+            try await fixture.settle()
+            // The disk stands still for the index.
+            let gate = DispatchSemaphore(value: 0)
+            fixture.cache.indexQueue.submit { () throws(ImageError) in gate.wait() }
+            async let isRemoved = fixture.cache.remove(fixture.request(url(1)))
+            await fixture.until { fixture.cache.statistics.entries == 0 }
+            #expect(try await fixture.get(url(1)).source == .miss)
+            gate.signal()
+            #expect(try await isRemoved)
+            try await fixture.settle()
+            #expect(try await fixture.rows().count == 1)
+            #expect(fixture.blobs.count == 1)
+            #expect(try await fixture.get(url(1)).source == .hit)
+        }
+    }
+
+    @Test("stopped at any call, a new start has no row without its file, and only whole files")
+    func everyStop() async throws {
+        var call = 0
+        var isDone = false
+        while !isDone {
+            try await withPath { path in
+                do {
+                    let fixture = try await CacheFixture.open(path) {
+                        $0.space = SpaceLimits(bytes: 1 << 30, count: 3, freeBytes: 0)
+                    }
+                    serveMany(fixture)
+                    fixture.files.arm(.init(call: call, errno: EIO, isLast: true))
+                    for number in [1, 2, 3, 1, 4, 5] { _ = await fixture.code(url(number)) }
+                    _ = try? await fixture.cache.remove(fixture.request(url(4)))
+                    fixture.origin.answer(picture(9))
+                    _ = await fixture.code(url(5), .networkOnly)
+                    try await fixture.settle()
+                    isDone = fixture.files.calls <= call
+                }
+                let fixture = try await CacheFixture.open(path)
+                await fixture.cache.sweep()
+                let rows = try await fixture.rows()
+                for row in rows {
+                    let bytes = try fixture.cache.openBlob(row.digest).read(at: 0, count: 2000)
+                    #expect(BlobDigest(sha256: bytes) == row.digest, "stopped at call \(call)")
+                }
+                #expect(Set(fixture.blobs.keys) == Set(rows.map(\.digest.description)), "stopped at call \(call)")
+                #expect(filesBelow(path + "/tmp").isEmpty)
+                #expect(filesBelow(path + "/rows").keys.filter { !$0.hasSuffix("/new") }.count == rows.count)
+                await fixture.cache.stop()
+            }
+            call += 3
+        }
+        #expect(call > 60)
+    }
+}
+
+/// The bytes and files in the places for images, each file once whatever names it has.
+private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
+    var sizes: [Int: Int] = [:]
+    for place in ["/blobs", "/tmp"] {
+        for name in FileManager.default.enumerator(atPath: path + place)?.allObjects as? [String] ?? [] {
+            guard let attributes = try? FileManager.default.attributesOfItem(atPath: path + place + "/" + name),
+                attributes[.type] as? FileAttributeType == .typeRegular,
+                let number = attributes[.systemFileNumber] as? Int
+            else { continue }
+            sizes[number] = attributes[.size] as? Int
+        }
+    }
+    return (sizes.values.reduce(0, +), sizes.count)
+}
+
+extension Sequence {
+    fileprivate func asyncMap<T>(_ body: (Element) async throws -> T) async rethrows -> [T] {
+        var result: [T] = []
+        for element in self { result.append(try await body(element)) }
+        return result
+    }
+}

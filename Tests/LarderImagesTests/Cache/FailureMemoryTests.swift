@@ -1,0 +1,67 @@
+import LarderUpstream
+import Testing
+
+@testable import LarderImages
+
+@Suite("What is remembered of failures")
+struct FailureMemoryTests {
+    private let key = ImageKey("x")
+
+    /// For how many seconds a failure is remembered.
+    private func seconds(_ error: ImageError, isReachable: Bool = true) -> Int {
+        var memory = FailureMemory()
+        memory.remember(error, image: key, origin: "o", isReachable: isReachable, now: 1000)
+        return (memory.failure(of: key, origin: "o", now: 1000)?.until ?? 1000) - 1000
+    }
+
+    @Test("as long as fits their kind")
+    func durations() {
+        for (status, expected) in [(404, 300), (410, 300), (403, 60), (418, 60), (429, 60), (500, 5), (503, 5)] {
+            #expect(seconds(.status(status)) == expected, "\(status)")
+        }
+        #expect(seconds(.status(503, retryAfter: .seconds(40))) == 40)
+        #expect(seconds(.status(429, retryAfter: .seconds(86_400))) == 600)
+        #expect(seconds(.status(500, retryAfter: .seconds(40))) == 5)
+        #expect(seconds(.unreachable, isReachable: false) == 2)
+        #expect(seconds(.unreachable) == 5)
+        for code: ImageError.Code in [.notAnImage, .tooManyPixels, .tooLarge, .truncatedImage, .lengthDisagrees] {
+            #expect(seconds(ImageError(code, "")) == 60, "\(code)")
+        }
+        for code: ImageError.Code in [.cancelled, .noRoom, .storageFailed, .shuttingDown, .digestDisagrees] {
+            #expect(seconds(ImageError(code, "")) == 0, "\(code)")
+        }
+    }
+
+    @Test("an origin out of reach is asked less and less often, and at once again after it answered")
+    func outages() {
+        var memory = FailureMemory()
+        var now = 1000
+        for expected in [2, 4, 8, 16, 30, 30] {
+            memory.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
+            // Others that fail of the same outage change nothing.
+            memory.remember(.unreachable, image: ImageKey("y"), origin: "o", isReachable: false, now: now + 1)
+            let failure = memory.failure(of: ImageKey("z"), origin: "o", now: now)
+            #expect(failure?.until == now + expected)
+            #expect(memory.failure(of: key, origin: "p", now: now) == nil)
+            now += expected
+            #expect(memory.failure(of: key, origin: "o", now: now) == nil)
+        }
+        memory.reached("o")
+        memory.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
+        #expect(memory.failure(of: key, origin: "o", now: now)?.until == now + 2)
+    }
+
+    @Test("never more than there is room for; what ends soonest goes first")
+    func capacity() {
+        var memory = FailureMemory(capacity: 100)
+        for number in 0..<5000 {
+            let error = ImageError.status(number % 2 == 0 ? 404 : 500)
+            memory.remember(error, image: ImageKey("\(number)"), origin: "o", isReachable: true, now: 1000)
+            memory.remember(.unreachable, image: key, origin: "\(number)", isReachable: false, now: 1000)
+            #expect(memory.count <= 200)
+        }
+        #expect(memory.failure(of: ImageKey("4998"), origin: "", now: 1000) != nil)
+        memory.forgetAll()
+        #expect(memory.count == 0)
+    }
+}

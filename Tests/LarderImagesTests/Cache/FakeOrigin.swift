@@ -1,0 +1,169 @@
+import LarderUpstream
+import Synchronization
+
+@testable import LarderImages
+
+/// What stands for the network: answers as the test says, when the test says so, and writes bodies into the store as a
+/// download does.
+final class FakeOrigin: Sendable {
+    /// An answer to a request.
+    enum Answer: Sendable {
+        case image([UInt8], [(String, String)])
+        /// 304, if the request has a condition; otherwise it is an error of the test's.
+        case notModified([(String, String)])
+        case failure(ImageError)
+    }
+
+    /// What was asked. Not the whole order, which refers to the cache.
+    struct Request: Sendable {
+        let url: String
+        let headers: [(name: String, value: String)]
+        let held: StoredResponse?
+    }
+
+    private struct State {
+        var script: @Sendable (ImageFetch) -> Answer
+        var asked: [Request] = []
+        var cancelled = 0
+        var isHeld = false
+        var gates: [Int: CheckedContinuation<Void, Never>] = [:]
+        var number = 0
+    }
+
+    private let state: Mutex<State>
+    private let store: BlobStore
+    private let blocking: BlockingWork
+    private let clock: TestClock
+
+    init(_ store: BlobStore, _ blocking: BlockingWork, _ clock: TestClock) {
+        (self.store, self.blocking, self.clock) = (store, blocking, clock)
+        state = Mutex(State(script: { _ in .failure(.unreachable) }))
+    }
+
+    /// Says what comes from now on.
+    func answer(_ script: @escaping @Sendable (ImageFetch) -> Answer) { state.withLock { $0.script = script } }
+
+    /// Answers everything with one image.
+    func answer(_ bytes: [UInt8], _ fields: [(String, String)] = [("Cache-Control", "max-age=60")]) {
+        answer { _ in .image(bytes, fields) }
+    }
+
+    func fail(_ error: ImageError = .unreachable) { answer { _ in .failure(error) } }
+
+    /// Requests that come from now on wait for ``letGo()``.
+    func hold() { state.withLock { $0.isHeld = true } }
+
+    func letGo() {
+        let gates = state.withLock { state in
+            state.isHeld = false
+            defer { state.gates = [:] }
+            return state.gates.values.map { $0 }
+        }
+        for gate in gates { gate.resume() }
+    }
+
+    var asked: [Request] { state.withLock { $0.asked } }
+    /// Requests that were cancelled while they were held.
+    var cancelled: Int { state.withLock { $0.cancelled } }
+
+    func fetch(_ order: ImageFetch) async throws(ImageError) -> ImageDownload.Outcome {
+        let request = Request(url: order.url, headers: order.headers, held: order.held)
+        state.withLock { $0.asked.append(request) }
+        await passGate()
+        if Task.isCancelled {
+            state.withLock { $0.cancelled += 1 }
+            throw ImageCache.cancelled
+        }
+        let now = clock.now
+        func response(_ fields: [(String, String)]) -> StoredResponse {
+            StoredResponse(
+                status: 200, fields: ResponseFields(fields.map { (name: $0.0, value: $0.1) }), request: order.headers,
+                requestTime: now, responseTime: now)
+        }
+        switch state.withLock({ $0.script })(order) {
+        case .failure(let error): throw error
+        case .notModified(let fields):
+            guard var held = order.held else { throw ImageError(.upstreamFailed, "304 without a condition") }
+            _ = held.freshen(
+                with: response(fields).fields, request: order.headers, requestTime: now, responseTime: now)
+            return .notModified(held)
+        case .image(let bytes, let fields):
+            return .published(try await write(bytes, order), response(fields), url: order.url)
+        }
+    }
+
+    private func passGate() async {
+        let number = state.withLock { state in
+            state.number += 1
+            return state.number
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOpen = state.withLock { state in
+                    if !state.isHeld || Task.isCancelled { return true }
+                    state.gates[number] = continuation
+                    return false
+                }
+                if isOpen { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.gates.removeValue(forKey: number) }?.resume()
+        }
+    }
+
+    /// As a download does it: in pieces, and again where there was no room.
+    private func write(_ bytes: [UInt8], _ order: ImageFetch) async throws(ImageError) -> PublishedBlob {
+        let (store, blocking) = (store, blocking)
+        let writer = try await withRoom(order) { () throws(ImageError) in
+            try await blocking.run { () throws(ImageError) in try store.begin() }
+        }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = Array(rest.prefix(400))
+            do throws(ImageError) {
+                try await withRoom(order) { () throws(ImageError) in
+                    try await blocking.run { () throws(ImageError) in try writer.append(piece) }
+                }
+            } catch {
+                writer.discard()
+                throw error
+            }
+            order.received(piece.count)
+            rest = rest.dropFirst(piece.count)
+        }
+        let expected = order.expectedDigest
+        return try await blocking.run { () throws(ImageError) in try writer.finish(expectedDigest: expected) }
+    }
+
+    private func withRoom<T: Sendable>(
+        _ order: ImageFetch, _ body: () async throws(ImageError) -> T
+    ) async throws(ImageError) -> T {
+        while true {
+            do throws(ImageError) {
+                return try await body()
+            } catch {
+                guard let shortage = error.shortage, await order.makeRoom(shortage) else { throw error }
+            }
+        }
+    }
+}
+
+extension ImageError {
+    static let unreachable = ImageError(UpstreamError(.connectFailed, "nobody answers"))
+    static func status(_ status: Int, retryAfter: Duration? = nil) -> ImageError {
+        ImageError(UpstreamError(.status, "status \(status)", status: status, retryAfter: retryAfter))
+    }
+}
+
+/// A time of day that stands still until the test moves it.
+final class TestClock: Sendable {
+    private let time = Mutex(1_000_000)
+
+    var now: Int { time.withLock { $0 } }
+    func advance(_ seconds: Int) { time.withLock { $0 += seconds } }
+
+    /// As the cache wants it. Who sleeps does so until its task is cancelled.
+    var imageClock: ImageClock {
+        ImageClock(now: { self.now }, sleep: { _ in try await Task.sleep(for: .seconds(1_000_000)) })
+    }
+}

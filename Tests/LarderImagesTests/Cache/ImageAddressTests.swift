@@ -1,0 +1,44 @@
+import Testing
+
+@testable import LarderImages
+
+@Suite("URLs as keys")
+struct ImageAddressTests {
+    @Test("origins are told apart, however they are written")
+    func origins() {
+        for (url, origin) in [
+            ("https://A.example/b", "https://a.example"), ("HTTPS://a.example:443?x", "https://a.example"),
+            ("http://a.example:443/", "http://a.example:443"), ("http://a.example:080/", "http://a.example"),
+            ("http://a.example:#f", "http://a.example"), ("https://[::1]/", "https://[::1]"),
+            ("https://[::1]:8443/", "https://[::1]:8443"),
+        ] {
+            #expect(ImageAddress(url)?.origin == origin, "\(url)")
+        }
+        for url in [
+            "", "a", "//a.example/", "ftp://a.example/", "https:a.example", "https:///b", "https://u@a.example/",
+            "https://u:p@a.example/", "https://a.example\\@b.example/", "https://a.example:x/", "https://a.example:99999/",
+            "https://a.example/ b", "https://ä.example/", "https://:80/", "https://a.example/\n",
+        ] {
+            #expect(ImageAddress(url) == nil, "\(url)")
+        }
+    }
+
+    @Test("a key has the URL without its fragment and without what the settings ignore")
+    func keys() throws {
+        let origin = try ImageOrigin("https://a.example", ignoredQuery: ["sig", "X-Amz-*"])
+        let lookup = ImageLookup([origin])
+        func text(_ url: String) -> String? { lookup.place(of: ImageRequest(url: url))?.keyText }
+        for (url, expected) in [
+            ("https://a.example", "https://a.example/"), ("https://A.example/B#c", "https://a.example/B"),
+            ("https://a.example/?sig=1", "https://a.example/"), ("https://a.example/?", "https://a.example/?"),
+            ("https://a.example/?a=1&sig=2&b&X-Amz-Date=3#x?y", "https://a.example/?a=1&b"),
+            ("https://a.example/?signed=1", "https://a.example/?signed=1"),
+            ("https://b.example/?sig=1", "https://b.example/?sig=1"),
+            ("http://a.example/?sig=1", "http://a.example/?sig=1"),
+        ] {
+            #expect(text(url) == "\n" + expected, "\(url)")
+        }
+        #expect(throws: ImageError.self) { try ImageOrigin("https://a.example/path") }
+        #expect(throws: ImageError.self) { try ImageOrigin("a.example") }
+    }
+}

@@ -1,0 +1,68 @@
+import Synchronization
+import Testing
+
+@testable import LarderImages
+
+@Suite("Prefetching images")
+struct PrefetchTests {
+    @Test("what is held is counted, what fails is listed, and the last word says it all")
+    func summary() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer { order in
+                order.url == url(3)
+                    ? .failure(.status(404)) : .image(picture(order.url.utf8.count), [("Cache-Control", "max-age=60")])
+            }
+            try await fixture.get(url(1))
+            let seen = Mutex<[PrefetchProgress]>([])
+            var requests = (1...5).map { fixture.request(url($0)) }
+            requests.append(fixture.request("nonsense"))
+            let summary = await fixture.cache.prefetch(requests, concurrency: 2) { progress in
+                seen.withLock { $0.append(progress) }
+            }
+            #expect(summary.total == 6 && summary.fetched == 3 && summary.held == 1 && summary.bytes == 3000)
+            #expect(summary.failures.map(\.index) == [2, 5])
+            #expect(summary.failures.map(\.error.code) == [.upstreamFailed, .invalidURL])
+            let progress = seen.withLock { $0 }
+            #expect(progress.count == 6)
+            #expect(progress.last == PrefetchProgress(done: 4, failed: 2, bytes: 3000, total: 6))
+            #expect(fixture.cache.statistics.leasedBytes == 0)
+            try await fixture.settle()
+        }
+    }
+
+    @Test("cancelled, it stops, and what is complete stays")
+    func cancellation() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
+            try await fixture.get(url(1))
+            fixture.origin.hold()
+            let requests = (1...1000).map { fixture.request(url($0)) }
+            let task = Task { await fixture.cache.prefetch(requests, concurrency: 8) { _ in } }
+            await fixture.until { fixture.origin.asked.count > 2 }
+            task.cancel()
+            let summary = await task.value
+            #expect(summary.held == 1 && summary.fetched == 0 && summary.failures.isEmpty && summary.total == 1000)
+            await fixture.until { fixture.cache.statistics.flights + fixture.cache.statistics.queued == 0 }
+            #expect(fixture.origin.asked.count < 20)
+            #expect(fixture.blobs.count == 1)
+        }
+    }
+
+    @Test("it leaves places for those that somebody waits for")
+    func places() async throws {
+        try await withCache({ $0.flights = FlightLimits(total: 6, perOrigin: 6) }) { fixture in
+            fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
+            fixture.origin.hold()
+            let requests = (1...50).map { fixture.request(url($0)) }
+            let task = Task { await fixture.cache.prefetch(requests, concurrency: 50) { _ in } }
+            await fixture.until { fixture.cache.statistics.queued == 48 }
+            #expect(fixture.cache.statistics.flights == 2)
+            let urgent = Task { await fixture.code(url(99)) }
+            await fixture.until { fixture.origin.asked.last?.url == url(99) }
+            fixture.origin.letGo()
+            #expect(await urgent.value == nil)
+            let summary = await task.value
+            #expect(summary.fetched == 50)
+        }
+    }
+}
