@@ -153,8 +153,29 @@ extension ImageCache {
     /// Removes what may go until there is as much room as is wanted, a slice at a time. Nothing goes where even everything
     /// would not be enough: a disk that others filled is no reason to lose what is held.
     ///
+    /// One caller at a time. What is about to go for one is no longer there to be chosen, and not gone yet: another would
+    /// take what is left as well, or find nothing and give up. It waits instead.
+    ///
     /// - Returns: whether anything went, so that it is worth trying again
     func makeRoom(_ shortage: SpaceShortage) async -> Bool {
+        if let other = roomMaking {
+            _ = await other.value
+            return true
+        }
+        let making = Task {
+            let result = await removeVictims(shortage)
+            roomMaking = nil
+            return result
+        }
+        roomMaking = making
+        return await withTaskCancellationHandler {
+            await making.value
+        } onCancel: {
+            making.cancel()
+        }
+    }
+
+    private func removeVictims(_ shortage: SpaceShortage) async -> Bool {
         let usage = store.usage
         guard shortage.bytes <= usage.bytes - usage.leasedBytes, shortage.count <= usage.count else { return false }
         var (files, bytes) = (0, 0)

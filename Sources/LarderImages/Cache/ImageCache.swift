@@ -39,6 +39,8 @@ public actor ImageCache {
     /// Looks at files that did not prove themselves yet.
     var verifications: [BlobDigest: Task<ImageError?, Never>] = [:]
     var isStopping = false
+    /// Who makes room now.
+    var roomMaking: Task<Bool, Never>?
     /// Whether there may be files that nobody knows.
     var needsSweep = true
 

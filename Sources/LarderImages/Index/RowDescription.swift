@@ -9,7 +9,7 @@ internal import Crypto
 enum RowDescription {
     static func bytes(_ row: ImageRow) -> [UInt8] {
         var lines: [(name: String, value: String)] = [
-            ("version", "1"), ("key", row.keyText), ("url", row.url), ("digest", row.digest.description),
+            ("version", "1"), ("key", escaped(row.keyText)), ("url", row.url), ("digest", row.digest.description),
             ("size", "\(row.size)"), ("type", row.header.type.rawValue), ("width", "\(row.header.width)"),
             ("height", "\(row.header.height)"), ("status", "\(row.response.status)"),
             ("request-time", "\(row.response.requestTime)"), ("response-time", "\(row.response.responseTime)"),
@@ -43,7 +43,7 @@ enum RowDescription {
             }
         }
         func number(_ name: String) -> Int? { values[name].flatMap { Int($0) } }
-        guard values["version"] == "1", let keyText = values["key"], let url = values["url"],
+        guard values["version"] == "1", let keyText = values["key"].flatMap(unescaped), let url = values["url"],
             let digest = values["digest"].flatMap({ BlobDigest(hex: $0) }), let size = number("size"),
             let type = values["type"].flatMap({ ImageType(rawValue: $0) }), let width = number("width"),
             let height = number("height"), let status = number("status"), let requestTime = number("request-time"),
@@ -59,6 +59,35 @@ enum RowDescription {
         return ImageRow(
             keyText: keyText, url: url, blob: PublishedBlob(digest: digest, size: size, header: header),
             response: response, lastUse: lastUse, isPinned: values["pinned"] == "1")
+    }
+
+    /// What a key is made of has ends of line in it, and may have whatever else clients like: all that is not visible
+    /// ASCII is written as in URLs.
+    private static func escaped(_ text: String) -> String {
+        text.utf8.reduce(into: "") { result, byte in
+            if (0x21...0x7E).contains(byte), byte != UInt8(ascii: "%") {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
+    }
+
+    private static func unescaped(_ text: String) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+                return nil
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
     }
 
     private static func digest(_ text: [UInt8]) -> String {

@@ -76,13 +76,21 @@ extension LineClient {
 /// A reply to `image.get`, held against what is on disk.
 struct ServedImage {
     let path: String
+    /// 64 hexadecimal digits.
     let digest: String
     let reply: JSONValue
 
     init(_ reply: JSONValue) throws {
         self.reply = reply
         path = try require(reply["path"]?.string, "path in \(reply)")
-        digest = try require(reply["digest"]?.string, "digest in \(reply)")
+        digest = try Self.digest(reply)
+    }
+
+    /// The digest of a reply, or of a row of `image.list`.
+    static func digest(_ value: JSONValue) throws -> String {
+        let text = try require(value["digest"]?.string, "digest in \(value)")
+        guard text.hasPrefix("sha256:") else { throw HarnessError("the digest of \(value)") }
+        return String(text.dropFirst("sha256:".count))
     }
 
     var source: String { reply["source"]?.string ?? "" }

@@ -70,7 +70,9 @@ extension Integration {
                 let url = try require(row["url"]?.string, "url")
                 let number = try require(urls.firstIndex(of: url), "\(url) among the URLs")
                 let image = images[number]
-                guard row["digest"]?.string == image.digest else { throw HarnessError("a row for other bytes: \(row)") }
+                guard try ServedImage.digest(row) == image.digest else {
+                    throw HarnessError("a row for other bytes: \(row)")
+                }
                 // No row without its file, and no file but a whole one.
                 let served = try ServedImage(try client.image(url, ["policy": "cacheOnly"]))
                 guard try served.isWhole(image) else { throw HarnessError("\(url) is served with other bytes") }
@@ -84,7 +86,7 @@ extension Integration {
             defer { client.close() }
             let directory = CacheDirectory(of: home)
             try directory.wait("orphans to be gone") {
-                let rows = try Set(client.images().compactMap { $0["digest"]?.string })
+                let rows = try Set(client.images().map { try ServedImage.digest($0) })
                 return directory.temporary.isEmpty && Set(directory.blobs.map(\.name)) == rows
             }
             #expect(try client.imageStatistics()["bytes"]?.int == directory.bytes)

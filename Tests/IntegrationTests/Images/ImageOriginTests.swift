@@ -27,7 +27,9 @@ extension Integration {
             func whole(_ body: [UInt8], _ fields: String...) -> [RawOrigin.Answer] {
                 [.head("200 OK", ["Content-Length: \(body.count)"] + fields, body)]
             }
-            let bomb = MadeImage.pngStart(width: 64_250, height: 64_250) + MadeImage.chunk("IEND", [])
+            let bomb =
+                MadeImage.pngStart(width: 64_250, height: 64_250) + MadeImage.chunk("IDAT", [0x78, 1])
+                + MadeImage.chunk("IEND", [])
             let partial = "Content-Range: bytes 10000-19999/20000"
             return [
                 Case(
@@ -59,12 +61,12 @@ extension Integration {
                     what: "sends a part that nobody asked for",
                     answers: [.head("206 Partial Content", [partial, "Content-Length: 10000"], bytes.suffix(10_000))],
                     error: "upstreamFailed"),
-                Case(what: "sends nothing", answers: whole([]), error: "imageRefused", reason: "notAnImage"),
+                Case(what: "sends nothing", answers: whole([]), error: "upstreamFailed", reason: "empty"),
                 Case(
                     what: "sends a page named .png", answers: whole(Array("<!DOCTYPE html><title>Login</title>".utf8)),
                     error: "imageRefused", reason: "notAnImage"),
                 Case(
-                    what: "sends a picture of 64,250 by 64,250 pixels in 45 bytes", answers: whole(bomb),
+                    what: "sends a picture of 64,250 by 64,250 pixels in 59 bytes", answers: whole(bomb),
                     error: "imageRefused", reason: "tooManyPixels"),
                 Case(
                     what: "compresses what it was asked not to", answers: whole(bytes, "Content-Encoding: gzip"),

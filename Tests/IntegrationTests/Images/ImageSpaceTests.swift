@@ -11,7 +11,7 @@ extension Integration {
         private func indexed(_ client: LineClient) throws -> [String: Int] {
             var bytes: [String: Int] = [:]
             for row in try client.images() {
-                bytes[try require(row["digest"]?.string, "digest")] = try require(row["bytes"]?.int, "bytes")
+                bytes[try ServedImage.digest(row)] = try require(row["bytes"]?.int, "bytes")
             }
             return bytes
         }
@@ -42,23 +42,23 @@ extension Integration {
                 }
 
                 let writer = try agent.connect()
-                let ids = try others.indices.map { try writer.requestImage(origin.url("fresh", "\($0).png")) }
-                var answered = 0
-                var samples = 0
-                while answered < ids.count {
-                    try agent.whileHeld {
-                        let bytes = directory.bytes
-                        #expect(bytes <= Self.limit, "\(bytes) bytes after \(answered) images")
-                    }
-                    samples += 1
+                let urls = others.indices.map { JSONValue.string(origin.url("fresh", "\($0).png")) }
+                try writer.send(LineClient.text(id: 1, "image.prefetch", ["urls": .array(urls)]))
+                var summary: JSONValue?
+                var samples: [Int] = []
+                while summary == nil {
+                    samples.append(try agent.whileHeld { directory.bytes })
                     try readOn()
                     for line in writer.linesSoFar() {
-                        _ = try LineClient.result(of: JSONValue(parsing: line))
-                        answered += 1
+                        let message = try JSONValue(parsing: line)
+                        if message["id"] != nil { summary = try LineClient.result(of: message) }
                     }
+                    if writer.isAtEnd { throw HarnessError("the agent closed the connection") }
                 }
-                print("\(samples) samples of the bytes on disk")
-                // The leases of the writer end with it, and then nothing hinders the last of its images.
+                let most = try require(samples.max(), "sample")
+                print("\(samples.count) samples of the bytes on disk, at most \(most) of \(Self.limit)")
+                #expect(most <= Self.limit)
+                #expect(summary?["fetched"] == 60, "\(summary as Any)")
                 writer.close()
                 while read.count < held.bytes.count { try readOn() }
                 #expect(read == held.bytes)

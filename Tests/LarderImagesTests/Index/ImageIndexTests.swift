@@ -13,7 +13,8 @@ struct ImageIndexTests {
             ("Cache-Control", "immutable"), ("Vary", number % 2 == 0 ? "Accept, X-None" : ""), ("Date", date(0)),
         ])
         return ImageRow(
-            keyText: "https://example.com/\(number)?a=b c\u{0}", url: "https://cdn.example/\(number)", blob: blob,
+            keyText: "\nhttps://example.com/\(number)?a=b c%41\u{0}\u{2028}ü", url: "https://cdn.example/\(number)",
+            blob: blob,
             response: StoredResponse(
                 status: 200, fields: fields, request: sent, requestTime: now - 1, responseTime: now + number),
             lastUse: now + number, isPinned: number % 3 == 0)
