@@ -83,9 +83,9 @@ public final class BlobStore: Sendable {
         /// Bytes promised to images that are being written.
         public let reservedBytes: Int
         /// Bytes of images that somebody refers to besides the index.
-        public let leasedBytes: Int
+        public internal(set) var leasedBytes = 0
         /// Bytes of images that only such a reference keeps.
-        public let leftoverBytes: Int
+        public internal(set) var leftoverBytes = 0
     }
 
     /// The directory, as it was given.

@@ -1,0 +1,101 @@
+import Foundation
+import LarderUpstream
+import Logging
+import Testing
+
+@testable import LarderImages
+
+@Suite("The image cache over a real network", .timeLimit(.minutes(10)))
+struct CacheNetworkTests {
+    /// A cache that may fetch from this machine.
+    private func withRealCache(_ body: (ImageCache, String) async throws -> Void) async throws {
+        try await withPath { path in
+            var configuration = ImageFetcher.Configuration(version: "test")
+            configuration.allowedNetworks = []
+            let fetcher = ImageFetcher(configuration: configuration)
+            let loopback = try #require(AddressRange("127.0.0.0/8"))
+            let settings = ImageCacheSettings(
+                directory: path, space: SpaceLimits(freeBytes: 0), allowedNetworks: [loopback])
+            let cache = try await ImageCache.open(
+                settings, fetcher: fetcher, blocking: CacheFixture.blocking,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            try await body(cache, path)
+            await cache.stop()
+            await fetcher.shutdown()
+        }
+    }
+
+    private func waiters(_ count: Int, _ cache: ImageCache, _ request: ImageRequest) async {
+        while (try? await cache.explain(request))?.flight?.waiters != count { await Task.yield() }
+    }
+
+    @Test("many ask at once: one request, and all have the bytes; later it is asked whether they are current")
+    func oneRequest() async throws {
+        let image = picture(1, size: 60_000)
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+            number == 0
+                ? [.ok(image, "ETag: \"a\"", "Cache-Control: max-age=0")]
+                : [.status("304 Not Modified", "ETag: \"a\"", "Cache-Control: max-age=1000")]
+        }
+        try await RawOrigin.serve(script) { server in
+            try await withRealCache { cache, _ in
+                let request = ImageRequest(url: server.url())
+                let tasks = (0..<100).map { _ in Task { try await cache.image(request) } }
+                for task in tasks {
+                    let found = try await task.value
+                    #expect(try cache.openBlob(found.digest).read(at: 0, count: 100_000) == image)
+                    cache.release(found.digest)
+                }
+                // Those that came after the first answer, which is stale at once, may have asked again.
+                #expect(server.requests.count <= 2)
+                let again = try await cache.image(request)
+                #expect(server.requests.last?.contains("If-None-Match: \"a\"") == true)
+                #expect(cache.hit(request, now: Int(Date().timeIntervalSince1970))?.freshness == .fresh)
+                cache.release(again.digest)
+            }
+        }
+    }
+
+    @Test("the last one goes: the origin sees the connection close, and nothing is left on disk")
+    func connectionCloses() async throws {
+        let start = Array(picture(1, size: 60_000).prefix(30_000))
+        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+            [.head("HTTP/1.1 200 OK", "Content-Length: 60000"), .send(start)]
+        }
+        try await RawOrigin.serve(script) { server in
+            try await withRealCache { cache, path in
+                let request = ImageRequest(url: server.url())
+                let tasks = (0..<10).map { _ in Task { try await cache.image(request) } }
+                await waiters(10, cache, request)
+                while cache.statistics.downloadedBytes < 30_000 { await Task.yield() }
+                for task in tasks { task.cancel() }
+                for task in tasks { await #expect(throws: ImageError.self) { try await task.value } }
+                var closed = server.closed.makeAsyncIterator()
+                await closed.next()
+                while cache.statistics.flights > 0 { await Task.yield() }
+                #expect(filesBelow(path + "/tmp").isEmpty)
+                #expect(filesBelow(path + "/blobs").isEmpty)
+                #expect(cache.statistics.reservedBytes == 0)
+                try await cache.indexQueue.submit { () throws(ImageError) in }.value()
+            }
+        }
+    }
+
+    @Test("an address that the settings do not allow is refused, and allowed once they do")
+    func addresses() async throws {
+        let image = picture(1)
+        try await RawOrigin.serve({ _, _ in [.ok(image)] }) { server in
+            try await withRealCache { cache, path in
+                var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
+                await cache.update(settings)
+                let request = ImageRequest(url: server.url())
+                let error = await #expect(throws: ImageError.self) { try await cache.image(request) }
+                #expect(error?.code == .forbiddenAddress)
+                #expect(server.requests.isEmpty)
+                settings.allowedNetworks = [try #require(AddressRange("127.0.0.1/32"))]
+                await cache.update(settings)
+                cache.release(try await cache.image(request).digest)
+            }
+        }
+    }
+}
