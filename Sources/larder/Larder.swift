@@ -5,7 +5,7 @@ import LarderWire
 struct Larder: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larder",
-        abstract: "Read, follow and change the configuration that the local agent keeps.",
+        abstract: "Read, follow and change the configuration that the local agent keeps, and use its images.",
         discussion: """
             Values are printed for people and shell scripts; with --json every verb prints the agent's result as one \
             line of JSON. Errors are one line on standard error.
@@ -16,6 +16,7 @@ struct Larder: AsyncParsableCommand {
               larder watch search                one line for each new snapshot
               larder explain search.limit        which layer says so, from where, since when
               larder status                      how fresh everything is, and why
+              larder image get URL -o FILE       an image, fetched once for the whole machine
 
             EXIT STATUS:
             \(exitStatuses)

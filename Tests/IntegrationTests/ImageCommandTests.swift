@@ -174,7 +174,7 @@ extension Integration {
             try AgentHome.withImages { home, origin in
                 let agent = try home.start()
                 try origin.put(MadeImage(seed: 1, size: 5000), "small.png")
-                try origin.put(MadeImage(seed: 2, size: 30_000_000), "large.png")
+                try origin.put(MadeImage(seed: 2, size: 8_000_000), "large.png")
                 let prefetch = try ChildProcess(
                     Products.commandLine, ["image", "prefetch", "-", "--socket", home.socket],
                     environment: home.environment, directory: home.directory, input: true)
