@@ -156,7 +156,7 @@ extension ImageCache {
     /// - Returns: whether anything went, so that it is worth trying again
     func makeRoom(_ shortage: SpaceShortage) async -> Bool {
         let usage = store.usage
-        guard shortage.bytes <= usage.bytes - usage.leasedBytes, shortage.count <= usage.count else { return false }
+        guard shortage.bytes <= usage.bytes - store.leases.bytes, shortage.count <= usage.count else { return false }
         var (files, bytes) = (0, 0)
         while files < shortage.count || bytes < shortage.bytes {
             let wanted = shortage.bytes - bytes
