@@ -82,10 +82,6 @@ public final class BlobStore: Sendable {
         public let count: Int
         /// Bytes promised to images that are being written.
         public let reservedBytes: Int
-        /// Bytes of images that somebody refers to besides the index.
-        public internal(set) var leasedBytes = 0
-        /// Bytes of images that only such a reference keeps.
-        public internal(set) var leftoverBytes = 0
     }
 
     /// The directory, as it was given.
@@ -136,10 +132,12 @@ public final class BlobStore: Sendable {
     public var usage: Usage {
         state.withLock { state in
             Usage(
-                bytes: state.ledger.bytes, count: state.ledger.count, reservedBytes: state.ledger.reservedBytes,
-                leasedBytes: state.leasedBytes, leftoverBytes: state.leftoverBytes)
+                bytes: state.ledger.bytes, count: state.ledger.count, reservedBytes: state.ledger.reservedBytes)
         }
     }
+
+    /// Bytes of images that somebody refers to besides the index, and of those among them that no row has.
+    var leases: (bytes: Int, leftoverBytes: Int) { state.withLock { ($0.leasedBytes, $0.leftoverBytes) } }
 
     /// The limits of what may be held.
     var limits: SpaceLimits { state.withLock { $0.ledger.limits } }

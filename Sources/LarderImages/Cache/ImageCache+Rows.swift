@@ -177,7 +177,7 @@ extension ImageCache {
 
     private func removeVictims(_ shortage: SpaceShortage) async -> Bool {
         let usage = store.usage
-        guard shortage.bytes <= usage.bytes - usage.leasedBytes, shortage.count <= usage.count else { return false }
+        guard shortage.bytes <= usage.bytes - store.leases.bytes, shortage.count <= usage.count else { return false }
         var (files, bytes) = (0, 0)
         while files < shortage.count || bytes < shortage.bytes {
             let wanted = shortage.bytes - bytes

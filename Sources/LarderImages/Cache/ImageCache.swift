@@ -163,8 +163,7 @@ public actor ImageCache {
         statistics.bytes = usage.bytes
         statistics.files = usage.count
         statistics.reservedBytes = usage.reservedBytes
-        statistics.leasedBytes = usage.leasedBytes
-        statistics.leftoverBytes = usage.leftoverBytes
+        (statistics.leasedBytes, statistics.leftoverBytes) = store.leases
         statistics.limits = store.limits
         return statistics
     }

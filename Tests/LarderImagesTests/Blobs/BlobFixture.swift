@@ -22,9 +22,9 @@ func picture(_ number: Int, size: Int = 1000) -> [UInt8] {
 }
 
 extension BlobStore.Usage {
-    static let nothing = Self(bytes: 0, count: 0, reservedBytes: 0, leasedBytes: 0, leftoverBytes: 0)
-    /// One image of 1,000 bytes to which somebody refers, and no row.
-    static let oneLeftover = Self(bytes: 1000, count: 1, reservedBytes: 0, leasedBytes: 1000, leftoverBytes: 1000)
+    static let nothing = Self(bytes: 0, count: 0, reservedBytes: 0)
+    /// One image of 1,000 bytes.
+    static let one = Self(bytes: 1000, count: 1, reservedBytes: 0)
 }
 
 extension BlobStore {

@@ -25,7 +25,7 @@ struct BlobStoreTests {
             for directory in ["", "/blobs", "/tmp", "/blobs/" + digits.prefix(2)] {
                 #expect(try mode(path + directory) == 0o750, "\(directory)")
             }
-            #expect(store.usage == BlobStore.Usage.oneLeftover)
+            #expect(store.usage == BlobStore.Usage.one)
             #expect(filesBelow(path + "/tmp").isEmpty)
         }
     }
@@ -244,7 +244,7 @@ struct BlobStoreTests {
                 #expect(store.isUnclean)
                 #expect(try store.put(picture(1)).digest == digest)
                 #expect(try store.contents(digest) == picture(1))
-                #expect(store.usage == BlobStore.Usage.oneLeftover)
+                #expect(store.usage == BlobStore.Usage.one)
                 #expect(filesBelow(path + "/tmp").isEmpty)
                 #expect(try store.sweepAll() == 0)
             }
