@@ -50,7 +50,7 @@ extension Integration {
                     }
                     let agent = try home.start()
                     served += try check(agent, urls)
-                    let time = Duration.microseconds(.random(in: 0..<50_000, using: &chance))
+                    let time = Duration.microseconds(.random(in: 0..<80_000, using: &chance))
                     served += try loadUntilKilled(agent, urls, after: time, &chance)
                     #expect(!agent.log.contains("damaged"), "\(agent.log)")
                 }

@@ -48,6 +48,8 @@ extension Integration {
                 var samples: [Int] = []
                 while summary == nil {
                     samples.append(try agent.whileHeld { directory.bytes })
+                    // It has to get on, too.
+                    _ = poll(nil, 0, 5)
                     try readOn()
                     for line in writer.linesSoFar() {
                         let message = try JSONValue(parsing: line)
