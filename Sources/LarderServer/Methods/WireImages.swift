@@ -120,24 +120,14 @@ extension ImagePeek.Result {
         let rules = explanation.rules.rules.map { ImagePeek.Rule(name: $0.name, text: $0.text) }
         self.init(
             held: held, decision: decision, revalidates: revalidates,
-            rules: explains ? rules + Self.circumstances(explanation, now: now) : nil)
+            rules: explains ? rules + Self.flight(explanation) : nil)
     }
 
-    /// What else decides: a failure that is remembered, a flight under way.
-    private static func circumstances(_ explanation: ImageExplanation, now: Int) -> [ImagePeek.Rule] {
-        var rules: [ImagePeek.Rule] = []
-        if let failure = explanation.failure {
-            rules.append(
-                ImagePeek.Rule(
-                    name: "failure",
-                    text: "not asked again for \(max(0, failure.until - now)) s: \(failure.error.message)"))
-        }
-        if let flight = explanation.flight {
-            let state =
-                flight.isQueued ? "waits for its turn" : "is under way with \(flight.receivedBytes) bytes so far"
-            rules.append(ImagePeek.Rule(name: "flight", text: "a fetch \(state), for \(flight.waiters) requests"))
-        }
-        return rules
+    /// What else matters: a fetch that is under way.
+    private static func flight(_ explanation: ImageExplanation) -> [ImagePeek.Rule] {
+        guard let flight = explanation.flight else { return [] }
+        let state = flight.isQueued ? "waits for its turn" : "is under way with \(flight.receivedBytes) bytes so far"
+        return [ImagePeek.Rule(name: "flight", text: "a fetch \(state), for \(flight.waiters) requests")]
     }
 }
 

@@ -87,7 +87,7 @@ final class DownloadFixture: Sendable {
 
     /// Whether nothing is in the directory that a download could have left.
     var isEmpty: Bool {
-        store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0, leasedBytes: 0, leftoverBytes: 0)
+        store.usage == BlobStore.Usage(bytes: 0, count: 0, reservedBytes: 0)
             && filesBelow(path).keys.sorted() == ["lock"]
     }
 
