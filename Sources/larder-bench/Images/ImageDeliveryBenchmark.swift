@@ -5,10 +5,10 @@ struct ImageDeliveryBenchmark: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delivery", abstract: "Bring images into a client's memory, beside nginx's proxy cache.",
         discussion: """
-            One client takes one image after the other, of those that `larder-bench image make` made. It asks the agent, \
-            and reads or maps the file by its path or by the descriptor that comes with the reply; or it asks nginx over \
-            a Unix socket, by a connection that is kept. A mapped file counts once each of its bytes was looked at. The \
-            ways take turns, round by round.
+            Some clients, each on a thread, take one image after the other, of those that `larder-bench image make` made. \
+            They ask the agent, and read or map the file by its path or by the descriptor that comes with the reply; or \
+            they ask nginx over a Unix socket, by a connection that is kept. A mapped file counts once each of its bytes \
+            was looked at. The ways take turns, round by round.
             """)
 
     @Option(help: ArgumentHelp("The agent's socket.", valueName: "path"))
@@ -29,6 +29,9 @@ struct ImageDeliveryBenchmark: ParsableCommand {
     @Option(help: "Bytes of each.")
     var bytes: Int
 
+    @Option(help: "Clients at the same time.")
+    var clients = 2
+
     @Option(help: "Rounds for each way.")
     var rounds = 5
 
@@ -39,28 +42,29 @@ struct ImageDeliveryBenchmark: ParsableCommand {
     var printsJSON = false
 
     func validate() throws {
-        guard count >= 1, bytes >= 1, rounds >= 1, seconds > 0 else {
+        guard count >= 1, bytes >= 1, clients >= 1, rounds >= 1, seconds > 0 else {
             throw ValidationError("Numbers have to be at least 1, --seconds above 0.")
         }
     }
 
     func run() throws {
         let paths = (0..<count).map { "\(path)/\($0).png" }
-        let takers = try ImageWay.allCases.map { way in
-            try ImageTaker(
-                way, socket: way == .nginx ? nginxSocket : socket,
-                names: way == .nginx ? paths : paths.map { origin + $0 }, imageBytes: bytes)
+        let crowds = try ImageWay.allCases.map { way in
+            try ImageTakers(clients) {
+                try ImageTaker(
+                    way, socket: way == .nginx ? nginxSocket : socket,
+                    names: way == .nginx ? paths : paths.map { origin + $0 }, imageBytes: bytes)
+            }
         }
-        for taker in takers { try taker.warmUp() }
-        var samples = [[Double]](repeating: [], count: takers.count)
+        var samples = [[Double]](repeating: [], count: crowds.count)
         for _ in 0..<rounds {
-            for (position, taker) in takers.enumerated() { samples[position].append(try taker.take(seconds: seconds)) }
+            for (position, crowd) in crowds.enumerated() { samples[position].append(try crowd.take(seconds: seconds)) }
         }
         let nginx = samples[samples.count - 1]
-        let rows = zip(takers, samples).map { taker, samples in
+        let rows = zip(ImageWay.allCases, samples).map { way, samples in
             let rate = Statistics.median(samples)
             return Report.Row(
-                name: taker.way.rawValue,
+                name: way.rawValue,
                 metrics: [
                     .init(key: "megabytesPerSecond", title: "MB/s", value: rate / 1e6),
                     .init(key: "imagesPerSecond", title: "images/s", value: rate / Double(bytes)),
@@ -71,10 +75,12 @@ struct ImageDeliveryBenchmark: ParsableCommand {
         }
         Report(
             benchmark: "image delivery",
-            headline: "\(count) images of \(NumberText.grouped(Double(bytes), decimals: 0)) bytes, \(rounds) rounds of "
+            headline:
+                "\(clients) clients, \(count) images of \(NumberText.grouped(Double(bytes), decimals: 0)) bytes, \(rounds) rounds of "
                 + "\(NumberText.grouped(seconds, decimals: 1)) s",
             parameters: [
-                ("bytes", .count(bytes)), ("count", .count(count)), ("rounds", .count(rounds)),
+                ("bytes", .count(bytes)), ("count", .count(count)), ("clients", .count(clients)),
+                ("rounds", .count(rounds)),
                 ("seconds", .seconds(seconds)),
             ],
             rows: rows, comparedMetric: nil

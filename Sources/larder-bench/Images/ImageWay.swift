@@ -110,13 +110,15 @@ final class ImageTaker {
         }
     }
 
-    /// Adds all bytes up, eight at a time.
+    /// Adds all bytes up, 64 at a time.
     private func look(at bytes: UnsafeRawBufferPointer) {
-        var sum: UInt64 = 0
-        let words = bytes.count / 8
-        for word in 0..<words { sum &+= bytes.load(fromByteOffset: word * 8, as: UInt64.self) }
-        for offset in (words * 8)..<bytes.count { sum &+= UInt64(bytes[offset]) }
-        self.sum &+= sum
+        var sums = SIMD8<UInt64>()
+        let pieces = bytes.count / 64
+        bytes.withMemoryRebound(to: SIMD8<UInt64>.self) { buffer in
+            for piece in buffer.prefix(pieces) { sums &+= piece }
+        }
+        for offset in (pieces * 64)..<bytes.count { sums[0] &+= UInt64(bytes[offset]) }
+        sum &+= sums.wrappedSum()
     }
 
     /// Opens the file that a reply names.
