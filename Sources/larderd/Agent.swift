@@ -67,11 +67,17 @@ struct Agent {
         let namespaces: ConfigNamespaces
         let images: ImageService?
         do {
-            images = try await imageService(imageFetcher, BlockingWork(threads))
             namespaces = try await ConfigNamespaces(
                 plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
                 hostIdentity: Self.hostIdentity(), logger: logger)
         } catch {
+            socket.remove()
+            throw error
+        }
+        do {
+            images = try await imageService(imageFetcher, BlockingWork(threads))
+        } catch {
+            await namespaces.stop()
             socket.remove()
             throw error
         }

@@ -56,8 +56,10 @@ struct AgentPlan: Sendable {
     /// down nor ask a source.
     var limits: LimitSettings {
         var limits = settings.limits
-        // With images: downloads, each with a socket and a file, and what is open to be passed on.
-        let images = imageDirectory == nil ? 0 : 256 + 2 * settings.images.concurrency
+        // With images: downloads, each with a socket and a file, and what is open to be passed on. Where descriptors are
+        // few, clients come first: an image can be asked for again.
+        let images =
+            imageDirectory == nil ? 0 : min(256 + 2 * settings.images.concurrency, Process.descriptorLimit / 4)
         let reserved = 64 + 4 * namespaces.count + images
         let possible = max(1, Process.descriptorLimit - reserved)
         limits.isBoundByDescriptors = possible < limits.connections

@@ -70,7 +70,7 @@ final class AgentHome {
     /// The agent's arguments, with some replaced.
     func arguments(socket: String? = nil, state: String? = nil) -> [String] {
         var arguments = ["--socket", socket ?? self.socket, "--state-directory", state ?? self.state]
-        arguments += ["--cache-directory", directory + "/cache"]
+        arguments += ["--cache-directory", state.map { $0 + "-cache" } ?? directory + "/cache"]
         if exists(settings) { arguments += ["--settings", settings] }
         return arguments
     }
