@@ -18,6 +18,7 @@ struct ServingService: Service {
                 try await server.run {
                     namespaces.start()
                     _ = try? notifier.ready(status: "Serving \(namespaces.all.count) namespaces")
+                    CodePages.giveBack()
                 }
             }
         } onGracefulShutdown: {
