@@ -7,7 +7,7 @@ struct ImageDeliveryBenchmark: ParsableCommand {
         discussion: """
             Some clients, each on a thread, take one image after the other, of those that `larder-bench image make` made. \
             They ask the agent, and read or map the file by its path or by the descriptor that comes with the reply; or \
-            they ask nginx over a Unix socket, by a connection that is kept. A mapped file counts once each of its bytes \
+            they ask nginx over a Unix socket, by a connection that is kept. A mapped file counts once each of its pages \
             was looked at. The ways take turns, round by round.
             """)
 
