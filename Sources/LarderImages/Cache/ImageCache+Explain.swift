@@ -20,7 +20,7 @@ extension ImageCache {
             }
         }
         let remembered = failures.failure(
-            of: place.exactKey(of: request.url), origin: place.address.origin, now: now)
+            of: place.exactKey(of: request.url), origin: place.address.origin, url: place.address.display, now: now)
         if let remembered {
             rules.note(
                 "failure",

@@ -163,7 +163,7 @@ extension ImageCache {
         for waiter in flight.waiters.values {
             // Another signature may open what this one did not. An outage, or a full disk, is the same for all.
             let isShared =
-                waiter.request.url == flight.url || error.code == .offline || error.code == .noRoom
+                waiter.request.url == flight.url || error.cause?.originFailure != nil || error.code == .noRoom
                 || error.code == .storageFailed || error.code == .shuttingDown
             waiter.continuation.resume(returning: isShared ? .failed(error) : .again)
         }

@@ -223,7 +223,29 @@ struct BadOriginTests {
             let error = await #expect(throws: ImageError.self) { try await fixture.download(url).run() }
             #expect(error?.code == .offline)
             #expect(error?.cause?.code == .connectFailed)
+            let failure = try #require(error?.cause?.originFailure)
+            #expect(failure.contains("127.0.0.1") && !failure.contains("http"))
             #expect(fixture.waits.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test("an origin that is silent, or redirects to where nobody is, is not out of reach itself")
+    func notTheOrigin() async throws {
+        let nobody = try await RawOrigin.serve({ _, _ in [] }) { $0.url() }
+        try await RawOrigin.serve({ _, _ in [.status("302 Found", "Location: \(nobody)")] }) { server in
+            try await DownloadFixture.run { fixture in
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                #expect(error?.cause?.code == .connectFailed)
+                #expect(error?.cause?.originFailure == nil)
+            }
+        }
+        let brief = FetchTimeouts(idle: .milliseconds(200), whole: .seconds(900))
+        try await RawOrigin.serve({ _, _ in [] }) { server in
+            try await DownloadFixture.run(timeouts: brief) { fixture in
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                #expect(error?.cause?.code == .timeout)
+                #expect(error?.cause?.originFailure == nil)
+            }
         }
     }
 
