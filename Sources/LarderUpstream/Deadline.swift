@@ -68,9 +68,10 @@ final class Deadline: Sendable {
         }
     }
 
-    /// Notes that the head came: from now on the origin has to be as fast as ``FetchTimeouts/slowest`` says.
+    /// Notes that the head came: from now on the origin has to be as fast as ``FetchTimeouts/slowest`` says. As in
+    /// ``paused(received:)`` nothing is waited for yet: room for the body may have to be made first.
     func bodyBegins() {
-        state.withLock { ($0.isReading, $0.waited, $0.bytes) = (true, .zero, 0) }
+        state.withLock { ($0.isReading, $0.silentSince, $0.waited, $0.bytes) = (true, nil, .zero, 0) }
     }
 
     /// Lets the request go on for so long from now, or without an end, as long as it is not silent.

@@ -93,7 +93,7 @@ struct Exchange: Sendable {
                     return .redirected(next)
                 }
             } catch {
-                throw target.isSameOrigin(as: url) ? error : error.behindRedirect
+                throw target.text == url.text ? error : redirected(error, target)
             }
             switch hop {
             case .read(let output): return output
@@ -123,6 +123,15 @@ struct Exchange: Sendable {
                 status: status)
         }
         return next
+    }
+
+    /// What an error behind a redirect is to whoever asked for the URL that redirects.
+    private func redirected(_ error: UpstreamError, _ target: FetchURL) -> UpstreamError {
+        if error.code == .invalidURL {
+            return UpstreamError(
+                .invalidRedirect, "\(url.display) redirects to an unusable address: \(error.message)")
+        }
+        return target.isSameOrigin(as: url) ? error : error.behindRedirect
     }
 
     private func send(to target: FetchURL, _ client: HTTPClient) async throws(UpstreamError) -> HTTPClientResponse {
