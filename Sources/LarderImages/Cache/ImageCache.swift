@@ -179,6 +179,7 @@ public actor ImageCache {
         failures.forgetAll()
         allowNetworks(settings.allowedNetworks)
         startFlights()
+        await removeForgotten()
         await shrink()
     }
 
