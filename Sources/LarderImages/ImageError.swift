@@ -95,7 +95,10 @@ extension ImageError {
             case .shutDown: .shuttingDown
             default: .upstreamFailed
             }
-        self.init(code, cause.message, cause: cause)
+        // Fetchers of documents say so; of an image nothing may be held.
+        let kept = "; what was held before stays in use"
+        let message = cause.message.hasSuffix(kept) ? String(cause.message.dropLast(kept.count)) : cause.message
+        self.init(code, message, cause: cause)
     }
 
     /// A header that no encoder writes.

@@ -3,7 +3,7 @@
 public struct CachedImage: Sendable, Hashable {
     /// How good the answer is.
     public enum Freshness: String, Sendable, Hashable {
-        /// Within its lifetime.
+        /// Within its lifetime, or fetched for this request, however short that is.
         case fresh
         /// Past its lifetime, and allowed all the same.
         case stale

@@ -84,6 +84,12 @@ extension ImageCache {
         }
         var row = row
         row.isPinned = old?.isPinned ?? false
+        if row.isPinned, let old, old.digest != row.digest, row.size > old.size, !mayPin(row.entry) {
+            row.isPinned = false
+            logger.warning(
+                "An image is not pinned any more: what its origin sent anew is too large for that",
+                metadata: ["url": "\(ImageAddress(row.url)?.display ?? "")", "bytes": "\(row.size)"])
+        }
         store.giveToRow(row.digest)
         put(row)
         return true

@@ -144,10 +144,16 @@ extension ImageCache {
 
     /// Pins an image or unpins it; no if it is not held.
     ///
-    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the
-    ///   index cannot be written, and the image is as it was then
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too much would be pinned; that or
+    ///   ``ImageError/Code/storageFailed`` if the index cannot be written, and the image is as it was then
     public func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         let key = try place(of: request).key
+        if pinned, let entry = catalog.entry(key), !entry.isPinned, !mayPin(entry) {
+            throw ImageError(
+                .noRoom,
+                "with this image more than three quarters of the cache would be pinned, \(mostPinnedBytes) bytes; unpin others or raise images.maximumBytes"
+            )
+        }
         guard let before = catalog.entry(key)?.isPinned, catalog.pin(key, pinned) else { return false }
         lastNumber += 1
         let number = lastNumber
@@ -163,6 +169,12 @@ extension ImageCache {
         }
         return true
     }
+
+    /// The most bytes that may be pinned: a quarter of the cache is always left for what comes and goes.
+    private var mostPinnedBytes: Int { store.limits.bytes / 4 * 3 }
+
+    /// Whether there is room to pin an image, in the place of the one of its key.
+    func mayPin(_ entry: ImageEntry) -> Bool { catalog.pinnedBytes(with: entry) <= mostPinnedBytes }
 
     /// A page of what is held, in no order that means something. A page may have fewer than `limit`.
     ///

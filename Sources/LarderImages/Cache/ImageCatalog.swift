@@ -6,6 +6,7 @@ final class ImageCatalog: Sendable {
     struct State: Sendable {
         var table: ImageTable
         var order = SmallMainGhost()
+        var pinned = PinnedBlobs()
         /// Slots of images that were used since their rows were told.
         var touched: Set<UInt32> = []
         var lookup: ImageLookup
@@ -137,9 +138,25 @@ final class ImageCatalog: Sendable {
     /// Pins an image or unpins it; no if there is none.
     func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
         state.withLock { state in
-            guard let slot = state.table.slot(of: key) else { return false }
+            guard let slot = state.table.slot(of: key), var entry = state.table[slot] else { return false }
+            state.pinned.remove(entry)
+            entry.isPinned = isPinned
+            state.pinned.add(entry)
             state.table.update(slot, isPinned: isPinned)
             return true
+        }
+    }
+
+    /// The blobs of pinned images.
+    var pinned: PinnedBlobs { state.withLock { $0.pinned } }
+
+    /// The bytes that would be pinned if an image were, in the place of the one of the same key.
+    func pinnedBytes(with entry: ImageEntry) -> Int {
+        state.withLock { state in
+            if let old = state.table.slot(of: entry.key).flatMap({ state.table[$0] }) { state.pinned.remove(old) }
+            let bytes = state.pinned.bytes(with: entry)
+            if let old = state.table.slot(of: entry.key).flatMap({ state.table[$0] }) { state.pinned.add(old) }
+            return bytes
         }
     }
 
@@ -223,6 +240,8 @@ extension ImageCatalog.State {
 
     fileprivate mutating func put(_ entry: ImageEntry) -> ImageEntry? {
         let (slot, old) = table.put(entry)
+        if let old { pinned.remove(old) }
+        pinned.add(entry)
         // A new body is a new size for the order; a new head is a use.
         if old?.digest == entry.digest {
             order.touch(slot)
@@ -236,6 +255,7 @@ extension ImageCatalog.State {
     fileprivate mutating func remove(_ slot: UInt32) -> ImageEntry? {
         guard let entry = table.remove(slot) else { return nil }
         order.remove(slot)
+        pinned.remove(entry)
         touched.remove(slot)
         return entry
     }

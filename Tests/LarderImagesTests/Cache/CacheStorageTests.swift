@@ -170,6 +170,31 @@ struct CacheStorageTests {
         }
     }
 
+    @Test("a quarter of the cache is never pinned, and the same bytes count once")
+    func pinLimit() async throws {
+        try await withCache({ $0.space = SpaceLimits(bytes: 8000, count: 100, freeBytes: 0) }) { fixture in
+            serveMany(fixture)
+            for number in 1...8 { try await fixture.get(url(number)) }
+            for number in 1...6 { #expect(try await fixture.cache.pin(fixture.request(url(number)), true)) }
+            let request = fixture.request(url(7))
+            let error = await #expect(throws: ImageError.self) { try await fixture.cache.pin(request, true) }
+            #expect(error?.code == .noRoom && error?.message.contains("three quarters") == true)
+            // What is pinned already may be pinned again, and what has its bytes.
+            #expect(try await fixture.cache.pin(fixture.request(url(6)), true))
+            fixture.origin.answer(picture(6))
+            try await fixture.get(url(9))
+            #expect(try await fixture.cache.pin(fixture.request(url(9)), true))
+            #expect(fixture.cache.catalog.pinned.bytes == 6000 && fixture.cache.catalog.pinned.count == 6)
+            // It has to make room before it may grow.
+            fixture.origin.answer(picture(30, size: 2000))
+            try await fixture.get(url(1), .networkOnly)
+            #expect(fixture.cache.catalog.pinned.bytes == 5000)
+            #expect(try await fixture.cache.pin(request, true) == (fixture.cache.peek(request, now: 0) != nil))
+            for number in 1...9 { _ = try await fixture.cache.pin(fixture.request(url(number)), false) }
+            #expect(fixture.cache.catalog.pinned.bytes == 0)
+        }
+    }
+
     @Test("the last page of a list says that it is the last")
     func lastPage() async throws {
         try await withCache { fixture in
@@ -385,7 +410,16 @@ struct CacheStorageTests {
 }
 
 /// The bytes and files in the places for images, each file once whatever names it has.
+///
+/// Others write meanwhile. What is there when it is looked at twice was there in between, all of it at once.
 private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
+    let first = look(path)
+    let both = look(path).compactMap { number, size in first[number].map { min($0, size) } }
+    return (both.reduce(0, +), both.count)
+}
+
+/// The sizes of the files in the places for images.
+private func look(_ path: String) -> [Int: Int] {
     var sizes: [Int: Int] = [:]
     for place in ["/blobs", "/tmp"] {
         for name in FileManager.default.enumerator(atPath: path + place)?.allObjects as? [String] ?? [] {
@@ -396,7 +430,7 @@ private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
             sizes[number] = attributes[.size] as? Int
         }
     }
-    return (sizes.values.reduce(0, +), sizes.count)
+    return sizes
 }
 
 extension Sequence {
