@@ -83,11 +83,11 @@ final class GuardedClients: Sendable {
             } catch {
                 await leave(pin)
                 // Silence after that is for a Deadline to notice, which leaves no second try.
-                guard [.connectFailed, .timeout].contains(error.code), !Task.isCancelled else { throw error }
+                guard error.code == .connectFailed, !Task.isCancelled else { throw error }
                 failure = error
             }
         }
-        throw failure ?? UpstreamError(.connectFailed, "the name \(url.host) does not resolve; check it and the DNS")
+        throw failure ?? .unresolved(url)
     }
 
     /// Ends all requests and closes all connections.

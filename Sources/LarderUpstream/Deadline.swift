@@ -7,6 +7,8 @@ internal import Synchronization
 final class Deadline: Sendable {
     /// Which limit was passed.
     enum Expiry: Sendable {
+        /// The first look-up of the host's name.
+        case unresolved
         case idle
         case slow
         case whole
@@ -14,6 +16,8 @@ final class Deadline: Sendable {
 
     private struct State {
         var end: Duration?
+        /// Whether anything was waited for but a name.
+        var hasProgressed = false
         /// When something came last; nil while nobody waits for anything.
         var silentSince: Duration? = .zero
         /// Whether the body comes, and with it a window of ``FetchTimeouts/slowest``: how much of it was waited, and what
@@ -46,7 +50,10 @@ final class Deadline: Sendable {
     /// Notes that something came, or that waiting for it begins.
     func progressed() {
         let now = elapsed()
-        state.withLock { $0.wait(until: now, then: now) }
+        state.withLock { state in
+            state.hasProgressed = true
+            state.wait(until: now, then: now)
+        }
     }
 
     /// Notes that so many bytes came, and that nothing is waited for until the next ``progressed()``: the silence meanwhile
@@ -61,9 +68,10 @@ final class Deadline: Sendable {
         }
     }
 
-    /// Notes that the head came: from now on the origin has to be as fast as ``FetchTimeouts/slowest`` says.
+    /// Notes that the head came: from now on the origin has to be as fast as ``FetchTimeouts/slowest`` says. As in
+    /// ``paused(received:)`` nothing is waited for yet: room for the body may have to be made first.
     func bodyBegins() {
-        state.withLock { ($0.isReading, $0.waited, $0.bytes) = (true, .zero, 0) }
+        state.withLock { ($0.isReading, $0.silentSince, $0.waited, $0.bytes) = (true, nil, .zero, 0) }
     }
 
     /// Lets the request go on for so long from now, or without an end, as long as it is not silent.
@@ -79,7 +87,7 @@ final class Deadline: Sendable {
             let now = elapsed()
             if let end = state.end, now >= end { return .whole }
             let idleEnd = (state.silentSince ?? now) + idle
-            if now >= idleEnd { return .idle }
+            if now >= idleEnd { return state.hasProgressed ? .idle : .unresolved }
             var next = min(state.end ?? idleEnd, idleEnd)
             if let slowest {
                 // It is looked at once in a window at least: nobody wakes us when the body begins.

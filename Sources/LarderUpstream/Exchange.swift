@@ -81,14 +81,19 @@ struct Exchange: Sendable {
     ) async throws(UpstreamError) -> Output {
         var target = url
         for _ in 0...max(0, maximumRedirects) {
-            let hop = try await clients.withClient(for: target) { client throws(UpstreamError) -> Hop<Output> in
-                deadline.progressed()
-                let response = try await send(to: target, client)
-                deadline.progressed()
-                guard let next = try redirect(response, from: target) else {
-                    return .read(try await read(response, target))
+            let hop: Hop<Output>
+            do throws(UpstreamError) {
+                hop = try await clients.withClient(for: target) { client throws(UpstreamError) -> Hop<Output> in
+                    deadline.progressed()
+                    let response = try await send(to: target, client)
+                    deadline.progressed()
+                    guard let next = try redirect(response, from: target) else {
+                        return .read(try await read(response, target))
+                    }
+                    return .redirected(next)
                 }
-                return .redirected(next)
+            } catch {
+                throw target.text == url.text ? error : redirected(error, target)
             }
             switch hop {
             case .read(let output): return output
@@ -120,6 +125,15 @@ struct Exchange: Sendable {
         return next
     }
 
+    /// What an error behind a redirect is to whoever asked for the URL that redirects.
+    private func redirected(_ error: UpstreamError, _ target: FetchURL) -> UpstreamError {
+        if error.code == .invalidURL {
+            return UpstreamError(
+                .invalidRedirect, "\(url.display) redirects to an unusable address: \(error.message)")
+        }
+        return target.isSameOrigin(as: url) ? error : error.behindRedirect
+    }
+
     private func send(to target: FetchURL, _ client: HTTPClient) async throws(UpstreamError) -> HTTPClientResponse {
         var message = HTTPClientRequest(url: target.text)
         for field in fields { message.headers.add(name: field.name, value: field.value) }
@@ -149,13 +163,14 @@ struct Exchange: Sendable {
     }
 
     private func timeout(_ expiry: Deadline.Expiry) -> UpstreamError {
-        let what =
-            switch expiry {
-            case .idle: "sent nothing for \(request.timeouts.idle)"
-            case .slow:
-                request.timeouts.slowest.map { "sent less than \($0.bytes) bytes in \($0.window)" } ?? "is too slow"
-            case .whole: "did not answer completely within \(request.timeouts.whole)"
-            }
+        let what: String
+        switch expiry {
+        case .unresolved: return .unresolved(url, isLate: true)
+        case .idle: what = "sent nothing for \(request.timeouts.idle)"
+        case .slow:
+            what = request.timeouts.slowest.map { "sent less than \($0.bytes) bytes in \($0.window)" } ?? "is too slow"
+        case .whole: what = "did not answer completely within \(request.timeouts.whole)"
+        }
         return UpstreamError(.timeout, "\(url.display) \(what); what was held before stays in use")
     }
 

@@ -68,8 +68,8 @@ struct FetchURL: Sendable {
     var display: String { Self.display(text) }
 
     static func display(_ text: String) -> String {
-        guard let mark = text.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return text }
-        return text[..<mark] + "?…"
+        guard let mark = text.firstIndex(where: { $0 == "?" || $0 == "#" }) else { return text.middleCut }
+        return String(text[..<mark]).middleCut + "?…"
     }
 
     private static func invalid(_ text: String, _ reason: String) -> UpstreamError {
@@ -77,5 +77,15 @@ struct FetchURL: Sendable {
         let plain = String(text.unicodeScalars.filter { $0.value > 0x1f })
         let shown = text.contains("@") ? "the address" : "\"\(display(plain))\""
         return UpstreamError(.invalidURL, "cannot fetch \(shown): \(reason); correct the url")
+    }
+}
+
+extension String {
+    /// For messages, which are kept: its beginning and its end, where it has more than 200 characters.
+    public var middleCut: String {
+        let most = 200
+        // Most are shorter in bytes already.
+        guard utf8.count > most, count > most else { return self }
+        return prefix(most / 2) + "…" + suffix(most / 2 - 1)
     }
 }

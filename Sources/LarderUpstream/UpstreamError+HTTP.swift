@@ -49,16 +49,15 @@ extension UpstreamError {
         switch error {
         case let error as NIOConnectionError:
             guard let failure = error.connectionErrors.first?.error else {
-                return UpstreamError(
-                    .connectFailed,
-                    "the name \(url.host) does not resolve; check the address \(url.display) and the DNS")
+                return unresolved(url)
             }
             return ofConnection(failure, url)
         case let error as IOError:
             // strerror(3) is safe here: glibc gives a constant or thread-local text for every code.
             let reason = String(cString: strerror(error.errnoCode))
             return UpstreamError(
-                .connectFailed, "cannot connect to \(place) for \(url.display): \(reason); check that its server runs")
+                .connectFailed, "cannot connect to \(place) for \(url.display): \(reason); check that its server runs",
+                originFailure: "cannot connect to \(place): \(reason); check that its server runs")
         case let error as HTTPClientError where isConnectTimeout(error):
             return connectTimeout(place, url)
         case ChannelError.connectTimeout:
@@ -74,7 +73,18 @@ extension UpstreamError {
 
     private static func connectTimeout(_ place: String, _ url: FetchURL) -> UpstreamError {
         UpstreamError(
-            .timeout, "no connection to \(place) for \(url.display) in time; check the network and its server")
+            .connectFailed, "no connection to \(place) for \(url.display) in time; check the network and its server",
+            originFailure: "no connection to \(place) in time; check the network and its server")
+    }
+
+    /// A host without an address.
+    ///
+    /// - Parameter isLate: whether the resolver has not said anything yet
+    static func unresolved(_ url: FetchURL, isLate: Bool = false) -> UpstreamError {
+        let failure = "the name \(url.host) does not resolve" + (isLate ? " in time" : "")
+        return UpstreamError(
+            .connectFailed, "\(failure); check the address \(url.display) and the DNS",
+            originFailure: "\(failure); check it and the DNS")
     }
 
     /// Errors that mean the same at any moment of a request.
@@ -107,10 +117,10 @@ extension UpstreamError {
     private static func ofHandler(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         switch error {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            let (place, reason) = ("\(url.host):\(url.port)", TLSFailure(description: String(describing: error)).text)
             return UpstreamError(
-                .tlsFailed,
-                "TLS with \(url.host):\(url.port) for \(url.display) failed: "
-                    + TLSFailure(description: String(describing: error)).text)
+                .tlsFailed, "TLS with \(place) for \(url.display) failed: \(reason)",
+                originFailure: "TLS with \(place) failed: \(reason)")
         case let error as NIOHTTPDecompression.ExtraDecompressionError where error == .truncatedData:
             return UpstreamError(.truncated, "\(url.display) sent a compressed body without its end; \(kept)")
         case let error as NIOHTTPDecompression.DecompressionError where error == .limit:

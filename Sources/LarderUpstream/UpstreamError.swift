@@ -11,6 +11,10 @@ public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible 
     public let retryAfter: Duration?
     /// One line: what happened, and what to do.
     public let message: String
+    /// Why the URL's own origin cannot be reached, whatever is asked of it: its name, the connection or TLS. It has nothing
+    /// of the URL but its host and port, so that others may be told. Nothing where the failure may be one of this URL only,
+    /// or is one of another origin behind a redirect.
+    public let originFailure: String?
 
     /// Makes an error from its parts.
     ///
@@ -19,11 +23,20 @@ public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible 
     ///   - message: one line, without secrets
     ///   - status: the status code that decided the failure
     ///   - retryAfter: the time the origin asked for
-    public init(_ code: Code, _ message: String, status: Int? = nil, retryAfter: Duration? = nil) {
+    ///   - originFailure: why the URL's own origin cannot be reached, if it is that
+    public init(
+        _ code: Code, _ message: String, status: Int? = nil, retryAfter: Duration? = nil, originFailure: String? = nil
+    ) {
         self.code = code
         self.message = message
         self.status = status
         self.retryAfter = retryAfter
+        self.originFailure = originFailure
+    }
+
+    /// The same where a redirect led to another origin: it says nothing about the URL's own.
+    var behindRedirect: UpstreamError {
+        UpstreamError(code, message, status: status, retryAfter: retryAfter)
     }
 
     /// Whether the same request may succeed later although nobody changes the settings of this machine.
@@ -62,11 +75,11 @@ extension UpstreamError {
         public static let forbiddenAddress = Code(.forbiddenAddress)
         /// A header of the request cannot be sent.
         public static let invalidRequest = Code(.invalidRequest)
-        /// The name did not resolve, or nobody accepted the connection.
+        /// The name did not resolve, or nobody accepted the connection, or not in time.
         public static let connectFailed = Code(.connectFailed)
         /// The TLS handshake failed, most often over a certificate.
         public static let tlsFailed = Code(.tlsFailed)
-        /// The connection, the next bytes or the whole answer took too long.
+        /// The next bytes or the whole answer took too long.
         public static let timeout = Code(.timeout)
         /// The connection ended before the answer began.
         public static let connectionClosed = Code(.connectionClosed)

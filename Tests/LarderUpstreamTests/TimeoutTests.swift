@@ -1,5 +1,6 @@
-import LarderUpstream
 import Testing
+
+@testable import LarderUpstream
 
 @Suite("Origins that take their time", .timeLimit(.minutes(1)))
 struct TimeoutTests {
@@ -38,5 +39,32 @@ struct TimeoutTests {
             number < 3 ? [.send("HTTP/1.1 302 X\r\nLocation: /\(number)\r\nContent-Length: 0\r\n\r\n")] : []
         }
         #expect(error.code == .timeout)
+    }
+
+    @Test("the time between the head and the first question for the body is ours")
+    func silenceOfOurs() async {
+        let clock = SteppedClock()
+        let deadline = Deadline(FetchTimeouts(idle: .seconds(10), whole: .seconds(600)), clock: clock)
+        deadline.progressed()
+        deadline.bodyBegins()
+        await clock.advance(by: .seconds(60))
+        // Nothing has passed, so it waits until it is cancelled.
+        let watch = Task { await deadline.expiry() }
+        watch.cancel()
+        #expect(await watch.value == nil)
+        deadline.progressed()
+        await clock.advance(by: .seconds(10))
+        #expect(await deadline.expiry() == .idle)
+    }
+
+    @Test("a name that is not resolved in time is no silence of its origin's")
+    func slowResolver() async {
+        let clock = SteppedClock()
+        let limits = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
+        let (unnamed, named) = (Deadline(limits, clock: clock), Deadline(limits, clock: clock))
+        named.progressed()
+        await clock.advance(by: .seconds(10))
+        #expect(await unnamed.expiry() == .unresolved)
+        #expect(await named.expiry() == .idle)
     }
 }

@@ -11,7 +11,10 @@ struct FailureMemory: Sendable {
     }
 
     private struct Outage {
-        var failure: Failure
+        /// Why, without the URL that was asked for when it was seen: that is for nobody else to know.
+        var reason: String
+        var code: UpstreamError.Code
+        var until: Int
         var delay: Int
     }
 
@@ -35,14 +38,15 @@ struct FailureMemory: Sendable {
     ///   - error: what asking for the image ended with
     ///   - image: the key of the very URL that was asked for: another signature may open what this one does not
     ///   - origin: where it was asked for
-    ///   - isReachable: whether the origin sent anything, to this request or to another one since it began
+    ///   - isReachable: whether the origin sent anything, to this request or to another one since it began. Only one that
+    ///     did not is out of reach for all; a silence after the connection was made is of that image
     mutating func remember(_ error: ImageError, image: ImageKey, origin: String, isReachable: Bool, now: Int) {
-        if error.code == .offline, !isReachable {
-            if outages[origin] == nil { makeRoom(in: &outages, now) { $0.failure.until } }
+        if let cause = error.cause, let reason = cause.originFailure, !isReachable {
+            if outages[origin] == nil { makeRoom(in: &outages, now) { $0.until } }
             // Several flights fail of one outage: that is one step.
-            if let known = outages[origin], known.failure.until > now { return }
+            if let known = outages[origin], known.until > now { return }
             let delay = outages[origin].map { min($0.delay * 2, Self.longestOutage) } ?? Self.firstOutage
-            outages[origin] = Outage(failure: Failure(error: error, until: now + delay), delay: delay)
+            outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
         } else if let seconds = Self.seconds(error) {
             if images[image] == nil { makeRoom(in: &images, now) { $0.until } }
             images[image] = Failure(error: error, until: now + seconds)
@@ -62,8 +66,14 @@ struct FailureMemory: Sendable {
     }
 
     /// What a request would end with, as far as is remembered.
-    func failure(of image: ImageKey, origin: String, now: Int) -> Failure? {
-        if let outage = outages[origin]?.failure, outage.until > now { return outage }
+    ///
+    /// - Parameter url: what is asked for now, as it may be shown
+    func failure(of image: ImageKey, origin: String, url: String, now: Int) -> Failure? {
+        if let outage = outages[origin], outage.until > now {
+            let cause = UpstreamError(
+                outage.code, "\(url) was not asked for: \(outage.reason)", originFailure: outage.reason)
+            return Failure(error: ImageError(cause), until: outage.until)
+        }
         if let failure = images[image], failure.until > now { return failure }
         return nil
     }

@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 /// An image's URL, taken apart as far as the cache needs to: enough to tell origins apart and to make keys, on an event
 /// loop. Whether it can be fetched is for the fetcher to say, which is stricter.
 struct ImageAddress: Sendable, Hashable {
@@ -27,6 +29,29 @@ struct ImageAddress: Sendable, Hashable {
         query = mark.map { rest[rest.utf8.index(after: $0)...] }
     }
 
+    /// What is wrong with a URL that cannot be read as an address.
+    static func refusal(of url: String) -> String {
+        let parts = url.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, ["http", "https"].contains(parts[0].lowercased()) else {
+            return "only absolute http and https URLs are fetched; correct the url"
+        }
+        let authority = parts[1].prefix { !"/?#".contains($0) }
+        let host = authority.last == "]" ? authority : authority.prefix { $0 != ":" }
+        return if authority.contains("@") {
+            "the url has a user or a password in it; take it out, and give the origin a credential in the settings"
+        } else if authority.utf8.contains(where: { $0 >= 0x80 }) {
+            "the url's host has letters beyond ASCII; write it in its ASCII form, which begins with xn--"
+        } else if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
+            "the url has a space or a control character in it; write it as % and two digits"
+        } else if host.isEmpty {
+            "the url names no host; correct it"
+        } else if Self.authority(host, "http") == nil {
+            "the url's host has characters that no host has; correct it"
+        } else {
+            "the url's port is no number between 1 and 65535; correct it"
+        }
+    }
+
     /// The URL without its fragment and without the members of its query that are not looked at.
     func text(ignoring isIgnored: (Substring) -> Bool) -> String {
         guard let query else { return origin + path }
@@ -35,8 +60,11 @@ struct ImageAddress: Sendable, Hashable {
         return kept.isEmpty ? origin + path : origin + path + "?" + kept.joined(separator: "&")
     }
 
-    /// The URL for logs: signatures are in queries.
-    var display: String { query == nil ? origin + path : origin + path + "?…" }
+    /// The URL for logs and messages: signatures are in queries.
+    var display: String {
+        let text = (origin + path).middleCut
+        return query == nil ? text : text + "?…"
+    }
 
     private static func authority(_ text: Substring, _ scheme: String) -> String? {
         guard !text.isEmpty, text.utf8.allSatisfy(isAuthorityByte) else { return nil }

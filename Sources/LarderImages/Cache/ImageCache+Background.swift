@@ -16,6 +16,7 @@ extension ImageCache {
     }
 
     private func maintain() async {
+        await removeForgotten()
         while !Task.isCancelled {
             await shrink()
             await expire()
@@ -75,6 +76,24 @@ extension ImageCache {
             slot = slice.next
             catalog.count { $0.evictions += slice.entries.count }
             await drop(slice.entries)
+        }
+    }
+
+    /// Removes what credentials opened that the settings do not have any more. Nobody finds it from the moment on that the
+    /// settings are others.
+    func removeForgotten() async {
+        let (index, lookup) = (index, catalog.lookup)
+        do throws(ImageError) {
+            let keys = try await indexQueue.submit { () throws(ImageError) in
+                try index.keys { lookup.origin(ofCredential: $0) == nil }
+            }.value()
+            for start in stride(from: 0, to: keys.count, by: 128) where !Task.isCancelled {
+                let entries = keys[start..<min(start + 128, keys.count)].compactMap { catalog.entry($0) }
+                await drop(entries.filter { catalog.remove($0) })
+            }
+        } catch {
+            logger.warning(
+                "Images of credentials that are gone could not be removed", metadata: ["error": "\(error)"])
         }
     }
 

@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 extension ImageCache {
     /// Says what would be done with a request, and why. Reads the row; does nothing else.
     ///
@@ -20,11 +22,16 @@ extension ImageCache {
             }
         }
         let remembered = failures.failure(
-            of: place.exactKey(of: request.url), origin: place.address.origin, now: now)
-        if let remembered {
+            of: place.exactKey(of: request.url), origin: place.address.origin, url: place.address.display, now: now)
+        if let remembered, request.cache.policy != .networkOnly {
+            let subject =
+                remembered.error.cause?.originFailure == nil ? "this URL is not asked for" : "its origin is not asked"
+            let needsNetwork = decision == .fetch || decision == .revalidate
             rules.note(
                 "failure",
-                "the origin is not asked for another \(remembered.until - now) s: \(remembered.error.message)")
+                "\(subject) for another \(remembered.until - now) s"
+                    + (needsNetwork ? ", so the request would fail at once" : "")
+                    + ": \(remembered.error.message)")
         }
         let flight = flightsByKey[place.key]?.compactMap { flights[$0] }
             .first { $0.serves(request, unconditionally: decision == .fetch) }

@@ -61,7 +61,9 @@ extension ImageCache {
     /// against it.
     func askBehind(_ place: ImagePlace, _ url: String) {
         guard !isStopping, flightsByKey[place.key] == nil,
-            failures.failure(of: place.exactKey(of: url), origin: place.address.origin, now: clock.now) == nil
+            failures.failure(
+                of: place.exactKey(of: url), origin: place.address.origin, url: place.address.display,
+                now: clock.now) == nil
         else { return }
         _ = begin(
             place, ImageRequest(url: url, priority: .low), isUnconditional: false, isBackground: true)

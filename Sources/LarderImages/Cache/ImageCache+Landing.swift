@@ -77,7 +77,8 @@ extension ImageCache {
     /// - Returns: whether the caller's reference to the blob is the row's now
     private func keep(_ row: ImageRow) -> Bool {
         let old = catalog.entry(row.key)
-        guard row.response.reasonNotToStore == nil, old != nil || hasPlaceForRow() else {
+        guard row.response.reasonNotToStore == nil, !catalog.lookup.isForgotten(row), old != nil || hasPlaceForRow()
+        else {
             if let old, catalog.remove(old) { dropSoon([old]) }
             return false
         }
@@ -91,7 +92,7 @@ extension ImageCache {
     /// Puts the row of an image in whose bytes stay the same.
     private func update(_ row: ImageRow) {
         guard let old = catalog.entry(row.key), store.retain(row.digest) else { return }
-        guard row.response.reasonNotToStore == nil else {
+        guard row.response.reasonNotToStore == nil, !catalog.lookup.isForgotten(row) else {
             release(row.digest)
             if catalog.remove(old) { dropSoon([old]) }
             return
@@ -163,7 +164,7 @@ extension ImageCache {
         for waiter in flight.waiters.values {
             // Another signature may open what this one did not. An outage, or a full disk, is the same for all.
             let isShared =
-                waiter.request.url == flight.url || error.code == .offline || error.code == .noRoom
+                waiter.request.url == flight.url || error.cause?.originFailure != nil || error.code == .noRoom
                 || error.code == .storageFailed || error.code == .shuttingDown
             waiter.continuation.resume(returning: isShared ? .failed(error) : .again)
         }

@@ -76,7 +76,8 @@ extension ImageCache {
 
     /// A failure that answers in the place of the network.
     private func remembered(_ place: ImagePlace, _ url: String, _ now: Int) -> ImageError? {
-        let failure = failures.failure(of: place.exactKey(of: url), origin: place.address.origin, now: now)
+        let failure = failures.failure(
+            of: place.exactKey(of: url), origin: place.address.origin, url: place.address.display, now: now)
         guard let failure else { return nil }
         return ImageError(
             failure.error.code, "\(failure.error.message) (not tried again for another \(failure.until - now) s)",

@@ -93,17 +93,30 @@ extension ImageCache {
 
     /// Removes all images that are not pinned, or all.
     ///
-    /// - Returns: how many, and the bytes of the files that nobody else uses
-    public func clear(includingPinned: Bool = false) async throws(ImageError) -> (images: Int, bytes: Int) {
-        var (images, bytes) = (0, 0)
+    /// - Parameter isSpared: whether what an origin gave to its credential stays
+    /// - Returns: how many, and the bytes of all files that no image is left of, although some may stay for a while for
+    ///   those that have a reference
+    /// - Throws: ``ImageError/Code/storageFailed``
+    public func clear(
+        includingPinned: Bool = false, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool = { _ in false }
+    ) async throws(ImageError) -> (images: Int, bytes: Int) {
+        let (index, lookup) = (index, catalog.lookup)
+        let spared = try await indexQueue.submit { () throws(ImageError) in
+            Set(try index.keys { lookup.origin(ofCredential: $0).map(isSpared) ?? false })
+        }.value()
+        var images = 0
+        var sizes: [BlobDigest: Int] = [:]
         var slot: UInt32? = 0
         while let next = slot {
-            let slice = catalog.take(from: next, limit: 128) { entry, _ in includingPinned || !entry.isPinned }
+            let slice = catalog.take(from: next, limit: 128) { entry, _ in
+                (includingPinned || !entry.isPinned) && !spared.contains(entry.key)
+            }
             slot = slice.next
             images += slice.entries.count
-            bytes += await drop(slice.entries).bytes
+            for entry in slice.entries { sizes[entry.digest] = entry.size }
+            await drop(slice.entries)
         }
-        return (images, bytes)
+        return (images, sizes.reduce(0) { $0 + (store.hasRow($1.key) ? 0 : $1.value) })
     }
 
     // MARK: Pins and lists
@@ -119,7 +132,7 @@ extension ImageCache {
         return true
     }
 
-    /// A page of what is held, in no order that means something.
+    /// A page of what is held, in no order that means something. A page may have fewer than `limit`.
     ///
     /// - Parameters:
     ///   - after: what the page before gave as `next`; nothing for the first
@@ -136,14 +149,16 @@ extension ImageCache {
         }
         let (index, count) = (index, max(1, limit))
         let rows = try await indexQueue.submit { [key] () throws(ImageError) in
-            try index.rows(after: key, limit: count)
+            // One more shows whether there is another page.
+            try index.rows(after: key, limit: count + 1)
         }.value()
-        return (rows, rows.count < count ? nil : rows.last?.key.description)
+        let (page, lookup) = (rows.prefix(count), catalog.lookup)
+        return (page.filter { !lookup.isForgotten($0) }, rows.count > count ? page.last?.key.description : nil)
     }
 
     func place(of request: ImageRequest) throws(ImageError) -> ImagePlace {
         guard let place = catalog.lookup.place(of: request) else {
-            throw ImageError(.invalidURL, "only absolute http and https URLs are fetched; correct the url")
+            throw ImageError(.invalidURL, ImageAddress.refusal(of: request.url))
         }
         return place
     }

@@ -183,6 +183,7 @@ public actor ImageCache {
         failures.forgetAll()
         allowNetworks(settings.allowedNetworks)
         startFlights()
+        await removeForgotten()
         await shrink()
     }
 

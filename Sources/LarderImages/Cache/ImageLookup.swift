@@ -28,6 +28,15 @@ struct ImageLookup: Sendable {
         return origins[address.origin]
     }
 
+    /// The origin that a credential is for, unless the settings do not have it any more.
+    func origin(ofCredential name: String) -> ImageOrigin? { origins[name].flatMap { $0.credential == nil ? nil : $0 } }
+
+    /// Whether nobody can ask for what a key's text stands for: a credential opened it that the settings do not have any
+    /// more. Who might see it is then not known either.
+    func isForgotten(_ row: ImageRow) -> Bool {
+        row.credential.map { origin(ofCredential: $0) == nil } ?? false
+    }
+
     /// Where a request looks; nothing if its URL is none.
     func place(of request: ImageRequest) -> ImagePlace? {
         guard let address = ImageAddress(request.url) else { return nil }

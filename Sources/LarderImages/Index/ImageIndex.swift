@@ -145,6 +145,27 @@ public final class ImageIndex: Sendable {
         }
     }
 
+    /// The keys of images that credentials opened, for some of these.
+    ///
+    /// - Parameter isMeant: is told a credential's name
+    func keys(ofCredentials isMeant: (String) -> Bool) throws(ImageError) -> [ImageKey] {
+        try use { database throws(ImageError) in
+            do throws(SQLiteError) {
+                var keys: [ImageKey] = []
+                var answers: [String: Bool] = [:]
+                try database.restricted { key, text in
+                    guard let name = ImageRow.credential(text) else { return }
+                    let answer = answers[name] ?? isMeant(name)
+                    answers[name] = answer
+                    if answer { keys.append(key) }
+                }
+                return keys
+            } catch {
+                throw error.asImageError
+            }
+        }
+    }
+
     /// Removes the files of rows that are not there, in one outer directory out of 256.
     ///
     /// - Parameter step: which, from 0 to 255

@@ -35,6 +35,14 @@ public struct ImageRow: Sendable, Hashable {
     /// The key.
     public var key: ImageKey { ImageKey(keyText) }
 
+    /// The name of the credential that opened it, which is its origin's, if one did.
+    var credential: String? { Self.credential(keyText) }
+
+    static func credential(_ keyText: String) -> String? {
+        let name = keyText.prefix { $0 != "\n" }
+        return name.isEmpty ? nil : String(name)
+    }
+
     /// What of it is kept in memory.
     public var entry: ImageEntry {
         ImageEntry(

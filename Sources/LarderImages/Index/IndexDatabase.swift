@@ -8,7 +8,7 @@ final class IndexDatabase {
     let isNew: Bool
     private let database: SQLiteDatabase
     private let putEntry, putDetail, removeEntry, removeDetail, touchEntry: SQLiteStatement
-    private let allEntries, hasEntry, oneRow, someRows: SQLiteStatement
+    private let allEntries, hasEntry, oneRow, someRows, restrictedKeys: SQLiteStatement
 
     /// Opens it, making the tables if there are none.
     init(path: String) throws(SQLiteError) {
@@ -26,6 +26,8 @@ final class IndexDatabase {
         let row =
             "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, e.type, e.width, e.height, d.* FROM entry e JOIN detail d USING (key) "
         oneRow = try database.prepare(row + "WHERE e.key = ?")
+        // What no credential opened has a key text that begins with an end of line; see ImagePlace.keyText.
+        restrictedKeys = try database.prepare("SELECT key, key_text FROM detail WHERE key_text >= 'h'")
         someRows = try database.prepare(row + "WHERE e.key > ? ORDER BY e.key LIMIT ?")
     }
 
@@ -47,6 +49,7 @@ final class IndexDatabase {
                 CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
                     frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
                     request_time INTEGER NOT NULL, response_time INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
                 PRAGMA user_version = \(version);
                 """)
         }
@@ -115,6 +118,16 @@ final class IndexDatabase {
         var result: ImageRow?
         try oneRow.run([.blob(key.bytes)]) { row throws(SQLiteError) in result = try Self.row(row) }
         return result
+    }
+
+    /// The keys and their texts of all that a credential opened.
+    func restricted(_ each: (ImageKey, String) -> Void) throws(SQLiteError) {
+        try restrictedKeys.run { row throws(SQLiteError) in
+            guard let key = row.withBlob(0, { ImageKey($0) }) else {
+                throw SQLiteError.damage("the index has a row that nobody wrote")
+            }
+            each(key, row.text(1))
+        }
     }
 
     func rows(after key: ImageKey?, limit: Int) throws(SQLiteError) -> [ImageRow] {

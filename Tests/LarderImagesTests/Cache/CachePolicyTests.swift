@@ -142,6 +142,18 @@ struct CachePolicyTests {
         }
     }
 
+    @Test("one slow URL says nothing about the others of its origin")
+    func silence() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer { $0.url == url(1) ? .failure(.silent) : .image(picture(2), []) }
+            #expect(await fixture.code(url(1)) == .offline)
+            let other = try await fixture.get(url(2))
+            #expect(other.source == .miss)
+            #expect(await fixture.code(url(1)) == .offline)
+            #expect(fixture.origin.asked.count == 2)
+        }
+    }
+
     @Test("with no room for the answer, what is held is answered as in an outage")
     func noRoom() async throws {
         try await withCache { fixture in

@@ -11,7 +11,7 @@ struct FailureMemoryTests {
     private func seconds(_ error: ImageError, isReachable: Bool = true) -> Int {
         var memory = FailureMemory()
         memory.remember(error, image: key, origin: "o", isReachable: isReachable, now: 1000)
-        return (memory.failure(of: key, origin: "o", now: 1000)?.until ?? 1000) - 1000
+        return (memory.failure(of: key, origin: "o", url: "u", now: 1000)?.until ?? 1000) - 1000
     }
 
     @Test("as long as fits their kind")
@@ -24,6 +24,7 @@ struct FailureMemoryTests {
         #expect(seconds(.status(500, retryAfter: .seconds(40))) == 5)
         #expect(seconds(.unreachable, isReachable: false) == 2)
         #expect(seconds(.unreachable) == 5)
+        #expect(seconds(.silent, isReachable: false) == 5)
         for code: ImageError.Code in [.notAnImage, .tooManyPixels, .tooLarge, .truncatedImage, .lengthDisagrees] {
             #expect(seconds(ImageError(code, "")) == 60, "\(code)")
         }
@@ -40,15 +41,28 @@ struct FailureMemoryTests {
             memory.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
             // Others that fail of the same outage change nothing.
             memory.remember(.unreachable, image: ImageKey("y"), origin: "o", isReachable: false, now: now + 1)
-            let failure = memory.failure(of: ImageKey("z"), origin: "o", now: now)
+            let failure = memory.failure(of: ImageKey("z"), origin: "o", url: "u", now: now)
             #expect(failure?.until == now + expected)
-            #expect(memory.failure(of: key, origin: "p", now: now) == nil)
+            #expect(memory.failure(of: key, origin: "p", url: "u", now: now) == nil)
             now += expected
-            #expect(memory.failure(of: key, origin: "o", now: now) == nil)
+            #expect(memory.failure(of: key, origin: "o", url: "u", now: now) == nil)
         }
         memory.reached("o")
         memory.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
-        #expect(memory.failure(of: key, origin: "o", now: now)?.until == now + 2)
+        #expect(memory.failure(of: key, origin: "o", url: "u", now: now)?.until == now + 2)
+    }
+
+    @Test("a silence is of its URL, an outage of all, and is told to others without the URL that met it")
+    func others() {
+        var memory = FailureMemory()
+        memory.remember(.silent, image: key, origin: "o", isReachable: false, now: 1000)
+        #expect(memory.failure(of: key, origin: "o", url: "u", now: 1000)?.error == .silent)
+        #expect(memory.failure(of: ImageKey("y"), origin: "o", url: "u", now: 1000) == nil)
+        memory.remember(.unreachable, image: key, origin: "p", isReachable: false, now: 1000)
+        let error = memory.failure(of: ImageKey("y"), origin: "p", url: "https://o/own", now: 1000)?.error
+        #expect(error?.message == "https://o/own was not asked for: nobody answers")
+        #expect(error?.cause?.message.contains("secret") == false)
+        #expect(error?.code == .offline)
     }
 
     @Test("never more than there is room for; what ends soonest goes first")
@@ -60,7 +74,7 @@ struct FailureMemoryTests {
             memory.remember(.unreachable, image: key, origin: "\(number)", isReachable: false, now: 1000)
             #expect(memory.count <= 200)
         }
-        #expect(memory.failure(of: ImageKey("4998"), origin: "", now: 1000) != nil)
+        #expect(memory.failure(of: ImageKey("4998"), origin: "", url: "u", now: 1000) != nil)
         memory.forgetAll()
         #expect(memory.count == 0)
     }

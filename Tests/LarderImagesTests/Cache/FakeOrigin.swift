@@ -149,7 +149,9 @@ final class FakeOrigin: Sendable {
 }
 
 extension ImageError {
-    static let unreachable = ImageError(UpstreamError(.connectFailed, "nobody answers"))
+    static let unreachable = ImageError(
+        UpstreamError(.connectFailed, "nobody answers for /secret", originFailure: "nobody answers"))
+    static let silent = ImageError(UpstreamError(.timeout, "nothing came"))
     static func status(_ status: Int, retryAfter: Duration? = nil) -> ImageError {
         ImageError(UpstreamError(.status, "status \(status)", status: status, retryAfter: retryAfter))
     }

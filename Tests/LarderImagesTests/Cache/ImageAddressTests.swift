@@ -24,6 +24,28 @@ struct ImageAddressTests {
         }
     }
 
+    @Test("what is wrong with a URL is said")
+    func refusals() {
+        for (url, word) in [
+            ("", "absolute"), ("ftp://a.example/", "http"), ("https:a.example", "absolute"), ("https:///b", "no host"),
+            ("https://u:p@a.example/", "password"), ("https://a.example/ b", "space"), ("https://ä.example/", "xn--"),
+            ("https://a.example\n/", "space"), ("https://a.example:99999/", "port"), ("https://:80/", "no host"),
+            ("https://a.example:x/", "port"), ("https://[::1]:x/", "port"), ("https://a.example\\b/", "characters"),
+        ] {
+            #expect(ImageAddress(url) == nil)
+            let text = ImageAddress.refusal(of: url)
+            #expect(text.contains(word) && !text.contains("a.example"), "\(url): \(text)")
+        }
+    }
+
+    @Test("messages have no query, and no URL of any length")
+    func display() {
+        #expect(ImageAddress("https://a.example/b?c=d#e")?.display == "https://a.example/b?…")
+        let long =
+            ImageAddress("https://a.example/" + String(repeating: "b", count: 8000) + "/end.png?c")?.display ?? ""
+        #expect(long.count == 202 && long.hasPrefix("https://a.example/bbb") && long.hasSuffix("b/end.png?…"))
+    }
+
     @Test("a key has the URL without its fragment and without what the settings ignore")
     func keys() throws {
         let origin = try ImageOrigin("https://a.example", ignoredQuery: ["sig", "X-Amz-*"])

@@ -90,7 +90,8 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
         }
         + [
             "file:///etc/passwd", "data:image/png;base64,AAAA", "ftp://127.0.0.1/x", "javascript:alert(1)",
-            "http://user:secret@127.0.0.1/", "http://", "https:///x",
+            "http://user:secret@127.0.0.1/", "http://", "https:///x", "http://0177.0.0.1/", "http://0x7f.1/",
+            "http://[fe80::1%25lo]/",
         ].map { target in
             BadOrigin(name: "redirects to \(target)", code: .upstreamFailed, cause: .invalidRedirect) { _, _ in
                 [.status("301 Moved Permanently", "Location: \(target)")]
@@ -102,9 +103,6 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
             },
             BadOrigin(name: "redirects nowhere", code: .upstreamFailed, cause: .invalidRedirect) { _, _ in
                 [.status("308 Permanent Redirect")]
-            },
-            BadOrigin(name: "redirects to a trick", code: .invalidURL, cause: .invalidURL) { _, _ in
-                [.status("302 Found", "Location: http://0x7f.1/")]
             },
         ]
 
@@ -223,7 +221,29 @@ struct BadOriginTests {
             let error = await #expect(throws: ImageError.self) { try await fixture.download(url).run() }
             #expect(error?.code == .offline)
             #expect(error?.cause?.code == .connectFailed)
+            let failure = try #require(error?.cause?.originFailure)
+            #expect(failure.contains("127.0.0.1") && !failure.contains("http"))
             #expect(fixture.waits.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test("an origin that is silent, or redirects to where nobody is, is not out of reach itself")
+    func notTheOrigin() async throws {
+        let nobody = try await RawOrigin.serve({ _, _ in [] }) { $0.url() }
+        try await RawOrigin.serve({ _, _ in [.status("302 Found", "Location: \(nobody)")] }) { server in
+            try await DownloadFixture.run { fixture in
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                #expect(error?.cause?.code == .connectFailed)
+                #expect(error?.cause?.originFailure == nil)
+            }
+        }
+        let brief = FetchTimeouts(idle: .milliseconds(200), whole: .seconds(900))
+        try await RawOrigin.serve({ _, _ in [] }) { server in
+            try await DownloadFixture.run(timeouts: brief) { fixture in
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                #expect(error?.cause?.code == .timeout)
+                #expect(error?.cause?.originFailure == nil)
+            }
         }
     }
 
