@@ -45,7 +45,13 @@ extension ImageService {
         if let origin = restriction(of: url), !peer.mayHaveImages(of: origin) { throw Self.denied(origin) }
     }
 
-    /// What such a peer is told.
+    /// What a peer is told that wants to remove what others pinned.
+    static let pinsDenied = WireError(
+        .denied,
+        "only root and the user who runs the agent remove all pinned images at once; remove them one by one, or leave "
+            + "includingPinned out")
+
+    /// What a peer is told that may not have an origin's images.
     static func denied(_ origin: ImageOrigin) -> WireError {
         WireError(
             .denied,

@@ -8,16 +8,25 @@ public struct BlockingWork: Sendable {
     /// Uses a pool that the caller starts and stops.
     public init(_ pool: NIOThreadPool) { self.pool = pool }
 
-    /// Runs a body there and hands back its result. Cancellation does not stop a body that has begun.
+    /// Runs a body there and hands back its result.
+    ///
+    /// A task that is cancelled waits all the same, and its body runs at its turn: callers clean up and write last things in
+    /// bodies, so that none may be left out, and a crowd that is cancelled must not run all of them at once on the threads
+    /// of tasks. A body that is not worth beginning any more looks at the task before it is handed in.
     public func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let result: Result<Value, Failure>? = try? await pool.runIfActive {
-            do throws(Failure) { return .success(try body()) } catch { return .failure(error) }
+        let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
+            // The pool calls it whatever happens. Once it was stopped that is here and now: what must happen all the same,
+            // such as a last write at shutdown, does.
+            pool.submit { _ in
+                do throws(Failure) {
+                    continuation.resume(returning: .success(try body()))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
         }
-        // The pool refuses work only after it was stopped or when the task is cancelled before the work began; what
-        // must happen all the same (a last write at shutdown) then happens here.
-        if let result { return try result.get() }
-        return try body()
+        return try result.get()
     }
 }

@@ -16,7 +16,8 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    private init(text: String) { self.text = text }
+    /// Makes an id of its JSON text, which is a whole number or a string and was checked already.
+    public init(text: String) { self.text = text }
 
     /// The id of a reply to something whose id could not be read.
     public static let null = RequestID(text: "null")

@@ -72,3 +72,13 @@ static inline int larder_add_seals(int fd, int seals) {
 static inline int larder_get_seals(int fd) {
     return fcntl(fd, 1034);  // F_LINUX_SPECIFIC_BASE + 10
 }
+
+enum {
+    /// O_PATH: a place in the file system, which is not opened (open(2)); fcntl.h has it under _GNU_SOURCE only. The value
+    /// is that of asm-generic/fcntl.h.
+    LARDER_O_PATH = 010000000,
+};
+
+/// Whether a file or directory is the kernel's own telling (procfs, sysfs), and none that somebody stored: 1 or 0, or -1
+/// with errno set. An O_PATH descriptor will do (fstatfs(2)).
+int larder_is_kernel_file(int fd);

@@ -164,6 +164,10 @@ public actor ImageCache {
     /// What the settings say of a URL's origin, if anything.
     public nonisolated func origin(of url: String) -> ImageOrigin? { catalog.lookup.origin(of: url) }
 
+    /// Grows as soon as requests are answered by other settings: what was concluded from those before, such as a
+    /// ``PreparedImageRequest``, counts no more.
+    public nonisolated var settingsVersion: Int { catalog.settingsVersion }
+
     /// The cache in figures.
     public nonisolated var statistics: ImageStatistics {
         var statistics = catalog.statistics

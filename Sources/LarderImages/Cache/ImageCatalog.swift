@@ -18,6 +18,7 @@ final class ImageCatalog: Sendable {
     let store: BlobStore
     /// Of all that we send, as far as `Vary` may name it.
     let fingerprint: UInt64
+    private let versions = Atomic(0)
 
     /// Makes a catalog of what the index has, and counts its references.
     init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
@@ -38,7 +39,11 @@ final class ImageCatalog: Sendable {
             state.lookup = ImageLookup(settings.origins)
             state.maximumAge = settings.maximumAge
         }
+        versions.add(1, ordering: .releasing)
     }
+
+    /// Grows when the settings have changed.
+    var settingsVersion: Int { versions.load(ordering: .acquiring) }
 
     /// How requests become keys.
     var lookup: ImageLookup { state.withLock { $0.lookup } }

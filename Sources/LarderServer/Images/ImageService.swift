@@ -10,9 +10,10 @@ public final class ImageService: Sendable {
     /// Where the images are.
     public let directory: String
     let blocking: BlockingWork
+    /// Reads the lists of prefetches.
+    let manifests: ManifestReader
     let clock: ImageClock
     private let defaultLease: Atomic<Int>
-    private let generation = Atomic<Int>(0)
 
     /// Makes it.
     ///
@@ -25,6 +26,7 @@ public final class ImageService: Sendable {
         self.cache = cache
         self.directory = directory
         self.blocking = blocking
+        manifests = ManifestReader(blocking)
         self.clock = clock
         defaultLease = Atomic(leaseSeconds)
     }
@@ -33,13 +35,13 @@ public final class ImageService: Sendable {
     var leaseSeconds: Int { defaultLease.load(ordering: .relaxed) }
 
     /// Grows whenever the settings change: what was concluded from them before counts no more.
-    var settingsVersion: Int { generation.load(ordering: .acquiring) }
+    var settingsVersion: Int { cache.settingsVersion }
 
-    /// Takes new settings. Another directory needs a restart.
+    /// Takes new settings. They count from now on, also while what is over smaller limits is still being removed; this
+    /// returns after that. Another directory needs a restart.
     public func update(_ settings: ImageCacheSettings, leaseSeconds: Int) async {
-        await cache.update(settings)
         defaultLease.store(leaseSeconds, ordering: .relaxed)
-        generation.add(1, ordering: .releasing)
+        await cache.update(settings)
     }
 
     /// What stands between others and the images of a URL: its origin, where it is shown a credential.

@@ -28,8 +28,9 @@ struct Prefetch: Sendable {
     private let images: ImageService
     /// What the cache is asked for, each with its place in the list and its line.
     private var asked: [(place: Int, line: Int?, request: ImageRequest)] = []
-    /// By their places in the list.
+    /// What is refused before, by its place in the list: the first of them, as many as are told.
     private var refused: [(place: Int, failure: ImagePrefetch.Failure)] = []
+    private var refusedCount = 0
 
     /// Takes a list, or reads its manifest.
     /// - Throws: what is wrong with the manifest
@@ -39,17 +40,20 @@ struct Prefetch: Sendable {
         case .items(let items):
             for (place, item) in items.enumerated() { take(item, at: place, line: nil, for: peer) }
         case .manifest(let path):
-            let manifest = try await images.blocking.run { () throws(WireError) in
-                try ImageManifest(path: path, for: peer)
-            }
+            let manifest = try await images.manifests.read(path, for: peer)
             for (place, entry) in manifest.entries.enumerated() {
-                switch entry.item {
-                case .success(let item): take(item, at: place, line: entry.line, for: peer)
-                case .failure(let error):
-                    refused.append((place, ImagePrefetch.Failure(url: nil, line: entry.line, error: error)))
+                if case .image(let item, let line) = entry {
+                    take(item, at: place, line: line, for: peer)
+                } else if let failure = entry.failure {
+                    refuse(failure, at: place)
                 }
             }
         }
+    }
+
+    private mutating func refuse(_ failure: @autoclosure () -> ImagePrefetch.Failure, at place: Int) {
+        refusedCount += 1
+        if refused.count < ImagePrefetch.Result.mostFailures { refused.append((place, failure())) }
     }
 
     private mutating func take(_ item: ImagePrefetch.Item, at place: Int, line: Int?, for peer: PeerCredentials) {
@@ -57,13 +61,13 @@ struct Prefetch: Sendable {
             try images.check(peer, item.image.url)
             asked.append((place, line, ImageRequest(item)))
         } catch {
-            refused.append((place, ImagePrefetch.Failure(url: item.image.url, line: line, error: error)))
+            refuse(ImagePrefetch.Failure(url: item.image.url, line: line, error: error), at: place)
         }
     }
 
     /// Carries it out.
     func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
-        let (refusedCount, total) = (refused.count, asked.count + refused.count)
+        let (refusedCount, total) = (refusedCount, asked.count + refusedCount)
         let summary = await images.cache.prefetch(asked.map(\.request), concurrency: concurrency) { now in
             progress(Progress(done: now.done, failed: now.failed + refusedCount, bytes: now.bytes, total: total))
         }
@@ -72,14 +76,13 @@ struct Prefetch: Sendable {
             let error = WireError(failure.error)
             return (asked.place, ImagePrefetch.Failure(url: asked.request.url, line: asked.line, error: error))
         }
-        let failures = (refused + failed).sorted { $0.place < $1.place }.map(\.failure)
-        let most = ImagePrefetch.Result.mostFailures
+        let told = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.mostFailures)
+        let count = refusedCount + failed.count
         return Outcome(
             progress: Progress(
-                done: summary.fetched + summary.held, failed: failures.count, bytes: summary.bytes, total: total),
+                done: summary.fetched + summary.held, failed: count, bytes: summary.bytes, total: total),
             result: ImagePrefetch.Result(
-                total: total, fetched: summary.fetched, held: summary.held, failed: failures.count,
-                bytes: summary.bytes, failures: Array(failures.prefix(most)),
-                failuresOmitted: max(0, failures.count - most)))
+                total: total, fetched: summary.fetched, held: summary.held, failed: count, bytes: summary.bytes,
+                failures: told.map(\.failure), failuresOmitted: count - told.count))
     }
 }

@@ -41,8 +41,12 @@ extension MethodTable {
         }
         deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let cache = try scope.context.imageService().cache
+            let peer = scope.peer
+            // Who pins an image relies on it.
+            guard !parameters.includesPinned || peer.maySeeSecrets else { throw ImageService.pinsDenied }
             return try await WireError.from { () async throws(ImageError) in
-                let (images, bytes) = try await cache.clear(includingPinned: parameters.includesPinned)
+                let (images, bytes) = try await cache.clear(
+                    includingPinned: parameters.includesPinned, sparing: { !peer.mayHaveImages(of: $0) })
                 return ImageClear.Result(removed: images, bytes: bytes)
             }
         }
@@ -72,16 +76,20 @@ extension ImageService {
     /// Pins an image, which is fetched where it is not held.
     fileprivate func pin(_ reference: ImageReference) async throws(ImageError) -> ImagePin.Result {
         let request = ImageRequest(reference, policy: .cacheFirst)
-        // It may be removed between the two; somebody who removes it again and again shall have it.
-        for _ in 0..<3 {
+        while true {
             let image = try await cache.image(request)
             defer { cache.release(image.digest) }
             if try await cache.pin(request, true) { return ImagePin.Result(image: WireImage(image)) }
+            // What was held was removed between the two: now it is fetched. Once is enough, an origin that lets nobody keep
+            // it would be asked in vain.
+            if image.source != .hit { throw Self.notKept }
         }
-        throw ImageError(
-            .notHeld,
-            "the image cannot be pinned: its origin does not let it be kept, or it was removed again at once")
     }
+
+    private static let notKept = ImageError(
+        .notHeld,
+        "the image was fetched and cannot be pinned, because it was not kept: its origin forbids that (Cache-Control: "
+            + "no-store, or Vary: *), or it was removed at once; have the origin allow it, or use image.get each time")
 }
 
 extension WireError {

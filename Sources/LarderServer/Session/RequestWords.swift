@@ -1,4 +1,5 @@
 import JSON
+import LarderWire
 
 /// A request line in three parts: what stands before its id, the id, and what stands behind it.
 ///
@@ -95,4 +96,9 @@ struct RequestWords {
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+}
+
+extension RequestID {
+    /// The id of a request whose words are those of one that was parsed.
+    init(_ words: RequestWords) { self.init(text: String(decoding: words.id, as: UTF8.self)) }
 }

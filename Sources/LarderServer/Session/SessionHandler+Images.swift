@@ -13,12 +13,15 @@ extension SessionHandler {
             asked.restriction.map(peer.mayHaveImages) ?? true,
             let image = asked.hit(images)
         else { return false }
-        if reply(image, asked, images, id: words.id) {
-            loop.traffic.requestsTotal += 1
-            return true
+        loop.traffic.requestsTotal += 1
+        if reply(image, asked, images, id: words.id) { return true }
+        // A write may have found that the client is gone.
+        if isClosed {
+            images.cache.release(image.digest)
+        } else {
+            deliverLater(RequestID(words), asked, images, held: image, in: nil)
         }
-        images.cache.release(image.digest)
-        return false
+        return true
     }
 
     /// Answers an `image.get`.
@@ -48,7 +51,7 @@ extension SessionHandler {
                 if let hit { images.cache.release(hit.digest) }
                 return
             }
-            deliverLater(request, asked, images, held: hit, in: place)
+            deliverLater(id, asked, images, held: hit, in: place)
         } catch {
             reply(id: request.id, error, in: place)
         }
@@ -93,9 +96,9 @@ extension SessionHandler {
 
     /// Answers once the image is there and, where that is wanted, its file is open.
     private func deliverLater(
-        _ request: Request, _ asked: AskedImage, _ images: ImageService, held: CachedImage?, in place: BatchPlace?
+        _ id: RequestID, _ asked: AskedImage, _ images: ImageService, held: CachedImage?, in place: BatchPlace?
     ) {
-        let ticket = ticket(for: request, in: place, endsWithConnection: true)
+        let ticket = ticket(for: id, in: place, endsWithConnection: true)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let what = NIOLoopBound(asked, eventLoop: loop.eventLoop)
         let (image, wantsFile, eventLoop) = (asked.request, asked.wantsDescriptor, loop.eventLoop)

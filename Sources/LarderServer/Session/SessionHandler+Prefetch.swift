@@ -22,7 +22,7 @@ extension SessionHandler {
     private func begin(
         _ parameters: ImagePrefetch.Parameters, _ images: ImageService, for request: Request, in place: BatchPlace?
     ) {
-        let ticket = ticket(for: request, in: place, endsWithConnection: true)
+        let ticket = ticket(for: request.id, in: place, endsWithConnection: true)
         let report = PrefetchReport(on: loop.eventLoop, isOutputPending: { self.isOutputPending }) { progress in
             if self.isClosed { return }
             progress.write(to: &self.loop.output)

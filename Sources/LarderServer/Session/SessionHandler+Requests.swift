@@ -114,7 +114,7 @@ extension SessionHandler {
     func serveLater(
         _ request: Request, _ body: @escaping MethodTable.Deferred, endsWithConnection: Bool, in place: BatchPlace?
     ) {
-        let ticket = ticket(for: request, in: place, endsWithConnection: endsWithConnection)
+        let ticket = ticket(for: request.id, in: place, endsWithConnection: endsWithConnection)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let (scope, params, eventLoop) = (scope, request.params, loop.eventLoop)
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
@@ -132,10 +132,10 @@ extension SessionHandler {
     }
 
     /// Counts a request among those that are not answered yet.
-    func ticket(for request: Request, in place: BatchPlace?, endsWithConnection: Bool) -> Int {
+    func ticket(for id: RequestID?, in place: BatchPlace?, endsWithConnection: Bool) -> Int {
         nextTicket += 1
         inFlight[nextTicket] = RequestInFlight(
-            id: request.id, cancel: nil, place: place, endsWithConnection: endsWithConnection)
+            id: id, cancel: nil, place: place, endsWithConnection: endsWithConnection)
         loop.traffic.requestsInFlight += 1
         return nextTicket
     }

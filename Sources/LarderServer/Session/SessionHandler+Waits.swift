@@ -26,7 +26,7 @@ extension SessionHandler {
     }
 
     private func begin(_ wait: SnapshotWait, for request: Request, in place: BatchPlace?) {
-        let ticket = ticket(for: request, in: place, endsWithConnection: true)
+        let ticket = ticket(for: request.id, in: place, endsWithConnection: true)
         inFlight[ticket]?.cancel = { wait.giveUp($0) }
         wait.begin(on: loop.eventLoop) { result in
             self.loop.hub.remove(wait)

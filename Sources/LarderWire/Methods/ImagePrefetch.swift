@@ -102,7 +102,7 @@ public enum ImagePrefetch: WireMethod {
                 do throws(WireError) {
                     items.append(try Item(url))
                 } catch {
-                    throw WireError(.invalidParams, "\"urls\"[\(index)]: \(error.detail)")
+                    throw WireError(.invalidParams, "element \(index + 1) of \"urls\": \(error.detail)")
                 }
             }
             return items

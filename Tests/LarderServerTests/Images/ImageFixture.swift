@@ -25,6 +25,7 @@ final class ImageFixture: Sendable {
 
     let images: ImageService
     let store: BlobStore
+    let settings: ImageCacheSettings
     let context: ServerContext
     let gate: Gate
     private let directory: String
@@ -79,7 +80,8 @@ final class ImageFixture: Sendable {
         }
     }
 
-    /// Makes the fixture. Each URL has an image of its own, but for those with `missing` in them.
+    /// Makes the fixture. Each URL has an image of its own, but for those with `missing` in them; those with `no-store`
+    /// may not be kept.
     init(_ origins: [ImageOrigin] = []) async throws {
         directory = NSTemporaryDirectory() + "/larder-images-" + UUID().uuidString
         let settings = ImageCacheSettings(
@@ -94,14 +96,15 @@ final class ImageFixture: Sendable {
                 if order.url.contains("missing") { throw ImageError(.upstreamFailed, "404") }
                 let writer = try store.begin()
                 try writer.append(Self.png + Array(order.url.utf8))
+                let control = order.url.contains("no-store") ? "no-store" : "max-age=3600"
                 let now = ImageClock.system.now
                 return .published(
                     try writer.finish(),
                     StoredResponse(
-                        status: 200, fields: ResponseFields([(name: "Cache-Control", value: "max-age=3600")]),
+                        status: 200, fields: ResponseFields([(name: "Cache-Control", value: control)]),
                         request: [], requestTime: now, responseTime: now), url: order.url)
             })
-        (self.store, self.gate) = (store, gate)
+        (self.store, self.gate, self.settings) = (store, gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
         let plain = try await SessionFixture.serverContext()
         context = ServerContext(

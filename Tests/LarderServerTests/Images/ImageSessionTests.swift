@@ -151,6 +151,32 @@ struct ImageSessionTests {
         }
     }
 
+    @Test("a request is one hit, whatever it takes to answer it")
+    func hits() async throws {
+        try await ImageFixture.with { fixture, client in
+            _ = try await client.get(url)
+            // They come in one piece, before the file that the first of them wants is open.
+            let lines = (1...4).map { ImageClient.request(url, #","as":"descriptor""#, id: $0) }
+            try await client.send(lines.joined(separator: "\n"))
+            let (replies, files) = try await client.read(4)
+            for file in files { close(file) }
+            #expect(Set(replies.compactMap { $0["id"]?.int }) == [1, 2, 3, 4] && files.count == 4)
+            #expect(fixture.images.cache.statistics.hits == 4)
+        }
+    }
+
+    @Test("what may not be kept is fetched once to be pinned, and then said why it is not")
+    func pinOfWhatIsNotStored() async throws {
+        try await ImageFixture.with { fixture, client in
+            let reply = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"http://h/no-store"}}"#)
+            #expect(reply["error"]?["data"]?["name"]?.string == "notFound")
+            #expect(reply["error"]?["data"]?["detail"]?.string?.contains("no-store") == true)
+            #expect(fixture.images.cache.statistics.misses == 1)
+            let other = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"\#(url)"}}"#)
+            #expect(other["result"]?["pinned"]?.bool == true)
+        }
+    }
+
     @Test("what an origin gives for a credential is for those whom the settings name")
     func rights() async throws {
         let origin = try ImageOrigin(
@@ -175,6 +201,33 @@ struct ImageSessionTests {
             let list = try await client.call(#"{"id":1,"method":"image.list"}"#)
             #expect(list["result"]?["images"]?.count == 0)
             #expect(try await client.get("http://other/a")["result"]?["lease"]?.int == 1)
+            let pins = try await client.call(#"{"id":1,"method":"image.clear","params":{"includingPinned":true}}"#)
+            #expect(pins["error"]?["data"]?["name"]?.string == "denied")
+            let cleared = try await client.call(#"{"id":1,"method":"image.clear"}"#)
+            #expect(cleared["result"]?["removed"]?.int == 1)
+            let other = try await fixture.connect(peer: user)
+            #expect(try await other.get(url)["result"]?["source"]?.string == "hit")
+            #expect(try await other.call(#"{"id":1,"method":"image.clear"}"#)["result"]?["removed"]?.int == 1)
+        }
+    }
+
+    @Test("rights that were taken away count before the limits that came with them are kept")
+    func reloadedRights() async throws {
+        var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })
+        origin.users = [4711]
+        var user = PeerCredentials(descriptor: -1)
+        user.uid = 4711
+        try await ImageFixture.with([origin], peer: user) { fixture, client in
+            let first = try await client.get(url)
+            #expect(first["result"]?["lease"]?.int == 1)
+            let before = fixture.images.settingsVersion
+            var settings = fixture.settings
+            settings.origins[0].users = []
+            // What the cache does about it first; what is over its limits goes later.
+            fixture.images.cache.catalog.update(settings)
+            #expect(fixture.images.settingsVersion > before)
+            let later = try await client.get(url)
+            #expect(later["error"]?["data"]?["name"]?.string == "denied")
         }
     }
 }

@@ -31,9 +31,9 @@ struct ImagePrefetchTests {
         arguments: [
             (#"{}"#, "give either"), (#"{"urls":["a"],"manifest":"/m"}"#, "give either"),
             (#"{"urls":null}"#, "give either"), (#"{"urls":[]}"#, "\"urls\""), (#"{"urls":"a"}"#, "\"urls\""),
-            (#"{"urls":["a",""]}"#, "\"urls\"[1]"), (#"{"urls":["a",7]}"#, "\"urls\"[1]"),
-            (#"{"urls":[{"cacheKey":"secret"}]}"#, "\"urls\"[0]"),
-            (#"{"urls":[{"url":"secret","expectedDigest":"x"}]}"#, "\"urls\"[0]"),
+            (#"{"urls":["a",""]}"#, "element 2 of \"urls\""), (#"{"urls":["a",7]}"#, "element 2 of \"urls\""),
+            (#"{"urls":[{"cacheKey":"secret"}]}"#, "element 1 of \"urls\""),
+            (#"{"urls":[{"url":"secret","expectedDigest":"x"}]}"#, "element 1 of \"urls\""),
             (#"{"manifest":"images.txt"}"#, "\"manifest\""), (#"{"manifest":"/\u0000secret"}"#, "\"manifest\""),
             (#"{"manifest":""}"#, "\"manifest\""), (#"{"urls":["a"],"concurrency":0}"#, "\"concurrency\""),
             (#"{"urls":["a"],"concurrency":65}"#, "\"concurrency\""), (#"{"urls":["a"],"progress":1}"#, "\"progress\""),
