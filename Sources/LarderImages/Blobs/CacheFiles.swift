@@ -14,6 +14,9 @@ protocol CacheFiles: Sendable {
     func createDirectory(_ name: String) throws(CacheFileError) -> Bool
     /// Makes a new file of mode 0600 and opens it for writing.
     func create(_ name: String) throws(CacheFileError) -> any CacheFile
+    /// Makes a file of mode 0600 if there is none, and has the disk set so many bytes aside for it (fallocate(2)). Where that
+    /// fails there is no such file.
+    func allocate(_ name: String, _ bytes: Int) throws(CacheFileError)
     /// Opens a file for reading, or nothing where there is none.
     func open(_ name: String) throws(CacheFileError) -> (any CacheFile)?
     /// Gives a file another name, if that is not taken; no if it is, and nothing happened then.

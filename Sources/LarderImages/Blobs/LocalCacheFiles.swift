@@ -37,6 +37,16 @@ final class LocalCacheFiles: CacheFiles {
         LocalCacheFile(try open(name, "create", O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o600), name)
     }
 
+    func allocate(_ name: String, _ bytes: Int) throws(CacheFileError) {
+        let file = try open(name, "make", O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o600)
+        defer { close(file) }
+        // It gives its error number back, and leaves errno alone.
+        let number = posix_fallocate(file, 0, off_t(bytes))
+        guard number != 0 else { return }
+        _ = try? remove(name)
+        throw CacheFileError(operation: "allocate", name: name, errno: number)
+    }
+
     func open(_ name: String) throws(CacheFileError) -> (any CacheFile)? {
         do throws(CacheFileError) {
             return LocalCacheFile(try open(name, "open", O_RDONLY | O_NOFOLLOW), name)

@@ -16,9 +16,10 @@ extension ImageCache {
     }
 
     private func maintain() async {
-        await removeForgotten()
         while !Task.isCancelled {
-            await shrink()
+            if needsForgetting { await removeForgotten() }
+            await keepReserve()
+            await keepLimits()
             await expire()
             await writeTouches()
             if needsSweep { await sweep() }
@@ -51,6 +52,21 @@ extension ImageCache {
         }
     }
 
+    /// Removes what is over the limits; where the disk does not let it, the next period tries again.
+    func keepLimits() async {
+        do throws(ImageError) {
+            try await shrink()
+        } catch {
+            warnOfIndex("The image cache is over its limits, and nothing can be removed", error)
+        }
+    }
+
+    /// Has the index keep some of the disk back for removals.
+    private func keepReserve() async {
+        let index = index
+        try? await indexQueue.submit { () throws(ImageError) in index.keepReserve() }.value()
+    }
+
     /// Writes down when images were used.
     func writeTouches() async {
         let index = index
@@ -60,8 +76,7 @@ extension ImageCache {
             do throws(ImageError) {
                 try await indexQueue.submit { () throws(ImageError) in try index.touch(touches) }.value()
             } catch {
-                logger.warning("The uses of images could not be written down", metadata: ["error": "\(error)"])
-                return
+                return warnOfIndex("The uses of images could not be written down", error)
             }
         }
     }
@@ -72,28 +87,33 @@ extension ImageCache {
         let now = clock.now
         var slot: UInt32? = 0
         while let next = slot, !Task.isCancelled {
-            let slice = catalog.take(from: next, limit: 128) { entry, state in state.isTooOld(entry, now) }
+            let slice = catalog.take(from: next, limit: 64) { entry, state in state.isTooOld(entry, now) }
             slot = slice.next
-            catalog.count { $0.evictions += slice.entries.count }
-            await drop(slice.entries)
+            do throws(ImageError) {
+                try await evict(slice.entries)
+            } catch {
+                return warnOfIndex("Images that are too old could not be removed", error)
+            }
         }
     }
 
     /// Removes what credentials opened that the settings do not have any more. Nobody finds it from the moment on that the
     /// settings are others.
     func removeForgotten() async {
+        needsForgetting = false
         let (index, lookup) = (index, catalog.lookup)
         do throws(ImageError) {
             let keys = try await indexQueue.submit { () throws(ImageError) in
                 try index.keys { lookup.origin(ofCredential: $0) == nil }
             }.value()
-            for start in stride(from: 0, to: keys.count, by: 128) where !Task.isCancelled {
-                let entries = keys[start..<min(start + 128, keys.count)].compactMap { catalog.entry($0) }
-                await drop(entries.filter { catalog.remove($0) })
+            for start in stride(from: 0, to: keys.count, by: 64) {
+                if Task.isCancelled { return needsForgetting = true }
+                let entries = keys[start..<min(start + 64, keys.count)].compactMap { catalog.entry($0) }
+                try await drop(entries.filter { catalog.remove($0) })
             }
         } catch {
-            logger.warning(
-                "Images of credentials that are gone could not be removed", metadata: ["error": "\(error)"])
+            needsForgetting = true
+            warnOfIndex("Images of credentials that are gone could not be removed", error)
         }
     }
 

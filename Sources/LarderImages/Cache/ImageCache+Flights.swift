@@ -103,7 +103,7 @@ extension ImageCache {
         let held = flight.isUnconditional ? nil : await holdForCondition(flight)
         let result: Result<ImageDownload.Outcome, ImageError>
         do throws(ImageError) {
-            result = .success(try await download(flight, held))
+            result = .success(try await download(id, flight, held))
         } catch {
             result = .failure(error)
         }
@@ -138,7 +138,7 @@ extension ImageCache {
     }
 
     private func download(
-        _ flight: ImageFlight, _ held: ImageRow?
+        _ id: Int, _ flight: ImageFlight, _ held: ImageRow?
     ) async throws(ImageError) -> ImageDownload.Outcome {
         var headers: [(name: String, value: String)] = []
         if let credential = flight.place.origin?.credential {
@@ -149,7 +149,7 @@ extension ImageCache {
         return try await fetch(
             ImageFetch(
                 url: flight.url, headers: headers, held: held?.response, expectedDigest: flight.expectedDigest,
-                makeRoom: { await self.makeRoom($0) },
+                makeRoom: { (shortage) throws(ImageError) in try await self.makeRoom(for: id, shortage) },
                 received: { count in
                     progress.add(count)
                     catalog.count { $0.downloadedBytes += count }

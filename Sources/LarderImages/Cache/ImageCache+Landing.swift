@@ -120,10 +120,10 @@ extension ImageCache {
                 // Now no row names what was there before.
                 if let old { await releaseRows([old.digest]) }
             } catch {
-                logger.warning("An image's row could not be written", metadata: ["error": "\(error)"])
+                warnOfIndex("An image's row could not be written", error)
                 // The old row may still be on disk, and its blob stays until that is gone. If there is a newer row already,
                 // it stays until the next start.
-                if catalog.remove(row.entry) { await drop((old.map { [$0] } ?? []) + [row.entry]) }
+                if catalog.remove(row.entry) { dropSoon((old.map { [$0] } ?? []) + [row.entry]) }
             }
         }
     }
@@ -135,7 +135,7 @@ extension ImageCache {
             let over = catalog.statistics.entries - limit + 1
             guard over > 0 else { return true }
             let (entries, isExhausted) = catalog.takeVictims(limit: over, bytes: .max)
-            dropSoon(entries)
+            dropSoon(entries, isEviction: true)
             if entries.isEmpty, isExhausted { return false }
         }
     }

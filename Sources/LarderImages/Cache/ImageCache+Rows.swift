@@ -9,18 +9,37 @@ extension ImageCache {
     ///
     /// The work for the index is handed in before the first suspension, so that no newer row of the same key is removed.
     ///
-    /// - Returns: how many files are gone, and their bytes
+    /// - Returns: the files that are gone, and why one could not be removed
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the rows could not be removed; the
+    ///   images are in the catalog again then, as far as there are no newer ones
     @discardableResult
-    func drop(_ entries: [ImageEntry]) async -> (files: Int, bytes: Int) {
-        guard !entries.isEmpty else { return (0, 0) }
-        return await finishDrop(entries, submitRemoval(entries))
+    func drop(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
+        guard !entries.isEmpty else { return RemovedFiles() }
+        return try await finishDrop(entries, submitRemoval(entries))
     }
 
     /// The same, without waiting for it.
-    func dropSoon(_ entries: [ImageEntry]) {
+    ///
+    /// - Parameter isEviction: whether they go to make room, which is counted once they are gone
+    func dropSoon(_ entries: [ImageEntry], isEviction: Bool = false) {
         guard !entries.isEmpty else { return }
         let removal = submitRemoval(entries)
-        Task { _ = await finishDrop(entries, removal) }
+        Task {
+            do throws(ImageError) {
+                try await finishDrop(entries, removal)
+                if isEviction { catalog.count { $0.evictions += entries.count } }
+            } catch {
+                warnOfIndex("Rows of the image cache could not be removed", error)
+            }
+        }
+    }
+
+    /// What is wrong with the disk is wrong with every row, so it is said once in a while.
+    func warnOfIndex(_ message: Logger.Message, _ error: ImageError) {
+        let now = clock.now
+        let isDue = lastIndexWarning.map { now < $0 || now - $0 >= Self.secondsBetweenWarnings } ?? true
+        if isDue { lastIndexWarning = now }
+        logger.log(level: isDue ? .warning : .debug, message, metadata: ["error": "\(error)"])
     }
 
     private func submitRemoval(_ entries: [ImageEntry]) -> DiskResult<Void> {
@@ -29,44 +48,44 @@ extension ImageCache {
         return indexQueue.submit { () throws(ImageError) in try index.remove(keys) }
     }
 
+    @discardableResult
     private func finishDrop(
         _ entries: [ImageEntry], _ removal: DiskResult<Void>
-    ) async -> (files: Int, bytes: Int) {
+    ) async throws(ImageError) -> RemovedFiles {
         do throws(ImageError) {
             try await removal.value()
         } catch {
-            logger.warning("Rows of the image cache could not be removed", metadata: ["error": "\(error)"])
             // The rows are still on disk, so their files must be, until the next start at the latest.
             for entry in entries { _ = catalog.restore(entry) }
-            return (0, 0)
+            throw error
         }
         return await releaseRows(entries.map(\.digest))
     }
 
     /// Takes back what rows referred to that are gone from the index.
     @discardableResult
-    func releaseRows(_ digests: [BlobDigest]) async -> (files: Int, bytes: Int) {
+    func releaseRows(_ digests: [BlobDigest]) async -> RemovedFiles {
         let last = digests.filter { self.store.releaseRow($0) }
-        guard !last.isEmpty else { return (0, 0) }
+        guard !last.isEmpty else { return RemovedFiles() }
         let store = store
-        let (files, bytes, failure) = await blocking.run {
-            var (files, bytes): (Int, Int) = (0, 0)
-            var failure: ImageError?
+        let removed = await blocking.run {
+            var removed = RemovedFiles()
             for digest in last {
                 do throws(ImageError) {
                     guard let size = try store.removeUnreferenced(digest) else { continue }
-                    (files, bytes) = (files + 1, bytes + size)
+                    removed.count += 1
+                    removed.bytes += size
                 } catch {
-                    failure = error
+                    removed.failure = error
                 }
             }
-            return (files, bytes, failure)
+            return removed
         }
-        if let failure {
+        if let failure = removed.failure {
             needsSweep = true
-            logger.warning("An image's file could not be removed", metadata: ["error": "\(failure)"])
+            warnOfIndex("An image's file could not be removed", failure)
         }
-        return (files, bytes)
+        return removed
     }
 
     /// Removes every image that has a blob.
@@ -76,18 +95,19 @@ extension ImageCache {
             let slice = catalog.take(from: next) { entry, _ in entry.digest == digest }
             slot = slice.next
             count += slice.entries.count
-            await drop(slice.entries)
+            try await drop(slice.entries)
         }
         return count
     }
 
     /// Removes an image, pinned or not; no if it was not held. Its file stays for those that have a reference.
     ///
-    /// - Throws: ``ImageError/Code/invalidURL``
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the
+    ///   index cannot be written, and the image stays then
     public func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
         let place = try place(of: request)
         guard let entry = catalog.entry(place.key), catalog.remove(entry) else { return false }
-        await drop([entry])
+        try await drop([entry])
         return true
     }
 
@@ -96,7 +116,8 @@ extension ImageCache {
     /// - Parameter isSpared: whether what an origin gave to its credential stays
     /// - Returns: how many, and the bytes of all files that no image is left of, although some may stay for a while for
     ///   those that have a reference
-    /// - Throws: ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; what is
+    ///   not gone by then stays
     public func clear(
         includingPinned: Bool = false, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool = { _ in false }
     ) async throws(ImageError) -> (images: Int, bytes: Int) {
@@ -108,13 +129,13 @@ extension ImageCache {
         var sizes: [BlobDigest: Int] = [:]
         var slot: UInt32? = 0
         while let next = slot {
-            let slice = catalog.take(from: next, limit: 128) { entry, _ in
+            let slice = catalog.take(from: next, limit: 64) { entry, _ in
                 (includingPinned || !entry.isPinned) && !spared.contains(entry.key)
             }
             slot = slice.next
             images += slice.entries.count
             for entry in slice.entries { sizes[entry.digest] = entry.size }
-            await drop(slice.entries)
+            try await drop(slice.entries)
         }
         return (images, sizes.reduce(0) { $0 + (store.hasRow($1.key) ? 0 : $1.value) })
     }
@@ -123,18 +144,31 @@ extension ImageCache {
 
     /// Pins an image or unpins it; no if it is not held.
     ///
-    /// - Throws: ``ImageError/Code/noRoom`` if too much would be pinned, ``ImageError/Code/invalidURL``, ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too much would be pinned, and that or
+    ///   ``ImageError/Code/storageFailed`` if the index cannot be written. The image is as it was then
     public func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         let key = try place(of: request).key
-        if pinned, let entry = catalog.entry(key), !entry.isPinned, !mayPin(entry) {
+        guard let entry = catalog.entry(key) else { return false }
+        if pinned, !entry.isPinned, !mayPin(entry) {
             throw ImageError(
                 .noRoom,
                 "with this image more than three quarters of the cache would be pinned, \(mostPinnedBytes) bytes; unpin others or raise images.maximumBytes"
             )
         }
+        let before = entry.isPinned
         guard catalog.pin(key, pinned) else { return false }
+        lastNumber += 1
+        let number = lastNumber
+        latestPins[key] = number
+        defer { if latestPins[key] == number { latestPins[key] = nil } }
         let index = index
-        try await indexQueue.submit { () throws(ImageError) in try index.pin(key, pinned) }.value()
+        do throws(ImageError) {
+            try await indexQueue.submit { () throws(ImageError) in try index.pin(key, pinned) }.value()
+        } catch {
+            // Unless somebody said something newer meanwhile.
+            if latestPins[key] == number { _ = catalog.pin(key, before) }
+            throw error
+        }
         return true
     }
 
@@ -174,64 +208,14 @@ extension ImageCache {
         }
         return place
     }
+}
 
-    // MARK: Room
-
-    /// Removes what may go until there is as much room as is wanted, a slice at a time. Nothing goes where even everything
-    /// would not be enough: a disk that others filled is no reason to lose what is held.
-    ///
-    /// One caller at a time. What is about to go for one is no longer there to be chosen, and not gone yet: another would
-    /// take what is left as well, or find nothing and give up. It waits instead.
-    ///
-    /// - Returns: whether anything went, so that it is worth trying again
-    func makeRoom(_ shortage: SpaceShortage) async -> Bool {
-        if let other = roomMaking {
-            _ = await other.value
-            return true
-        }
-        let making = Task {
-            let result = await removeVictims(shortage)
-            roomMaking = nil
-            return result
-        }
-        roomMaking = making
-        return await withTaskCancellationHandler {
-            await making.value
-        } onCancel: {
-            making.cancel()
-        }
-    }
-
-    private func removeVictims(_ shortage: SpaceShortage) async -> Bool {
-        let usage = store.usage
-        guard shortage.bytes <= usage.bytes - store.leases.bytes, shortage.count <= usage.count else { return false }
-        var (files, bytes) = (0, 0)
-        while files < shortage.count || bytes < shortage.bytes {
-            let wanted = shortage.bytes - bytes
-            let slice =
-                wanted > 0
-                ? catalog.takeVictims(limit: 64, bytes: wanted)
-                : catalog.takeVictims(limit: min(64, shortage.count - files), bytes: .max)
-            let gone = await drop(slice.entries)
-            files += gone.files
-            bytes += gone.bytes
-            if slice.isExhausted && slice.entries.isEmpty || Task.isCancelled { break }
-        }
-        return files > 0
-    }
-
-    /// Removes what is over the limits.
-    func shrink() async {
-        let store = store
-        while !Task.isCancelled {
-            let shortage = await blocking.run { () -> SpaceShortage? in try? store.excess() }
-            guard let shortage, await makeRoom(shortage) else { break }
-        }
-        while catalog.statistics.entries > store.limits.count {
-            let over = catalog.statistics.entries - store.limits.count
-            let slice = catalog.takeVictims(limit: min(64, over), bytes: .max)
-            await drop(slice.entries)
-            if slice.isExhausted && slice.entries.isEmpty { break }
-        }
-    }
+/// What came of the removal of files.
+struct RemovedFiles: Sendable {
+    /// Files that are gone.
+    var count = 0
+    /// Their bytes.
+    var bytes = 0
+    /// Why one of the others could not be removed.
+    var failure: ImageError?
 }

@@ -39,8 +39,18 @@ public actor ImageCache {
     /// Looks at files that did not prove themselves yet.
     var verifications: [BlobDigest: Task<ImageError?, Never>] = [:]
     var isStopping = false
-    /// Who makes room now.
-    var roomMaking: Task<Bool, Never>?
+    /// Which call of ``pin(_:_:)`` was the last one for an image, while it is under way.
+    var latestPins: [ImageKey: Int] = [:]
+    /// Whether somebody makes room now.
+    var isMakingRoom = false
+    /// Who waits for room.
+    var roomWaiters: [Int: RoomWaiter] = [:]
+    /// When it was said last that the index could not be written.
+    var lastIndexWarning: Int?
+    /// The least seconds between two such warnings.
+    static let secondsBetweenWarnings = 60
+    /// Whether there may be images of credentials that the settings do not have any more.
+    var needsForgetting = true
     /// Whether there may be files that nobody knows.
     var needsSweep = true
 
@@ -183,7 +193,7 @@ public actor ImageCache {
         startFlights()
         onceTaken()
         await removeForgotten()
-        await shrink()
+        await keepLimits()
     }
 
     /// Returns when the actor has come to it: for a watchdog.

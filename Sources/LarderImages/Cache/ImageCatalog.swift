@@ -165,7 +165,6 @@ final class ImageCatalog: Sendable {
         state.withLock { state in
             let slice = Self.victims(&state.order, state.table, store, limit: limit, bytes: bytes)
             let entries = slice.victims.compactMap { state.remove($0) }
-            state.statistics.evictions += entries.count
             return (entries, slice.isExhausted)
         }
     }

@@ -11,7 +11,7 @@ struct ImageFetch: Sendable {
     /// What is held, to ask whether it is current.
     let held: StoredResponse?
     let expectedDigest: BlobDigest?
-    let makeRoom: @Sendable (SpaceShortage) async -> Bool
+    let makeRoom: @Sendable (SpaceShortage) async throws(ImageError) -> Bool
     let received: @Sendable (Int) -> Void
 }
 

@@ -105,9 +105,14 @@ extension ImageDownload {
             do throws(ImageError) {
                 return .success(try await blocking.run(body))
             } catch {
-                guard let shortage = error.shortage, request <= Self.requestsForRoom, !Task.isCancelled,
-                    await makeRoom(shortage)
-                else { return .failure(error) }
+                guard let shortage = error.shortage, request <= Self.requestsForRoom, !Task.isCancelled else {
+                    return .failure(error)
+                }
+                do throws(ImageError) {
+                    guard try await makeRoom(shortage) else { return .failure(error) }
+                } catch let reason {
+                    return .failure(reason)
+                }
             }
         }
         return .failure(Self.cancelled)

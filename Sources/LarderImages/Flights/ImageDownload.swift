@@ -32,7 +32,7 @@ struct ImageDownload: Sendable {
     let store: BlobStore
     let blocking: BlockingWork
     let clock: ImageClock
-    let makeRoom: @Sendable (SpaceShortage) async -> Bool
+    let makeRoom: @Sendable (SpaceShortage) async throws(ImageError) -> Bool
     let received: @Sendable (Int) -> Void
 
     /// Prepares a download.
@@ -46,12 +46,13 @@ struct ImageDownload: Sendable {
     ///   - store: where the image goes
     ///   - blocking: where the disk is waited for
     ///   - clock: the time of day, and waits between attempts
-    ///   - makeRoom: removes what must go before there is room; no if nothing may go
+    ///   - makeRoom: removes what must go before there is room; no if nothing may go, an error if nothing can
     ///   - received: told of each piece of the body, with its bytes
     init(
         url: String, headers: [(name: String, value: String)], held: StoredResponse?, expectedDigest: BlobDigest?,
         fetcher: ImageFetcher, store: BlobStore, blocking: BlockingWork, clock: ImageClock,
-        makeRoom: @escaping @Sendable (SpaceShortage) async -> Bool, received: @escaping @Sendable (Int) -> Void
+        makeRoom: @escaping @Sendable (SpaceShortage) async throws(ImageError) -> Bool,
+        received: @escaping @Sendable (Int) -> Void
     ) {
         self.url = url
         self.headers = headers

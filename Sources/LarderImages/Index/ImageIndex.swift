@@ -36,6 +36,13 @@ public final class ImageIndex: Sendable {
 
     private let database: Mutex<IndexDatabase>
     private let files: any CacheFiles
+    /// Whether ``keepReserve()`` has something to give back.
+    private let hasReserve = Mutex(false)
+
+    /// Part of the disk that nobody else gets: a removal of 64 rows writes two pages for each at most, and what leads to
+    /// them.
+    private static let reserveBytes = 1 << 20
+    private static let reserve = "reserve"
 
     private init(_ database: sending IndexDatabase, _ files: any CacheFiles) {
         self.database = Mutex(database)
@@ -92,12 +99,39 @@ public final class ImageIndex: Sendable {
         }
     }
 
-    /// Deletes rows, as one change. The caller releases their blobs after it.
+    /// Deletes rows, as one change, at the cost of the reserve where the disk is full. The caller releases their blobs
+    /// after it.
     public func remove(_ keys: [ImageKey]) throws(ImageError) {
         try use { database throws(ImageError) in
-            do throws(SQLiteError) { try database.remove(keys) } catch { throw error.asImageError }
+            do throws(SQLiteError) {
+                do throws(SQLiteError) {
+                    try database.remove(keys)
+                } catch {
+                    guard error.mayBeFullDisk, giveReserve() else { throw error }
+                    try database.remove(keys)
+                }
+            } catch {
+                throw error.asImageError
+            }
             // What cannot be removed is for the next sweep: the rows are gone, and that is what was asked.
             for key in keys { _ = try? files.remove(Self.name(key)) }
+        }
+    }
+
+    /// Keeps some of the disk back, unless it is full already. Even a removal writes before it frees anything, so that a
+    /// full disk could not be left without this.
+    func keepReserve() {
+        hasReserve.withLock { hasReserve in
+            if hasReserve { return }
+            hasReserve = (try? files.allocate(Self.reserve, Self.reserveBytes)) != nil
+        }
+    }
+
+    /// Gives back what was kept; no if there was nothing.
+    private func giveReserve() -> Bool {
+        hasReserve.withLock { hasReserve in
+            defer { hasReserve = false }
+            return (try? files.remove(Self.reserve)) ?? false
         }
     }
 

@@ -120,6 +120,10 @@ final class FaultyCacheFiles: CacheFiles {
         try pass("create", name)
         return File(try real.create(name), self)
     }
+    func allocate(_ name: String, _ bytes: Int) throws(CacheFileError) {
+        try pass("allocate", name)
+        try real.allocate(name, bytes)
+    }
     func open(_ name: String) throws(CacheFileError) -> (any CacheFile)? {
         try pass("open", name)
         return try real.open(name).map { File($0, self) }

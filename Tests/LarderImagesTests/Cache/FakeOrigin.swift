@@ -142,7 +142,7 @@ final class FakeOrigin: Sendable {
             do throws(ImageError) {
                 return try await body()
             } catch {
-                guard let shortage = error.shortage, await order.makeRoom(shortage) else { throw error }
+                guard let shortage = error.shortage, try await order.makeRoom(shortage) else { throw error }
             }
         }
     }

@@ -1,0 +1,112 @@
+internal import LarderUpstream
+
+extension ImageCache {
+    /// How many rows are removed by one change of the index, which has to fit into ``ImageIndex``'s reserve.
+    private static let slice = 64
+
+    /// Makes room for a flight: removes what may go, a slice at a time. Nothing goes where even everything would not be
+    /// enough: a disk that others filled is no reason to lose what is held.
+    ///
+    /// One caller at a time. What is about to go for one is no longer there to be chosen, and not gone yet: another would
+    /// take what is left as well, or find nothing and give up. It waits instead, unless its task is cancelled.
+    ///
+    /// - Returns: whether something changed, so that it is worth trying again
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written: then
+    ///   nothing can go
+    func makeRoom(for flight: Int, _ shortage: SpaceShortage) async throws(ImageError) -> Bool {
+        if isMakingRoom { return await waitForRoom(.turn, flight) }
+        return try await removeVictims(shortage)
+    }
+
+    /// Removes what is over the limits, as far as it may go.
+    ///
+    /// - Throws: ``ImageError`` if the disk does not let it
+    func shrink() async throws(ImageError) {
+        let store = store
+        while !Task.isCancelled {
+            if isMakingRoom {
+                _ = await waitForRoom(.turn, 0)
+                continue
+            }
+            let shortage = try await blocking.run { () throws(ImageError) in try store.excess() }
+            // Somebody may have begun meanwhile.
+            if isMakingRoom { continue }
+            guard let shortage, try await removeVictims(shortage) else { break }
+        }
+        while !Task.isCancelled, catalog.statistics.entries > store.limits.count {
+            let over = catalog.statistics.entries - store.limits.count
+            let slice = catalog.takeVictims(limit: min(Self.slice, over), bytes: .max)
+            try await evict(slice.entries)
+            if slice.isExhausted && slice.entries.isEmpty { break }
+        }
+    }
+
+    /// Removes images that were taken out to make room, and counts them when they are gone.
+    @discardableResult
+    func evict(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
+        let removed = try await drop(entries)
+        catalog.count { $0.evictions += entries.count }
+        return removed
+    }
+
+    /// Only for a caller that found ``isMakingRoom`` false in the same step.
+    private func removeVictims(_ shortage: SpaceShortage) async throws(ImageError) -> Bool {
+        isMakingRoom = true
+        defer {
+            isMakingRoom = false
+            for (number, waiter) in roomWaiters where waiter.reason == .turn { wake(number, true) }
+        }
+        let usage = store.usage
+        guard shortage.bytes <= usage.bytes - store.leases.bytes, shortage.count <= usage.count else { return false }
+        var removed = RemovedFiles()
+        while removed.count < shortage.count || removed.bytes < shortage.bytes {
+            let wanted = shortage.bytes - removed.bytes
+            let slice =
+                wanted > 0
+                ? catalog.takeVictims(limit: Self.slice, bytes: wanted)
+                : catalog.takeVictims(limit: min(Self.slice, shortage.count - removed.count), bytes: .max)
+            let gone = try await evict(slice.entries)
+            // Where files cannot be removed, rows are not given up one after the other for nothing.
+            if gone.count == 0, let failure = gone.failure { throw failure }
+            removed.count += gone.count
+            removed.bytes += gone.bytes
+            if slice.isExhausted && slice.entries.isEmpty || Task.isCancelled { break }
+        }
+        return removed.count > 0
+    }
+
+    // MARK: Waiting
+
+    /// Waits until it is woken.
+    ///
+    /// - Returns: no if the task was cancelled
+    private func waitForRoom(_ reason: RoomWaiter.Reason, _ flight: Int) async -> Bool {
+        lastNumber += 1
+        let number = lastNumber
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                // A cancellation before now found nobody to wake.
+                guard !Task.isCancelled else { return continuation.resume(returning: false) }
+                roomWaiters[number] = RoomWaiter(reason: reason, flight: flight, continuation: continuation)
+            }
+        } onCancel: {
+            Task { await self.wake(number, false) }
+        }
+    }
+
+    private func wake(_ number: Int, _ result: Bool) {
+        roomWaiters.removeValue(forKey: number)?.continuation.resume(returning: result)
+    }
+}
+
+/// Somebody that waits in ``ImageCache/makeRoom(for:_:)``.
+struct RoomWaiter {
+    enum Reason {
+        /// For who makes room now.
+        case turn
+    }
+
+    let reason: Reason
+    let flight: Int
+    let continuation: CheckedContinuation<Bool, Never>
+}
