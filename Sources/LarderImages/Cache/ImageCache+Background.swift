@@ -16,8 +16,8 @@ extension ImageCache {
     }
 
     private func maintain() async {
-        await removeForgotten()
         while !Task.isCancelled {
+            if needsForgetting { await removeForgotten() }
             await keepReserve()
             await keepLimits()
             await expire()
@@ -100,18 +100,20 @@ extension ImageCache {
     /// Removes what credentials opened that the settings do not have any more. Nobody finds it from the moment on that the
     /// settings are others.
     func removeForgotten() async {
+        needsForgetting = false
         let (index, lookup) = (index, catalog.lookup)
         do throws(ImageError) {
             let keys = try await indexQueue.submit { () throws(ImageError) in
                 try index.keys { lookup.origin(ofCredential: $0) == nil }
             }.value()
-            for start in stride(from: 0, to: keys.count, by: 128) where !Task.isCancelled {
-                let entries = keys[start..<min(start + 128, keys.count)].compactMap { catalog.entry($0) }
+            for start in stride(from: 0, to: keys.count, by: 64) {
+                if Task.isCancelled { return needsForgetting = true }
+                let entries = keys[start..<min(start + 64, keys.count)].compactMap { catalog.entry($0) }
                 try await drop(entries.filter { catalog.remove($0) })
             }
         } catch {
-            logger.warning(
-                "Images of credentials that are gone could not be removed", metadata: ["error": "\(error)"])
+            needsForgetting = true
+            warnOfIndex("Images of credentials that are gone could not be removed", error)
         }
     }
 

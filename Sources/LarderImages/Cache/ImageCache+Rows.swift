@@ -144,17 +144,19 @@ extension ImageCache {
 
     /// Pins an image or unpins it; no if it is not held.
     ///
-    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too much would be pinned; that or
-    ///   ``ImageError/Code/storageFailed`` if the index cannot be written, and the image is as it was then
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too much would be pinned, and that or
+    ///   ``ImageError/Code/storageFailed`` if the index cannot be written. The image is as it was then
     public func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
         let key = try place(of: request).key
-        if pinned, let entry = catalog.entry(key), !entry.isPinned, !mayPin(entry) {
+        guard let entry = catalog.entry(key) else { return false }
+        if pinned, !entry.isPinned, !mayPin(entry) {
             throw ImageError(
                 .noRoom,
                 "with this image more than three quarters of the cache would be pinned, \(mostPinnedBytes) bytes; unpin others or raise images.maximumBytes"
             )
         }
-        guard let before = catalog.entry(key)?.isPinned, catalog.pin(key, pinned) else { return false }
+        let before = entry.isPinned
+        guard catalog.pin(key, pinned) else { return false }
         lastNumber += 1
         let number = lastNumber
         latestPins[key] = number

@@ -49,6 +49,8 @@ public actor ImageCache {
     var lastIndexWarning: Int?
     /// The least seconds between two such warnings.
     static let secondsBetweenWarnings = 60
+    /// Whether there may be images of credentials that the settings do not have any more.
+    var needsForgetting = true
     /// Whether there may be files that nobody knows.
     var needsSweep = true
 
