@@ -5,6 +5,7 @@ internal import Synchronization
 final class ImageCatalog: Sendable {
     struct State: Sendable {
         var table: ImageTable
+        let store: BlobStore
         var order = SmallMainGhost()
         /// Slots of images that were used since their rows were told.
         var touched: Set<UInt32> = []
@@ -22,13 +23,13 @@ final class ImageCatalog: Sendable {
     init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
         self.store = store
         self.fingerprint = fingerprint
+        store.adopt(entries.map { ($0.digest, $0.size) })
         var state = State(
-            table: ImageTable(capacity: entries.count), lookup: ImageLookup(settings.origins),
+            table: ImageTable(capacity: entries.count), store: store, lookup: ImageLookup(settings.origins),
             maximumAge: settings.maximumAge)
         // What was used last is what an order of arrival should remove last.
         for entry in entries.sorted(by: { $0.lastUse < $1.lastUse }) { _ = state.put(entry) }
         self.state = Mutex(state)
-        store.adopt(entries.map { ($0.digest, $0.size) })
     }
 
     /// Takes what concerns it of new settings.
@@ -137,7 +138,8 @@ final class ImageCatalog: Sendable {
     /// Pins an image or unpins it; no if there is none.
     func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
         state.withLock { state in
-            guard let slot = state.table.slot(of: key) else { return false }
+            guard let slot = state.table.slot(of: key), let entry = state.table[slot] else { return false }
+            if entry.isPinned != isPinned { store.countPin(entry.digest, isPinned ? 1 : -1) }
             state.table.update(slot, isPinned: isPinned)
             return true
         }
@@ -223,6 +225,8 @@ extension ImageCatalog.State {
 
     fileprivate mutating func put(_ entry: ImageEntry) -> ImageEntry? {
         let (slot, old) = table.put(entry)
+        if entry.isPinned { store.countPin(entry.digest, 1) }
+        if let old, old.isPinned { store.countPin(old.digest, -1) }
         // A new body is a new size for the order; a new head is a use.
         if old?.digest == entry.digest {
             order.touch(slot)
@@ -235,6 +239,7 @@ extension ImageCatalog.State {
 
     fileprivate mutating func remove(_ slot: UInt32) -> ImageEntry? {
         guard let entry = table.remove(slot) else { return nil }
+        if entry.isPinned { store.countPin(entry.digest, -1) }
         order.remove(slot)
         touched.remove(slot)
         return entry
