@@ -31,7 +31,7 @@ extension BlobStore {
         guard let shortage else { return }
         throw ImageError(
             .noRoom,
-            "the cache has no room for another \(bytes) bytes; raise its limits, free some disk, or release and unpin images",
+            "the cache has no room for another \(bytes) bytes: \(held.bytes) are leased or pinned, and \(usage.reservedBytes) promised to images on their way; raise its limits, free some disk, release and unpin images, or ask again later",
             shortage: shortage)
     }
 
@@ -105,6 +105,7 @@ extension BlobStore.State {
         change(blob.digest) { entry in
             entry = BlobStore.Entry(
                 size: blob.size, references: (known?.references ?? 0) + 1, rows: known?.rows ?? 0, isVerified: true)
+            entry?.pins = known?.pins ?? 0
         }
     }
 }

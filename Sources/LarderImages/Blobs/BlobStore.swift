@@ -24,6 +24,7 @@ public final class BlobStore: Sendable {
         private let shortSize: UInt32
         private var shortReferences: UInt32
         private var shortRows: UInt32
+        private var shortPins: UInt32 = 0
         var isVerified: Bool
 
         init(size: Int, references: Int, rows: Int = 0, isVerified: Bool) {
@@ -44,6 +45,13 @@ public final class BlobStore: Sendable {
             get { Int(shortRows) }
             set { shortRows = UInt32(clamping: newValue) }
         }
+        /// How many of the rows are pinned.
+        var pins: Int {
+            get { Int(shortPins) }
+            set { shortPins = UInt32(clamping: newValue) }
+        }
+        /// Whether it stays whatever room is wanted.
+        fileprivate var isHeld: Bool { references > rows || pins > 0 }
         /// Its bytes, if somebody refers to it besides the index.
         fileprivate var leasedBytes: Int { references > rows ? size : 0 }
         /// Its bytes, if only such a reference keeps it.
@@ -58,12 +66,17 @@ public final class BlobStore: Sendable {
         var writers = 0
         fileprivate var leasedBytes = 0
         fileprivate var leftoverBytes = 0
+        /// What is leased or pinned, each blob once.
+        fileprivate var held = (bytes: 0, count: 0)
 
         /// Changes what is known of a blob, makes it known, or forgets it.
         mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
             func count(_ entry: Entry?, _ sign: Int) {
                 leasedBytes += sign * (entry?.leasedBytes ?? 0)
                 leftoverBytes += sign * (entry?.leftoverBytes ?? 0)
+                guard let entry, entry.isHeld else { return }
+                held.bytes += sign * entry.size
+                held.count += sign
             }
             count(entries[digest], -1)
             let result = body(&entries[digest])
@@ -139,6 +152,9 @@ public final class BlobStore: Sendable {
     /// Bytes of images that somebody refers to besides the index, and of those among them that no row has.
     var leases: (bytes: Int, leftoverBytes: Int) { state.withLock { ($0.leasedBytes, $0.leftoverBytes) } }
 
+    /// What may not go to make room: images that are leased or pinned, and their bytes, each blob once.
+    var held: (bytes: Int, count: Int) { state.withLock { $0.held } }
+
     /// The limits of what may be held.
     var limits: SpaceLimits { state.withLock { $0.ledger.limits } }
 
@@ -208,6 +224,9 @@ public final class BlobStore: Sendable {
 
     /// Makes a row's of a reference that the caller has.
     func giveToRow(_ digest: BlobDigest) { state.withLock { $0.change(digest) { $0?.rows += 1 } } }
+
+    /// Counts a row that is pinned, or with -1 one that no longer is.
+    func countPin(_ digest: BlobDigest, _ change: Int) { state.withLock { $0.change(digest) { $0?.pins += change } } }
 
     /// Takes a row's reference back; whether it was the last.
     func releaseRow(_ digest: BlobDigest) -> Bool { release(digest, isRow: true) }

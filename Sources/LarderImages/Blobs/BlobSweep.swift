@@ -50,6 +50,27 @@ extension BlobStore {
         return SweepSlice(next: next, removed: removed, removedBytes: bytes)
     }
 
+    /// Those of some blobs whose files are gone, because somebody else removed them. None of them is answered with again
+    /// before it was opened; the caller deletes their rows, unless they were published again meanwhile.
+    ///
+    /// - Throws: ``ImageError/Code/storageFailed``
+    func missing(among digests: [BlobDigest]) throws(ImageError) -> Set<BlobDigest> {
+        var missing: Set<BlobDigest> = []
+        do throws(CacheFileError) {
+            for digest in digests where try files.open(Self.name(digest)) == nil {
+                // Again while nobody gives or takes names: it may just have been removed by us, or published.
+                try names.withLock { _ throws(CacheFileError) in
+                    guard try files.open(Self.name(digest)) == nil else { return }
+                    state.withLock { $0.change(digest) { $0?.isVerified = false } }
+                    missing.insert(digest)
+                }
+            }
+        } catch {
+            throw error.asImageError
+        }
+        return missing
+    }
+
     private func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
         // Asked without the lock on names first: nearly all files are referred to.
         guard state.withLock({ ($0.entries[digest]?.references ?? 0) == 0 }) else { return nil }

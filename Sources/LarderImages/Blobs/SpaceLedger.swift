@@ -24,6 +24,8 @@ public struct SpaceShortage: Sendable, Hashable {
     public let bytes: Int
     /// So many images, at least.
     public let count: Int
+    /// Bytes that were taken or promised when this was found.
+    let taken: Int
 }
 
 /// Who holds how much: what is on disk, and what was promised to those who write. Nothing is written that was not
@@ -65,7 +67,7 @@ struct SpaceLedger: Sendable {
         // What was promised and not written yet is still free on the disk.
         let overDisk = limits.freeBytes + (reservedBytes - writtenBytes) + more - free
         guard max(overBytes, overCount, overDisk) > 0 else { return nil }
-        return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount))
+        return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount), taken: bytes + reservedBytes)
     }
 
     mutating func wrote(_ more: Int) { writtenBytes += more }

@@ -4,6 +4,8 @@ internal import Logging
 extension ImageCache {
     /// How often uses are written down and the age of what is held is looked at.
     private static let period = Duration.seconds(10)
+    /// An hour between two looks for files that somebody else put there or removed.
+    private static let periodsBetweenSweeps = 360
 
     /// Does what is done in the background, until its task is cancelled: removes what is over the limits, looks at files
     /// after a stop that was not orderly, removes files that nobody knows, writes uses down, and removes what is too old by
@@ -16,13 +18,15 @@ extension ImageCache {
     }
 
     private func maintain() async {
+        var periods = 0
         while !Task.isCancelled {
             if needsForgetting { await removeForgotten() }
             await keepReserve()
             await keepLimits()
             await expire()
             await writeTouches()
-            if needsSweep { await sweep() }
+            periods += 1
+            if needsSweep || periods % Self.periodsBetweenSweeps == 0 { await sweep() }
             do { try await clock.sleep(for: Self.period) } catch { return }
         }
     }
@@ -130,6 +134,7 @@ extension ImageCache {
                 (removed, bytes) = (removed + slice.removed, bytes + slice.removedBytes)
                 position = slice.next
             }
+            try await removeRowsWithoutFiles()
             for step in 0..<256 {
                 if Task.isCancelled { return needsSweep = true }
                 // In order with what writes rows: the file of one comes before it.
@@ -142,6 +147,30 @@ extension ImageCache {
         if removed > 0 {
             logger.info(
                 "Leftovers of the image cache were removed", metadata: ["files": "\(removed)", "bytes": "\(bytes)"])
+        }
+    }
+
+    /// Removes the rows of images whose files somebody else removed: clients that are given a path would never notice.
+    private func removeRowsWithoutFiles() async throws(ImageError) {
+        let store = store
+        var (slot, count): (UInt32?, Int) = (0, 0)
+        while let next = slot {
+            if Task.isCancelled { return needsSweep = true }
+            let slice = catalog.digests(from: next)
+            slot = slice.next
+            let missing = try await blocking.run { () throws(ImageError) in try store.missing(among: slice.digests) }
+            if missing.isEmpty { continue }
+            // Not those that were fetched again while we looked.
+            let rows = catalog.take(from: next) { entry, _ in
+                missing.contains(entry.digest) && !store.isVerified(entry.digest)
+            }
+            count += rows.entries.count
+            try await drop(rows.entries)
+        }
+        if count > 0 {
+            logger.warning(
+                "Files of the image cache are gone; their images are fetched again when they are wanted",
+                metadata: ["images": "\(count)"])
         }
     }
 

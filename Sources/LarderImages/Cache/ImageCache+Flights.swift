@@ -117,6 +117,8 @@ extension ImageCache {
         if let held { release(held.digest) }
         if let kept { release(kept) }
         if flights.isEmpty { answers = [:] }
+        endedFlights += 1
+        wakeForRoom()
         startFlights()
     }
 
@@ -126,7 +128,8 @@ extension ImageCache {
         let key = flight.place.key
         guard let entry = catalog.entry(key), store.retain(entry.digest) else { return nil }
         do throws(ImageError) {
-            if !store.isVerified(entry.digest) { try await verify(entry.digest) }
+            // Opens the file: an origin that says that nothing changed is of no use where it is gone.
+            try await verify(entry.digest)
             let row = try await indexQueue.submit { () throws(ImageError) in try index.row(key) }.value()
             if let row, row.digest == entry.digest, store.isVerified(entry.digest) { return row }
         } catch {

@@ -157,7 +157,7 @@ extension ImageCache {
             let error = ImageError(.digestDisagrees, "the image's SHA-256 is \(row.digest), not what was expected")
             return waiter.request.url == flight.url ? .failed(error) : .again
         }
-        guard store.retain(row.digest) else {
+        guard !waiter.request.takesReference || store.retain(row.digest) else {
             return .failed(ImageError(.storageFailed, "the image's file is gone; ask again"))
         }
         let isFirst: CachedImage.Source = freshness == .revalidated ? .hit : .miss

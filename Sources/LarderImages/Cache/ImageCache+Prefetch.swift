@@ -17,11 +17,12 @@ extension ImageCache {
                 let index = next
                 var request = requests[index]
                 request.priority = .prefetch
+                // What was fetched just now may have to make room for the next one.
+                request.takesReference = false
                 next += 1
                 group.addTask { [request] in
                     do throws(ImageError) {
                         let image = try await self.image(request)
-                        self.release(image.digest)
                         return (index, .success(image))
                     } catch {
                         return (index, .failure(error))

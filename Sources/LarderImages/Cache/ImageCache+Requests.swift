@@ -32,6 +32,7 @@ extension ImageCache {
                 guard let entry else { throw Self.notHeld }
                 if let image = catalog.take(entry, now: now) {
                     if isAskedBehind { askBehind(place, request.url) }
+                    if !request.takesReference { release(image.digest) }
                     return image
                 }
                 try await verify(entry.digest)

@@ -3,6 +3,8 @@ internal import LarderUpstream
 extension ImageCache {
     /// How many rows are removed by one change of the index, which has to fit into ``ImageIndex``'s reserve.
     private static let slice = 64
+    /// How long a flight waits for the end of another one.
+    private static let longestWait = Duration.seconds(30)
 
     /// Makes room for a flight: removes what may go, a slice at a time. Nothing goes where even everything would not be
     /// enough: a disk that others filled is no reason to lose what is held.
@@ -10,12 +12,31 @@ extension ImageCache {
     /// One caller at a time. What is about to go for one is no longer there to be chosen, and not gone yet: another would
     /// take what is left as well, or find nothing and give up. It waits instead, unless its task is cancelled.
     ///
+    /// Where it is other flights that have the room, it waits for one of them to end. Of those that wait, one goes on for
+    /// each that ends, the oldest first; and there is always one that does not wait.
+    ///
     /// - Returns: whether something changed, so that it is worth trying again
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written: then
     ///   nothing can go
     func makeRoom(for flight: Int, _ shortage: SpaceShortage) async throws(ImageError) -> Bool {
         if isMakingRoom { return await waitForRoom(.turn, flight) }
-        return try await removeVictims(shortage)
+        let ended = endedFlights
+        if try await removeVictims(shortage) { return true }
+        // What has ended since, or since the shortage was found, may have left room.
+        let usage = store.usage
+        if endedFlights != ended || usage.bytes + usage.reservedBytes < shortage.taken { return true }
+        // What is on its way, and what has come and has no row yet.
+        let coming = usage.reservedBytes + store.leases.leftoverBytes
+        let isPromised = shortage.bytes <= usage.bytes - store.held.bytes + coming
+        let waiting = roomWaiters.values.count { $0.reason == .flight }
+        guard isPromised, queue.running - waiting > 1 else { return false }
+        return await waitForRoom(.flight, flight)
+    }
+
+    /// A flight has ended: one that waits may go on.
+    func wakeForRoom() {
+        let oldest = roomWaiters.filter { $0.value.reason == .flight }.min { $0.value.flight < $1.value.flight }
+        if let oldest { wake(oldest.key, true) }
     }
 
     /// Removes what is over the limits, as far as it may go.
@@ -56,8 +77,10 @@ extension ImageCache {
             isMakingRoom = false
             for (number, waiter) in roomWaiters where waiter.reason == .turn { wake(number, true) }
         }
-        let usage = store.usage
-        guard shortage.bytes <= usage.bytes - store.leases.bytes, shortage.count <= usage.count else { return false }
+        let (usage, held) = (store.usage, store.held)
+        guard shortage.bytes <= usage.bytes - held.bytes, shortage.count <= usage.count - held.count else {
+            return false
+        }
         var removed = RemovedFiles()
         while removed.count < shortage.count || removed.bytes < shortage.bytes {
             let wanted = shortage.bytes - removed.bytes
@@ -79,10 +102,19 @@ extension ImageCache {
 
     /// Waits until it is woken.
     ///
-    /// - Returns: no if the task was cancelled
+    /// - Returns: no if the task was cancelled, or nothing happened for too long
     private func waitForRoom(_ reason: RoomWaiter.Reason, _ flight: Int) async -> Bool {
         lastNumber += 1
         let number = lastNumber
+        // Who makes room comes to an end by itself; a flight may take long.
+        let alarm =
+            reason == .turn
+            ? nil
+            : Task {
+                do { try await clock.sleep(for: Self.longestWait) } catch { return }
+                wake(number, false)
+            }
+        defer { alarm?.cancel() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 // A cancellation before now found nobody to wake.
@@ -104,6 +136,8 @@ struct RoomWaiter {
     enum Reason {
         /// For who makes room now.
         case turn
+        /// For the end of a flight that has the room.
+        case flight
     }
 
     let reason: Reason

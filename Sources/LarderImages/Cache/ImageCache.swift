@@ -43,6 +43,8 @@ public actor ImageCache {
     var latestPins: [ImageKey: Int] = [:]
     /// Whether somebody makes room now.
     var isMakingRoom = false
+    /// How many flights have ended.
+    var endedFlights = 0
     /// Who waits for room.
     var roomWaiters: [Int: RoomWaiter] = [:]
     /// When it was said last that the index could not be written.

@@ -5,6 +5,7 @@ internal import Synchronization
 final class ImageCatalog: Sendable {
     struct State: Sendable {
         var table: ImageTable
+        let store: BlobStore
         var order = SmallMainGhost()
         var pinned = PinnedBlobs()
         /// Slots of images that were used since their rows were told.
@@ -24,13 +25,13 @@ final class ImageCatalog: Sendable {
     init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
         self.store = store
         self.fingerprint = fingerprint
+        store.adopt(entries.map { ($0.digest, $0.size) })
         var state = State(
-            table: ImageTable(capacity: entries.count), lookup: ImageLookup(settings.origins),
+            table: ImageTable(capacity: entries.count), store: store, lookup: ImageLookup(settings.origins),
             maximumAge: settings.maximumAge)
         // What was used last is what an order of arrival should remove last.
         for entry in entries.sorted(by: { $0.lastUse < $1.lastUse }) { _ = state.put(entry) }
         self.state = Mutex(state)
-        store.adopt(entries.map { ($0.digest, $0.size) })
     }
 
     /// Takes what concerns it of new settings.
@@ -144,6 +145,7 @@ final class ImageCatalog: Sendable {
     func pin(_ key: ImageKey, _ isPinned: Bool) -> Bool {
         state.withLock { state in
             guard let slot = state.table.slot(of: key), var entry = state.table[slot] else { return false }
+            if entry.isPinned != isPinned { store.countPin(entry.digest, isPinned ? 1 : -1) }
             state.pinned.remove(entry)
             entry.isPinned = isPinned
             state.pinned.add(entry)
@@ -245,7 +247,11 @@ extension ImageCatalog.State {
 
     fileprivate mutating func put(_ entry: ImageEntry) -> ImageEntry? {
         let (slot, old) = table.put(entry)
-        if let old { pinned.remove(old) }
+        if entry.isPinned { store.countPin(entry.digest, 1) }
+        if let old {
+            if old.isPinned { store.countPin(old.digest, -1) }
+            pinned.remove(old)
+        }
         pinned.add(entry)
         // A new body is a new size for the order; a new head is a use.
         if old?.digest == entry.digest {
@@ -259,6 +265,7 @@ extension ImageCatalog.State {
 
     fileprivate mutating func remove(_ slot: UInt32) -> ImageEntry? {
         guard let entry = table.remove(slot) else { return nil }
+        if entry.isPinned { store.countPin(entry.digest, -1) }
         order.remove(slot)
         pinned.remove(entry)
         touched.remove(slot)

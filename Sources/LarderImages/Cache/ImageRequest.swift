@@ -11,6 +11,8 @@ public struct ImageRequest: Sendable, Hashable {
     public var expectedDigest: BlobDigest?
     /// Who comes first where requests wait for the network.
     public var priority: ImagePriority
+    /// Whether the answer carries a reference. Only a prefetch wants none: nobody looks at what it fetched.
+    var takesReference = true
 
     /// Makes a request.
     public init(

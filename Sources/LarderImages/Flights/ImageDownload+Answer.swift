@@ -2,7 +2,7 @@ internal import LarderUpstream
 
 extension ImageDownload {
     /// How often room is asked for before one piece is given up: others take what was made, but not for ever.
-    private static let requestsForRoom = 16
+    private static let requestsForRoom = 64
 
     /// Asks once, and writes what comes.
     func attempt(

@@ -9,7 +9,8 @@ struct CacheRoomTests {
     private func serveMany(_ fixture: CacheFixture, size: Int = 1000) {
         fixture.origin.answer { order in
             let number = Int(order.url.split(separator: "/").last?.split(separator: ".").first ?? "") ?? 0
-            return .image(picture(number, size: size), [("Cache-Control", "max-age=1000")])
+            return .image(
+                picture(number, size: size), [("Cache-Control", "max-age=1000"), ("Content-Length", String(size))])
         }
     }
 
@@ -83,6 +84,101 @@ struct CacheRoomTests {
             fixture.cache.release(image.digest)
             try await withIndexClosed(fixture) { #expect(await fixture.code(url(1)) == .storageFailed) }
             #expect(await fixture.code(url(1)) == nil)
+        }
+    }
+
+    @Test("nothing is evicted for an image that has no place beside what is pinned; what is pinned counts once")
+    func pinnedBytes() async throws {
+        try await withCache({ $0.space = SpaceLimits(bytes: 10_000, freeBytes: 0) }) { fixture in
+            fixture.origin.answer { order in
+                switch order.url {
+                case url(1), url(2): .image(picture(1, size: 3000), [("Cache-Control", "max-age=1000")])
+                case url(3): .image(picture(3, size: 3000), [("Cache-Control", "max-age=1000")])
+                case url(4): .image(picture(4, size: 2000), [("Cache-Control", "max-age=1000")])
+                default: .image(picture(5, size: 5000), [("Content-Length", "5000")])
+                }
+            }
+            for number in 1...4 { try await fixture.get(url(number)) }
+            for number in 1...3 { #expect(try await fixture.cache.pin(fixture.request(url(number)), true)) }
+            #expect(fixture.cache.store.held == (6000, 2))
+            let lease = try await fixture.cache.image(fixture.request(url(1)))
+            #expect(fixture.cache.store.held == (6000, 2))
+            fixture.cache.release(lease.digest)
+            #expect(await fixture.code(url(5)) == .noRoom)
+            #expect(await fixture.code(url(4), .cacheOnly) == nil)
+            // Two rows pin the same file: it is held until neither does.
+            #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
+            #expect(fixture.cache.store.held == (6000, 2))
+            #expect(try await fixture.cache.remove(fixture.request(url(2))))
+            #expect(fixture.cache.store.held == (3000, 1))
+            #expect(await fixture.code(url(5)) == nil)
+        }
+    }
+
+    @Test("a file that somebody removed is fetched again after a look at the files, and where its origin is asked")
+    func missingFile() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer { order in
+                order.held == nil
+                    ? .image(picture(order.url.utf8.count), [("Cache-Control", "max-age=10"), ("ETag", "\"a\"")])
+                    : .notModified([("Cache-Control", "max-age=10"), ("ETag", "\"a\"")])
+            }
+            for number in [1, 22, 333] {
+                let digest = try await fixture.get(url(number)).digest
+                if number > 1 { try FileManager.default.removeItem(atPath: fixture.cache.path(of: digest)) }
+                if number == 22 { await fixture.cache.sweep() }
+            }
+            #expect(fixture.cache.statistics.entries == 2)
+            #expect(fixture.cache.statistics.files == 2)
+            #expect(try await fixture.get(url(22)).source == .miss)
+            fixture.clock.advance(20)
+            for (number, freshness) in [(1, CachedImage.Freshness.revalidated), (333, .fresh)] {
+                let image = try await fixture.cache.image(fixture.request(url(number)))
+                #expect(image.freshness == freshness)
+                #expect(FileManager.default.fileExists(atPath: fixture.cache.path(of: image.digest)))
+                fixture.cache.release(image.digest)
+            }
+        }
+    }
+
+    @Test("many at once in a small cache wait for one another's room, and none fails")
+    func smallCache() async throws {
+        try await withCache({ $0.space = SpaceLimits(bytes: 700_000, freeBytes: 0) }) { fixture in
+            serveMany(fixture, size: 300_000)
+            let summary = await fixture.cache.prefetch(
+                (1...30).map { fixture.request(url($0)) }, concurrency: 12, progress: { _ in })
+            #expect(summary.failures.map(\.error.message) == [])
+            #expect(summary.fetched == 30)
+            #expect(fixture.cache.statistics.bytes <= 700_000)
+            // Nobody is left waiting, and what can never fit is told at once.
+            #expect(await fixture.cache.roomWaiters.isEmpty)
+            serveMany(fixture, size: 800_000)
+            #expect(await fixture.code(url(99)) == .noRoom)
+        }
+    }
+
+    @Test("who waits for the room of a flight goes on when one ends, and is cancelled with its task")
+    func waits() async throws {
+        try await withCache { fixture in
+            let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
+            #expect(try await fixture.cache.makeRoom(for: 1, shortage) == false)
+            fixture.origin.hold()
+            async let first = fixture.code(url(1))
+            async let second = fixture.code(url(2))
+            await fixture.until { fixture.origin.asked.count == 2 }
+            let cancelled = Task { try await fixture.cache.makeRoom(for: 1, shortage) }
+            await fixture.until { await fixture.cache.roomWaiters.count == 1 }
+            cancelled.cancel()
+            let wasWoken = try await cancelled.value
+            #expect(!wasWoken)
+            let waiting = Task { try await fixture.cache.makeRoom(for: 1, shortage) }
+            await fixture.until { await fixture.cache.roomWaiters.count == 1 }
+            // Somebody must not wait.
+            #expect(try await fixture.cache.makeRoom(for: 2, shortage) == false)
+            fixture.origin.letGo()
+            let isWorthIt = try await waiting.value
+            #expect(isWorthIt)
+            #expect(await [first, second] == [.offline, .offline])
         }
     }
 }

@@ -88,7 +88,7 @@ final class FakeOrigin: Sendable {
                 with: response(fields).fields, request: order.headers, requestTime: now, responseTime: now)
             return .notModified(held)
         case .image(let bytes, let fields):
-            return .published(try await write(bytes, order), response(fields), url: order.url)
+            return .published(try await write(bytes, fields, order), response(fields), url: order.url)
         }
     }
 
@@ -112,10 +112,13 @@ final class FakeOrigin: Sendable {
     }
 
     /// As a download does it: in pieces, and again where there was no room.
-    private func write(_ bytes: [UInt8], _ order: ImageFetch) async throws(ImageError) -> PublishedBlob {
+    private func write(
+        _ bytes: [UInt8], _ fields: [(String, String)], _ order: ImageFetch
+    ) async throws(ImageError) -> PublishedBlob {
+        let length = fields.first { $0.0 == "Content-Length" }.flatMap { Int($0.1) }
         let (store, blocking) = (store, blocking)
         let writer = try await withRoom(order) { () throws(ImageError) in
-            try await blocking.run { () throws(ImageError) in try store.begin() }
+            try await blocking.run { () throws(ImageError) in try store.begin(declaredLength: length) }
         }
         var rest = bytes[...]
         while !rest.isEmpty {
