@@ -48,6 +48,58 @@ extension Integration {
             }
         }
 
+        @Test("a copy is asked for once, by users too who may not enter the cache", .enabled(if: geteuid() == 0))
+        func stranger() throws {
+            try AgentHome.with(
+                settings:
+                    "{ socket: { mode: '0666' }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
+            ) { home in
+                // The other user has to get to the socket and to the program.
+                chmod(home.directory, 0o755)
+                let origin = try ImageOrigin(below: home.directory)
+                defer { origin.stop() }
+                let program = home.directory + "/larder"
+                try FileManager.default.copyItem(atPath: Products.commandLine, toPath: program)
+                chmod(program, 0o755)
+                try home.makeDirectory("pictures")
+                chmod(home.directory + "/pictures", 0o777)
+                _ = try home.start()
+                let image = MadeImage(seed: 1, size: 300_000)
+                try origin.put(image, "a.png")
+                let stranger = ["--reuid=65534", "--regid=65534", "--clear-groups", program, "image", "get"]
+                for (place, source) in [
+                    ("unkept", "fetched"), ("unkept", "fetched"), ("fresh", "fetched"), ("fresh", "held"),
+                ] {
+                    let copied = try Command.run(
+                        "setpriv", stranger + [origin.url(place, "a.png"), "-o", "a.png", "--socket", home.socket],
+                        environment: home.environment, directory: home.directory + "/pictures")
+                    #expect(copied.output == ["a.png: image/png, 16×16, 300 kB, \(source)"], "\(copied.log)")
+                    #expect(try bytes(home.directory + "/pictures/a.png") == image.bytes)
+                }
+                #expect(try origin.counts() == ["/unkept/a.png": 2, "/fresh/a.png": 1])
+            }
+        }
+
+        @Test("a pipe that nobody reads kills it as it does any writer")
+        func brokenPipe() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                try origin.put(MadeImage(seed: 1, size: 300_000), "a.png")
+                let larder = try Products.commandLine
+                for verb in ["ping", "image get \(origin.url("fresh", "a.png")) -o -"] {
+                    // A pipe that nobody has open to read.
+                    let script = """
+                        rm -f pipe; mkfifo pipe; exec 3<>pipe 4>pipe 3<&-
+                        exec \(larder) \(verb) --socket \(home.socket) >&4 4>&-
+                        """
+                    let end = try Command.run(
+                        "/bin/sh", ["-c", script], environment: home.environment, directory: home.directory)
+                    #expect(end.end == .signal(SIGPIPE), "\(verb): \(end)")
+                    #expect(end.log.isEmpty)
+                }
+            }
+        }
+
         @Test("every failure is one line on standard error and a documented status")
         func failures() throws {
             try AgentHome.withImages("imageBytes: 100000, maximumBytes: 200000") { home, origin in
