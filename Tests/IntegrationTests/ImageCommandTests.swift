@@ -221,6 +221,48 @@ extension Integration {
             }
         }
 
+        @Test("a URL that is too long fails by its line, and the others are fetched")
+        func tooLong() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let (good, long) = (origin.url("drawn", "1.svg"), "https://a/" + String(repeating: "x", count: 8183))
+                let run = try larder(home, ["prefetch", "-"], input: "\(long)\n\(good)\n\n\(long)\n")
+                #expect(run.end == .exit(1), "\(run.log)")
+                #expect(run.output.count == 3 && run.output[0].hasSuffix(", 0 held already, 2 failed"), "\(run.output)")
+                #expect(run.output.dropFirst().map { $0.prefix(10) } == ["  line 1  ", "  line 4  "], "\(run.output)")
+                #expect(run.log.hasSuffix("larder: 2 of 3 images failed"))
+                let array = #"["\#(good)", "\#(long)"]"#
+                let text = try larder(home, ["prefetch", "-"], input: array).output
+                #expect(text.last?.hasPrefix("  element 2  Invalid params: the URL has 8193 bytes") == true, "\(text)")
+                let json = try JSONValue(
+                    parsing: try larder(home, ["prefetch", "-", "--json"], input: array).output.joined())
+                #expect(json["total"] == 2 && json["held"] == 1 && json["failures"]?[0]?["line"] == 2, "\(json)")
+            }
+        }
+
+        @Test("a list of several requests is one prefetch to who looks at it")
+        func portions() throws {
+            let settings =
+                "{ limits: { lineBytes: 4096 }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
+            try AgentHome.with(settings: settings) { home in
+                let origin = try ImageOrigin(below: home.directory)
+                defer { origin.stop() }
+                _ = try home.start()
+                // Each request has room for some 15 of them, and one has no room in any.
+                var urls = (1...200).map { origin.url($0 % 50 == 0 ? "fresh" : "drawn", "\($0).svg") }
+                let long = origin.url("drawn", String(repeating: "x", count: 4096))
+                urls.insert(long, at: 100)
+                let run = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
+                #expect(run.end == .exit(1), "\(run.log)")
+                let result = try JSONValue(parsing: run.output.joined())
+                #expect(result["total"] == 201 && result["fetched"] == 196 && result["failed"] == 5, "\(result)")
+                let failures = Array(try require(result["failures"], "failures").elements)
+                #expect(failures.map { $0["url"]?.string } == [urls[49], urls[99], long, urls[150], urls[200]])
+                #expect(failures[2]["name"] == "lineTooLong")
+                #expect(try origin.counts().values.allSatisfy { $0 == 1 })
+            }
+        }
+
         @Test("Ctrl-C stops a prefetch, says what is complete, and leaves it")
         func interrupted() throws {
             try AgentHome.withImages { home, origin in
