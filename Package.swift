@@ -84,7 +84,8 @@ let package = Package(
             ],
             executable: true),
         larder(
-            "larder", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", arguments, mustache], executable: true),
+            "larder", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", arguments, crypto, mustache],
+            executable: true),
         larder(
             "larder-bench",
             ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),

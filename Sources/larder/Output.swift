@@ -52,11 +52,7 @@ enum Output {
     }
 
     /// Ends the program as a writer whose reader is gone ends by default. The network library ignores SIGPIPE.
-    static func endByBrokenPipe() -> Never {
-        signal(SIGPIPE, SIG_DFL)
-        raise(SIGPIPE)
-        exit(128 + SIGPIPE)
-    }
+    static func endByBrokenPipe() -> Never { Interruption.end(by: SIGPIPE) }
 
     private static func writeAll(_ text: String, to descriptor: Int32) -> Int32 {
         var text = text

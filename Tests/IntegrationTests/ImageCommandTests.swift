@@ -48,6 +48,58 @@ extension Integration {
             }
         }
 
+        @Test("a copy is asked for once, by users too who may not enter the cache", .enabled(if: geteuid() == 0))
+        func stranger() throws {
+            try AgentHome.with(
+                settings:
+                    "{ socket: { mode: '0666' }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
+            ) { home in
+                // The other user has to get to the socket and to the program.
+                chmod(home.directory, 0o755)
+                let origin = try ImageOrigin(below: home.directory)
+                defer { origin.stop() }
+                let program = home.directory + "/larder"
+                try FileManager.default.copyItem(atPath: Products.commandLine, toPath: program)
+                chmod(program, 0o755)
+                try home.makeDirectory("pictures")
+                chmod(home.directory + "/pictures", 0o777)
+                _ = try home.start()
+                let image = MadeImage(seed: 1, size: 300_000)
+                try origin.put(image, "a.png")
+                let stranger = ["--reuid=65534", "--regid=65534", "--clear-groups", program, "image", "get"]
+                for (place, source) in [
+                    ("unkept", "fetched"), ("unkept", "fetched"), ("fresh", "fetched"), ("fresh", "held"),
+                ] {
+                    let copied = try Command.run(
+                        "setpriv", stranger + [origin.url(place, "a.png"), "-o", "a.png", "--socket", home.socket],
+                        environment: home.environment, directory: home.directory + "/pictures")
+                    #expect(copied.output == ["a.png: image/png, 16×16, 300 kB, \(source)"], "\(copied.log)")
+                    #expect(try bytes(home.directory + "/pictures/a.png") == image.bytes)
+                }
+                #expect(try origin.counts() == ["/unkept/a.png": 2, "/fresh/a.png": 1])
+            }
+        }
+
+        @Test("a pipe that nobody reads kills it as it does any writer")
+        func brokenPipe() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                try origin.put(MadeImage(seed: 1, size: 300_000), "a.png")
+                let larder = try Products.commandLine
+                for verb in ["ping", "image get \(origin.url("fresh", "a.png")) -o -"] {
+                    // A pipe that nobody has open to read.
+                    let script = """
+                        rm -f pipe; mkfifo pipe; exec 3<>pipe 4>pipe 3<&-
+                        exec \(larder) \(verb) --socket \(home.socket) >&4 4>&-
+                        """
+                    let end = try Command.run(
+                        "/bin/sh", ["-c", script], environment: home.environment, directory: home.directory)
+                    #expect(end.end == .signal(SIGPIPE), "\(verb): \(end)")
+                    #expect(end.log.isEmpty)
+                }
+            }
+        }
+
         @Test("every failure is one line on standard error and a documented status")
         func failures() throws {
             try AgentHome.withImages("imageBytes: 100000, maximumBytes: 200000") { home, origin in
@@ -139,79 +191,6 @@ extension Integration {
                 #expect(
                     Set(list.dropFirst().compactMap { $0.range(of: "http")?.lowerBound.utf16Offset(in: $0) }).count == 1
                 )
-            }
-        }
-
-        @Test("prefetch lists each failure, ends with status 1 then, and goes on from what is held")
-        func prefetch() throws {
-            try AgentHome.withImages { home, origin in
-                _ = try home.start()
-                let good = try (1...20).map { number in
-                    try origin.put(MadeImage(seed: number, size: 5000), "\(number).png")
-                    return origin.url("fresh", "\(number).png")
-                }
-                try Data("<!doctype html>".utf8).write(to: URL(filePath: home.directory + "/origin/www/page.png"))
-                let (page, none) = (origin.url("fresh", "page.png"), origin.url("fresh", "none.png"))
-                try home.write("list", "# pictures\n" + ([page] + good + [none]).joined(separator: "\r\n"))
-                let first = try larder(home, ["prefetch", "list"])
-                #expect(first.end == .exit(1), "\(first)")
-                #expect(first.output.count == 3)
-                #expect(first.output[0].hasPrefix("22 images in "))
-                #expect(first.output[0].hasSuffix(": 20 fetched (100 kB), 0 held already, 2 failed"), "\(first.output)")
-                #expect(first.output[1].hasPrefix("  \(page)  Image refused: "))
-                #expect(first.output[2].hasPrefix("  \(none)  Upstream failed: "))
-                #expect(first.log.hasSuffix("larder: 2 of 22 images failed"))
-                #expect(!first.log.contains("\u{1B}"))
-                let second = try larder(home, ["prefetch", "-", "--json"], input: good.joined(separator: "\n"))
-                #expect(second.end == .exit(0) && second.log.isEmpty)
-                let result = try JSONValue(parsing: second.output.joined())
-                #expect(result["held"] == 20 && result["fetched"] == 0 && result["total"] == 20)
-            }
-        }
-
-        @Test("Ctrl-C stops a prefetch, says what is complete, and leaves it")
-        func interrupted() throws {
-            try AgentHome.withImages { home, origin in
-                let agent = try home.start()
-                try origin.put(MadeImage(seed: 1, size: 5000), "small.png")
-                try origin.put(MadeImage(seed: 2, size: 8_000_000), "large.png")
-                let prefetch = try ChildProcess(
-                    Products.commandLine, ["image", "prefetch", "-", "--socket", home.socket],
-                    environment: home.environment, directory: home.directory, input: true)
-                try prefetch.write(
-                    Array("\(origin.url("fresh", "small.png"))\n\(origin.url("slow", "large.png"))\n".utf8))
-                prefetch.closeInput()
-                let client = try agent.connect()
-                try client.waitForImages("entries", atLeast: 1)
-                try client.waitForImages("flights", atLeast: 1)
-                // It caught the signal before it told the agent of the list.
-                prefetch.signal(SIGINT)
-                #expect(try prefetch.waitForEnd() == .signal(SIGINT))
-                #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")
-                #expect(prefetch.logText.contains(" of 2 images are held"))
-                try client.waitForImages("flights", toBe: 0)
-                #expect(try client.images().count == 1)
-            }
-        }
-
-        @Test("on a terminal there is a bar that ends full")
-        func terminal() throws {
-            try AgentHome.withImages { home, origin in
-                _ = try home.start()
-                let urls = (0..<30).map { origin.url("drawn", "\($0).svg") }
-                try home.write("list", urls.joined(separator: "\n"))
-                // script(1) gives it a terminal.
-                let larder = try Products.commandLine
-                let command = "stty columns 60; \(larder) image prefetch list --socket \(home.socket)"
-                let run = try Command.run(
-                    "script", ["-q", "-e", "-c", command, "/dev/null"],
-                    environment: home.environment.merging(["TERM": "xterm"]) { $1 }, directory: home.directory)
-                #expect(run.end == .exit(0), "\(run)")
-                let text = run.output.joined(separator: "\n")
-                #expect(text.contains("\r"))
-                let drawn = text.split { $0 == "\r" || $0 == "\n" || $0 == "\r\n" }
-                #expect(drawn.contains { $0.hasPrefix("30/30  [") && $0.contains("=]  100%") }, "\(drawn)")
-                #expect(drawn.contains { $0.hasPrefix("30 images in ") })
             }
         }
     }

@@ -8,7 +8,7 @@ import Testing
 @Suite("The list of a prefetch")
 struct PrefetchListTests {
     private func urls(_ text: String) throws -> [String] {
-        try PrefetchList.parse(Array(text.utf8), name: "list").map(\.image.url)
+        try PrefetchList.parse(Array(text.utf8), name: "list").items.map(\.image.url)
     }
 
     @Test("one URL a line; comments, empty lines, and what other systems put around lines")
@@ -25,7 +25,7 @@ struct PrefetchListTests {
         let text = #"""
              [ "https://a/1", {"url": "https://a/2?sig=1", "cacheKey": "2", "expectedDigest": "sha256:\#(digest)"} ]
             """#
-        let items = try PrefetchList.parse(Array(text.utf8), name: "list")
+        let items = try PrefetchList.parse(Array(text.utf8), name: "list").items
         #expect(items.map(\.image.url) == ["https://a/1", "https://a/2?sig=1"])
         #expect(items[1].image.cacheKey == "2")
         #expect(items[1].expectedDigest == WireDigest(digest))
@@ -45,6 +45,23 @@ struct PrefetchListTests {
         #expect(failure?.status == .usage)
         #expect(failure?.message.contains(reason) == true, "\(failure?.message ?? "")")
         #expect(failure?.message.contains("secret") == false)
+    }
+
+    @Test("a URL that no request may have is a failure of its line or element, and the others stay")
+    func tooLong() throws {
+        let long = "https://a/" + String(repeating: "x", count: 8183)
+        let lines = try PrefetchList.parse(
+            Array("# two\nhttps://a/1\n\(long)\n\(long)\nhttps://a/2".utf8), name: "list")
+        #expect(lines.items.map(\.image.url) == ["https://a/1", "https://a/2"])
+        #expect(lines.place == .line && lines.failures.map(\.line) == [3, 4])
+        #expect(lines.failures[0].url == nil && lines.failures[0].error.code == .invalidParams)
+        #expect(lines.failures[0].error.detail.contains("8193 bytes"))
+        let array = #"["\#(long)", "https://a/1", {"url": "\#(long)", "cacheKey": "1"}]"#
+        let elements = try PrefetchList.parse(Array(array.utf8), name: "list")
+        #expect(elements.items.map(\.image.url) == ["https://a/1"])
+        #expect(elements.place == .element && elements.failures.map(\.line) == [1, 3])
+        #expect(try PrefetchList.parse(Array(long.utf8), name: "list").items.isEmpty)
+        #expect(try urls(String(long.dropLast())) == [String(long.dropLast())])
     }
 
     @Test("portions hold what one request may, and together the whole list in its order")

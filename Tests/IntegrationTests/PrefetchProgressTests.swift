@@ -83,7 +83,7 @@ struct PrefetchProgressTests {
     @Test("on a terminal one line is drawn again in its place, at the width of the moment")
     func terminal() async {
         let terminal = FakeTerminal(columns: 60)
-        let display = ProgressDisplay(total: 10, on: terminal.screen)
+        let display = ProgressDisplay(PrefetchTally(total: 10), on: terminal.screen)
         #expect(terminal.lines == [""])
         await display.show(PrefetchTally(done: 1, bytes: 1000, total: 10))
         #expect(terminal.lines == [" 1/10  [=>                ]   10%  1.0 kB"])
@@ -102,7 +102,7 @@ struct PrefetchProgressTests {
     @Test("elsewhere there is a plain line every five seconds, and no control character")
     func noTerminal() async {
         let terminal = FakeTerminal(columns: nil)
-        let display = ProgressDisplay(total: 100, on: terminal.screen)
+        let display = ProgressDisplay(PrefetchTally(total: 100), on: terminal.screen)
         for second in 1...11 {
             terminal.advance(.seconds(1))
             await display.show(PrefetchTally(done: second, bytes: second * 1000, total: 100))

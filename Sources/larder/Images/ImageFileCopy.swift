@@ -1,17 +1,20 @@
+import Crypto
+import LarderClient
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
     import Musl
 #endif
 
-/// Copies an image out of the cache: whole, or not at all.
+/// Copies an image out of the cache: whole and as the agent described it, or not at all.
 struct ImageFileCopy {
-    /// The file in the cache.
-    let source: String
-    /// How many bytes it has.
-    let bytes: Int
-    /// The same file for a user who may not open it.
-    let passed: PassedImage
+    /// The file in the cache, open and at its start.
+    let source: CInt
+    /// Its path, for errors.
+    let path: String
+    /// What it has to be.
+    let image: WireImage
 
     /// Copies to standard output.
     /// - Throws: ``Failure`` where not all of it could be read or written.
@@ -59,33 +62,34 @@ struct ImageFileCopy {
     }
 
     private func copy(to output: CInt, named path: String) throws(Failure) {
-        let input = try openSource()
-        defer { close(input) }
+        var hash = SHA256()
         var chunk = [UInt8](repeating: 0, count: 1 << 20)
         var copied = 0
         while true {
-            let count = read(input, &chunk, chunk.count)
+            let count = read(source, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw Self.failure("read", source) }
+            guard count >= 0 else { throw Self.failure("read", self.path) }
             if count == 0 { break }
-            let code = chunk.withUnsafeBytes {
-                Output.writeAll(UnsafeRawBufferPointer(rebasing: $0[..<count]), to: output)
+            copied += count
+            guard copied <= image.bytes else { throw differs("has more than the \(image.bytes) bytes") }
+            let code = chunk.withUnsafeBytes { bytes in
+                let piece = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+                hash.update(bufferPointer: piece)
+                return Output.writeAll(piece, to: output)
             }
             if code == EPIPE, output == STDOUT_FILENO { Output.endByBrokenPipe() }
             guard code == 0 else { throw Self.failure("write", path, code) }
-            copied += count
         }
-        guard copied == bytes else {
-            throw Failure(
-                .failure, "\(source.printable) has \(copied) bytes, not the \(bytes) that the agent named; see its log")
-        }
+        guard copied == image.bytes else { throw differs("has \(copied) bytes, not the \(image.bytes)") }
+        guard WireDigest(Self.hex(hash.finalize())) == image.digest else { throw differs("has not the SHA-256") }
     }
 
-    private func openSource() throws(Failure) -> CInt {
-        let input = open(source, O_RDONLY | O_CLOEXEC)
-        if input >= 0 { return input }
-        guard errno == EACCES else { throw Self.failure("read", source) }
-        return try passed.open()
+    private func differs(_ what: String) -> Failure {
+        Failure(.failure, "\(path.printable) \(what) that the agent named; see its log, and try --policy networkOnly")
+    }
+
+    private static func hex(_ digest: SHA256.Digest) -> String {
+        digest.reduce(into: "") { text, byte in text += (byte < 16 ? "0" : "") + String(byte, radix: 16) }
     }
 
     private static func failure(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {

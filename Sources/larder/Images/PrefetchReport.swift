@@ -4,7 +4,19 @@ import LarderClient
 /// What a prefetch came to, over all portions.
 struct PrefetchReport {
     /// The sum of all portions.
-    private(set) var result = ImagePrefetch.Result(total: 0, fetched: 0, held: 0, failed: 0, bytes: 0, failures: [])
+    private(set) var result: ImagePrefetch.Result
+    /// What images without a URL are counted by.
+    private let place: PrefetchList.Place
+
+    /// Begins with what failed before anything was asked for.
+    init(_ list: PrefetchList) {
+        place = list.place
+        let failures = list.failures
+        result = ImagePrefetch.Result(
+            total: failures.count, fetched: 0, held: 0, failed: failures.count, bytes: 0,
+            failures: Array(failures.prefix(ImagePrefetch.Result.mostFailures)),
+            failuresOmitted: max(0, failures.count - ImagePrefetch.Result.mostFailures))
+    }
 
     /// Takes the result of one more portion.
     mutating func add(_ portion: ImagePrefetch.Result) {
@@ -31,7 +43,8 @@ struct PrefetchReport {
                 + parts.joined(separator: ", ")
         ]
         lines += result.failures.map { failure in
-            "  \((failure.url ?? "?").printable)  \(failure.error.description.printable)"
+            let image = failure.url ?? failure.line.map { "\(place) \($0)" } ?? "?"
+            return "  \(image.printable)  \(failure.error.description.printable)"
         }
         if result.failuresOmitted > 0 { lines.append("  and \(result.failuresOmitted) more") }
         return lines.joined(separator: "\n")

@@ -4,6 +4,7 @@ import LarderClient
 actor PrefetchRun {
     /// How far it has come.
     private(set) var tally: PrefetchTally
+    private var report: PrefetchReport
     private let portions: [ArraySlice<ImagePrefetch.Item>]
     private let concurrency: Int?
     private let display: ProgressDisplay
@@ -11,13 +12,18 @@ actor PrefetchRun {
     /// How often the display is drawn again although nothing has happened.
     private static let tick = Duration.milliseconds(500)
 
+    /// - Parameters:
+    ///   - list: all of it.
+    ///   - portions: its images as they are asked for.
     init(
-        portions: [ArraySlice<ImagePrefetch.Item>], concurrency: Int?, total: Int, screen: ProgressDisplay.Screen
+        _ list: PrefetchList, portions: [ArraySlice<ImagePrefetch.Item>], concurrency: Int?,
+        screen: ProgressDisplay.Screen
     ) {
+        report = PrefetchReport(list)
         self.portions = portions
         self.concurrency = concurrency
-        tally = PrefetchTally(total: total)
-        display = ProgressDisplay(total: total, on: screen)
+        tally = PrefetchTally(failed: list.failures.count, total: list.items.count + list.failures.count)
+        display = ProgressDisplay(tally, on: screen)
     }
 
     /// Runs to the end. Where the task is cancelled the agent is asked to stop, and ``tally`` says how far it was.
@@ -41,23 +47,39 @@ actor PrefetchRun {
     }
 
     private func fetchPortions(over client: LarderClient) async throws -> PrefetchReport {
-        var report = PrefetchReport()
         for portion in portions {
-            let before = report.result
-            for try await step in client.images.prefetch(Array(portion), concurrency: concurrency) {
-                switch step {
-                case .progress(let now):
-                    await show(
-                        done: before.fetched + before.held + now.done, failed: before.failed + now.failed,
-                        bytes: before.bytes + now.bytes)
-                case .finished(let result):
-                    report.add(result)
-                    let sum = report.result
-                    await show(done: sum.fetched + sum.held, failed: sum.failed, bytes: sum.bytes)
-                }
+            do {
+                try await fetch(portion, over: client)
+            } catch let error as LarderClientError {
+                // The others are shorter than the longest line that the agent's settings allow.
+                guard portion.count == 1, let item = portion.first, let remote = error.remoteError,
+                    remote.code == .lineTooLong
+                else { throw error }
+                let failure = ImagePrefetch.Failure(url: item.image.url, line: nil, error: remote)
+                await add(
+                    ImagePrefetch.Result(total: 1, fetched: 0, held: 0, failed: 1, bytes: 0, failures: [failure]))
             }
         }
         return report
+    }
+
+    private func fetch(_ portion: ArraySlice<ImagePrefetch.Item>, over client: LarderClient) async throws {
+        let before = report.result
+        for try await step in client.images.prefetch(Array(portion), concurrency: concurrency) {
+            switch step {
+            case .progress(let now):
+                await show(
+                    done: before.fetched + before.held + now.done, failed: before.failed + now.failed,
+                    bytes: before.bytes + now.bytes)
+            case .finished(let result): await add(result)
+            }
+        }
+    }
+
+    private func add(_ result: ImagePrefetch.Result) async {
+        report.add(result)
+        let sum = report.result
+        await show(done: sum.fetched + sum.held, failed: sum.failed, bytes: sum.bytes)
     }
 
     private func show(done: Int, failed: Int, bytes: Int) async {

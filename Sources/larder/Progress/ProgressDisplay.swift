@@ -29,9 +29,9 @@ actor ProgressDisplay {
     private static let plainInterval = Duration.seconds(5)
 
     /// Makes a display. It shows nothing yet.
-    init(total: Int, on screen: Screen) {
+    init(_ tally: PrefetchTally, on screen: Screen) {
         self.screen = screen
-        tally = PrefetchTally(total: total)
+        self.tally = tally
         let now = screen.now()
         meter = ProgressMeter(tally, at: now)
         lastPlain = now

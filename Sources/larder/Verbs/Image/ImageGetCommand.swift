@@ -1,4 +1,5 @@
 import ArgumentParser
+import JSON
 import LarderClient
 
 /// `larder image get URL`
@@ -59,17 +60,18 @@ struct ImageGetCommand: AsyncParsableCommand {
             image.reference, policy: policy.policy, maximumAgeSeconds: policy.maximumAgeSeconds, expectedDigest: digest,
             // Until the connection ends, and with it this program: a copy takes as long as it takes.
             leaseSeconds: 0, deadlineMilliseconds: deadline.milliseconds)
+        // The agent keeps the time and says so; what is added is for one that does not answer.
+        let patience = deadline.duration + .seconds(10)
         try await agent.connection.withClient { client in
-            // The agent keeps the time and says so; what is added is for one that does not answer.
-            let timeout = deadline.duration + .seconds(10)
-            let value = try await client.call(
-                ImageGet.name, params: .building { parameters.write(to: &$0) }, timeout: timeout)
-            let result = try readable { () throws(WireError) in try ImageGet.Result(from: value) }
+            let value: JSONValue
             if let output {
-                let passed = PassedImage(socket: client.socket, parameters: parameters)
-                try await Self.copy(
-                    ImageFileCopy(source: result.path, bytes: result.image.bytes, passed: passed), to: output)
+                let request = ImageFileRequest(socket: client.socket, parameters: parameters, patience: patience)
+                value = try await Self.copy(request, to: output)
+            } else {
+                value = try await client.call(
+                    ImageGet.name, params: .building { parameters.write(to: &$0) }, timeout: patience)
             }
+            let result = try readable { () throws(WireError) in try ImageGet.Result(from: value) }
             if let text = agent.json ? value.compactText : summary(result) { try Output.line(text) }
         }
     }
@@ -79,13 +81,18 @@ struct ImageGetCommand: AsyncParsableCommand {
         return output == "-" ? nil : "\(output.printable): \(ImageText.what(result.image)), \(Self.how(result))"
     }
 
-    private static func copy(_ copy: ImageFileCopy, to output: String) async throws {
-        let end = await onOwnThread { () -> Result<Void, Failure> in
+    /// Asks for the image and copies it.
+    /// - Returns: the agent's result.
+    private static func copy(_ request: ImageFileRequest, to output: String) async throws -> JSONValue {
+        let end = await onOwnThread { () -> Result<JSONValue, Failure> in
             Result { () throws(Failure) in
-                try output == "-" ? copy.toStandardOutput() : copy.toFile(output)
+                try request.withFile { result, file throws(Failure) in
+                    let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
+                    try output == "-" ? copy.toStandardOutput() : copy.toFile(output)
+                }
             }
         }
-        try end.get()
+        return try end.get()
     }
 
     /// Where it came from, for people.

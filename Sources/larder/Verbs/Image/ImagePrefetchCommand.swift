@@ -9,7 +9,8 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         discussion: """
             FILE has one URL a line; empty lines and lines that begin with # are passed over. Or it is a JSON array of \
             URLs and of objects with url and, if wanted, cacheKey and expectedDigest. An image that is held and fresh is \
-            not fetched again. Requests that somebody waits for come first.
+            not fetched again. Requests that somebody waits for come first. A URL of more than 8192 bytes is one failure, \
+            told by its line or element; what is no URL at all is taken for a mistake in the list, and nothing is fetched.
 
             Progress is shown on standard error: a bar on a terminal, a line every five seconds elsewhere, and with \
             --json none but the bar. When all is done, standard output has the summary and each failure, and the exit \
@@ -20,7 +21,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
               larder image prefetch wallpapers.txt
               jq '[.items[].picture]' catalogue.json | larder image prefetch -
               larder image prefetch wallpapers.txt --concurrency 2
-              larder image prefetch wallpapers.txt --json | jq -r '.failures[].url' > again.txt
+              larder image prefetch wallpapers.txt --json | jq -r '.failures[].url // empty' > again.txt
             """)
 
     @Argument(help: ArgumentHelp("The list; - is standard input.", valueName: "file"))
@@ -38,16 +39,15 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let items = try PrefetchList.parse(Input.contents(of: file), name: file)
+        let list = try PrefetchList.parse(Input.contents(of: file), name: file)
         var end: CInt?
         try await agent.connection.withClient { client in
             let lineBytes = try await client.agent.info().limits.lineBytes
             // The envelope of a request takes some of the line.
             let portions = PrefetchList.portions(
-                items, mostItems: ImagePrefetch.Parameters.mostItems, mostBytes: lineBytes - 1024)
+                list.items, mostItems: ImagePrefetch.Parameters.mostItems, mostBytes: lineBytes - 1024)
             let run = PrefetchRun(
-                portions: portions, concurrency: concurrency, total: items.count,
-                screen: .standardError(isQuiet: agent.json))
+                list, portions: portions, concurrency: concurrency, screen: .standardError(isQuiet: agent.json))
             end = try await fetch(run, over: client)
         }
         if let end { Interruption.end(by: end) }

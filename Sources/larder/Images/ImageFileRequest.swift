@@ -1,0 +1,144 @@
+import CLinuxShims
+import JSON
+import LarderClient
+import LarderWire
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// A request for an image whose file the agent passes open, with the first byte of its reply (unix(7), `SCM_RIGHTS`): so
+/// that those get it, too, who may connect to the agent and not enter the directories of its cache.
+///
+/// The client library's connection takes no descriptors, so this is one of its own, for one request. It blocks.
+struct ImageFileRequest {
+    /// The agent's socket.
+    let socket: String
+    /// What to ask for.
+    let parameters: ImageGet.Parameters
+    /// How long the agent may take to answer.
+    let patience: Duration
+
+    /// Asks once, and calls `use` with the file, at its start. The lease lasts as long as that takes. An agent that passes
+    /// no descriptor is taken at its word: then the file is opened by its path.
+    /// - Returns: the agent's result as it came.
+    /// - Throws: ``Failure`` where there is no image or no file to be had, and what `use` throws.
+    func withFile(
+        _ use: (ImageGet.Result, _ file: CInt) throws(Failure) -> Void
+    ) throws(Failure) -> JSONValue {
+        let stream = try connect()
+        defer { close(stream) }
+        try send(over: stream)
+        var file: CInt = -1
+        defer { if file >= 0 { close(file) } }
+        let value = try reply(over: stream, passing: &file)
+        let result: ImageGet.Result
+        do throws(WireError) {
+            result = try ImageGet.Result(from: value)
+        } catch {
+            throw Self.notUnderstood
+        }
+        if file < 0 {
+            file = open(result.path, O_RDONLY | O_CLOEXEC)
+            guard file >= 0 else {
+                throw Failure(
+                    .failure,
+                    "the agent passed no descriptor, and \(result.path.printable) cannot be read: "
+                        + String(cString: strerror(errno)))
+            }
+        }
+        try use(result, file)
+        return value
+    }
+
+    private func connect() throws(Failure) -> CInt {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard socket.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw Self.disconnected(ENAMETOOLONG)
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socket.utf8) }
+        let stream = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard stream >= 0 else { throw Self.disconnected(errno) }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(stream, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else {
+            let code = errno
+            close(stream)
+            throw Self.disconnected(code)
+        }
+        return stream
+    }
+
+    private func send(over stream: CInt) throws(Failure) {
+        var parameters = parameters
+        parameters.delivery = .descriptor
+        let request = JSONValue.building { writer in
+            writer.beginObject()
+            writer.member("id", 1)
+            writer.member("method", ImageGet.name)
+            writer.name("params")
+            parameters.write(to: &writer)
+            writer.endObject()
+        }
+        let line = Array((request.compactText + "\n").utf8)
+        let code = line.withUnsafeBytes { Output.writeAll($0, to: stream) }
+        guard code == 0 else { throw Self.disconnected(code) }
+    }
+
+    /// Waits for the reply and returns its result.
+    /// - Parameter file: set to the descriptor that came with it, if one did.
+    private func reply(over stream: CInt, passing file: inout CInt) throws(Failure) -> JSONValue {
+        let line = try line(over: stream, passing: &file)
+        guard let reply = try? JSONValue(parsing: line) else { throw Self.notUnderstood }
+        if let result = reply["result"] { return result }
+        guard let error = reply["error"] else { throw Self.notUnderstood }
+        throw Failure(LarderClientError(remote: WireError(from: error)))
+    }
+
+    private func line(over stream: CInt, passing file: inout CInt) throws(Failure) -> [UInt8] {
+        let clock = ContinuousClock()
+        let end = clock.now + patience
+        var line: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 1 << 14)
+        while true {
+            var input = pollfd(fd: stream, events: Int16(POLLIN), revents: 0)
+            let left = TimeSpan(max(.zero, clock.now.duration(to: end))).milliseconds
+            let ready = poll(&input, 1, CInt(clamping: left))
+            if ready < 0, errno == EINTR { continue }
+            if ready == 0, clock.now < end { continue }
+            guard ready != 0 else {
+                throw Failure(
+                    .timeout,
+                    "the agent did not answer within \(patience); allow more time with --timeout, or see what it does "
+                        + "with: larder status")
+            }
+            var passed: CInt = -1
+            var count = 0
+            let bytes = larder_receive_descriptors(stream, &chunk, chunk.count, &passed, 1, &count)
+            if bytes < 0, errno == EINTR { continue }
+            guard bytes > 0 else { throw Self.disconnected(bytes == 0 ? ECONNRESET : errno) }
+            if count == 1 {
+                if file >= 0 { close(file) }
+                file = passed
+            }
+            line += chunk[..<bytes]
+            if let end = line.firstIndex(of: UInt8(ascii: "\n")) { return Array(line[..<end]) }
+        }
+    }
+
+    private static func disconnected(_ code: CInt) -> Failure {
+        Failure(
+            .unreachable,
+            "the agent does not pass the image's file: \(String(cString: strerror(code))); "
+                + "it may have restarted: try again")
+    }
+
+    private static let notUnderstood = Failure(
+        .failure, "what the agent answered is not what its protocol says; are larder and larderd of the same version?")
+}

@@ -1,0 +1,168 @@
+import CLinuxShims
+import Foundation
+import JSON
+import LarderClient
+import LarderWire
+import Testing
+
+@testable import larder
+
+@Suite("The file of an image, as larder asks for it", .ownThread)
+struct ImageFileRequestTests {
+    private static let image = MadeImage(seed: 1, size: 3_000_000)
+
+    /// A directory with a file that is there already, and a socket at which the agent is played.
+    private func withDirectory(_ body: (String) throws -> Void) throws {
+        var template = Array("/tmp/larder-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
+        let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try Data("old".utf8).write(to: URL(filePath: directory + "/copy"))
+        try body(directory)
+    }
+
+    /// Copies the image to `copy`, or fails.
+    private func copy(_ directory: String, patience: Duration = .seconds(600)) throws(Failure) -> JSONValue {
+        let request = ImageFileRequest(
+            socket: directory + "/sock", parameters: ImageGet.Parameters(ImageReference(url: "https://a/1")),
+            patience: patience)
+        return try request.withFile { result, file throws(Failure) in
+            let copy = ImageFileCopy(source: file, path: result.path, image: result.image)
+            try copy.toFile(directory + "/copy")
+        }
+    }
+
+    private func copied(_ directory: String) throws -> [UInt8] {
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory).allSatisfy { !$0.hasPrefix(".") })
+        return [UInt8](try Data(contentsOf: URL(filePath: directory + "/copy")))
+    }
+
+    /// A reply that says that the file has the bytes of ``image``.
+    private func reply(path: String, hasDescriptor: Bool) throws -> String {
+        let image = Self.image
+        let result = ImageGet.Result(
+            path: path,
+            image: WireImage(
+                digest: try require(WireDigest(image.digest), "digest"), mediaType: "image/png", width: 16, height: 16,
+                bytes: image.bytes.count),
+            freshness: ImageFreshness(rawValue: "fresh"), source: .hit, ageSeconds: 0, lease: 1,
+            hasDescriptor: hasDescriptor)
+        return #"{"jsonrpc":"2.0","id":1,"result":"# + JSONValue.building { result.write(to: &$0) }.compactText + "}"
+    }
+
+    @Test("what is passed is copied if it is what the agent said, to the byte; otherwise nothing is left")
+    func passed() throws {
+        let bytes = Self.image.bytes
+        var changed = bytes
+        changed[2_999_999] ^= 1
+        for (content, problem) in [
+            (bytes, nil), (changed, "SHA-256"), (Array(bytes.dropLast()), "2999999 bytes"), (bytes + [0], "more than"),
+            ([], "0 bytes"),
+        ] as [([UInt8], String?)] {
+            try withDirectory { directory in
+                let blob = directory + "/blob"
+                try Data(content).write(to: URL(filePath: blob))
+                let agent = try PlayedAgent(
+                    at: directory + "/sock", passes: blob, answers: reply(path: "/none", hasDescriptor: true))
+                if let problem {
+                    let failure = #expect(throws: Failure.self) { _ = try copy(directory) }
+                    #expect(failure?.status == .failure)
+                    #expect(failure?.message.contains(problem) == true, "\(failure?.message ?? "")")
+                    #expect(try copied(directory) == Array("old".utf8))
+                } else {
+                    #expect(try copy(directory)["descriptor"] == true)
+                    #expect(try copied(directory) == bytes)
+                }
+                #expect(agent.request["method"] == "image.get" && agent.request["params"]?["as"] == "descriptor")
+            }
+        }
+    }
+
+    @Test("an agent that passes no descriptor has named a path")
+    func path() throws {
+        try withDirectory { directory in
+            let blob = directory + "/blob"
+            try Data(Self.image.bytes).write(to: URL(filePath: blob))
+            _ = try PlayedAgent(at: directory + "/sock", answers: reply(path: blob, hasDescriptor: false))
+            #expect(try copy(directory)["path"] == .string(blob))
+            #expect(try copied(directory) == Self.image.bytes)
+        }
+        try withDirectory { directory in
+            let agent = try PlayedAgent(at: directory + "/sock", answers: reply(path: "/none", hasDescriptor: false))
+            let failure = #expect(throws: Failure.self) { _ = try copy(directory) }
+            #expect(failure?.message.contains("/none cannot be read: No such file") == true)
+            #expect(try copied(directory) == Array("old".utf8))
+            #expect(agent.request["method"] == "image.get")
+        }
+    }
+
+    @Test("errors, a connection that ends and silence have the exit statuses of every other verb")
+    func failures() throws {
+        let refusal = #"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"Not found","data":{"detail":"x"}}}"#
+        for (answer, patience, status) in [
+            (refusal, .seconds(600), 3), ("{}", .seconds(600), 1), ("", .seconds(600), 5),
+            (nil, .milliseconds(1), 6),
+        ] as [(String?, Duration, CInt)] {
+            try withDirectory { directory in
+                _ = try PlayedAgent(at: directory + "/sock", answers: answer)
+                let failure = #expect(throws: Failure.self) { _ = try copy(directory, patience: patience) }
+                #expect(failure?.status.rawValue == status, "\(failure?.message ?? "")")
+                #expect(try copied(directory) == Array("old".utf8))
+            }
+        }
+    }
+}
+
+/// An agent of one connection, which answers one line with a text, and a descriptor with its first byte.
+private final class PlayedAgent {
+    private let taken: Thread
+    private let box: Box
+
+    // Unchecked: written by the thread before it signals, read after that.
+    private final class Box: @unchecked Sendable {
+        var request: JSONValue = .null
+        let isDone = DispatchSemaphore(value: 0)
+    }
+
+    /// - Parameters:
+    ///   - file: what is passed; nil for nothing
+    ///   - answer: the line; empty to close the connection, nil to stay silent until the other side does
+    init(at socket: String, passes file: String? = nil, answers answer: String?) throws {
+        let listener = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+        let result = try withUnixAddress(socket) { bind(listener.number, $0, $1) }
+        guard result == 0, listen(listener.number, 1) == 0 else { throw HarnessError.system("listen") }
+        let box = Box()
+        self.box = box
+        let number = dup(listener.number)
+        taken = Thread {
+            let (listener, stream) = (Descriptor(number), Descriptor(accept(number, nil, nil)))
+            defer { box.isDone.signal() }
+            var received: [UInt8] = []
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            while !received.contains(UInt8(ascii: "\n")) {
+                let count = recv(stream.number, &chunk, chunk.count, 0)
+                guard count > 0 else { return }
+                received += chunk[..<count]
+            }
+            box.request = (try? JSONValue(parsing: received)) ?? .null
+            if let answer, answer.isEmpty { return }
+            if let answer {
+                let line = Array((answer + "\n").utf8)
+                let passed = file.map { Descriptor(open($0, O_RDONLY | O_CLOEXEC)) }
+                let descriptors = [passed?.number ?? -1]
+                _ = larder_send_descriptors(stream.number, line, 1, descriptors, passed == nil ? 0 : 1)
+                _ = send(stream.number, Array(line.dropFirst()), line.count - 1, CInt(MSG_NOSIGNAL))
+            }
+            while recv(stream.number, &chunk, chunk.count, 0) > 0 {}
+            withExtendedLifetime(listener) {}
+        }
+        taken.start()
+    }
+
+    /// What it was asked, once the connection is over.
+    var request: JSONValue {
+        box.isDone.wait()
+        box.isDone.signal()
+        return box.request
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("larder image prefetch")
+    struct ImagePrefetchCommandTests {
+        private func larder(_ home: AgentHome, _ arguments: [String], input: String = "") throws -> Command {
+            try Command.run(
+                Products.commandLine, ["image"] + arguments + ["--socket", home.socket], environment: home.environment,
+                directory: home.directory, input: input)
+        }
+
+        @Test("prefetch lists each failure, ends with status 1 then, and goes on from what is held")
+        func prefetch() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let good = try (1...20).map { number in
+                    try origin.put(MadeImage(seed: number, size: 5000), "\(number).png")
+                    return origin.url("fresh", "\(number).png")
+                }
+                try Data("<!doctype html>".utf8).write(to: URL(filePath: home.directory + "/origin/www/page.png"))
+                let (page, none) = (origin.url("fresh", "page.png"), origin.url("fresh", "none.png"))
+                try home.write("list", "# pictures\n" + ([page] + good + [none]).joined(separator: "\r\n"))
+                let first = try larder(home, ["prefetch", "list"])
+                #expect(first.end == .exit(1), "\(first)")
+                #expect(first.output.count == 3)
+                #expect(first.output[0].hasPrefix("22 images in "))
+                #expect(first.output[0].hasSuffix(": 20 fetched (100 kB), 0 held already, 2 failed"), "\(first.output)")
+                #expect(first.output[1].hasPrefix("  \(page)  Image refused: "))
+                #expect(first.output[2].hasPrefix("  \(none)  Upstream failed: "))
+                #expect(first.log.hasSuffix("larder: 2 of 22 images failed"))
+                #expect(!first.log.contains("\u{1B}"))
+                let second = try larder(home, ["prefetch", "-", "--json"], input: good.joined(separator: "\n"))
+                #expect(second.end == .exit(0) && second.log.isEmpty)
+                let result = try JSONValue(parsing: second.output.joined())
+                #expect(result["held"] == 20 && result["fetched"] == 0 && result["total"] == 20)
+            }
+        }
+
+        @Test("a URL that is too long fails by its line, and the others are fetched")
+        func tooLong() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let (good, long) = (origin.url("drawn", "1.svg"), "https://a/" + String(repeating: "x", count: 8183))
+                let run = try larder(home, ["prefetch", "-"], input: "\(long)\n\(good)\n\n\(long)\n")
+                #expect(run.end == .exit(1), "\(run.log)")
+                #expect(run.output.count == 3 && run.output[0].hasSuffix(", 0 held already, 2 failed"), "\(run.output)")
+                #expect(run.output.dropFirst().map { $0.prefix(10) } == ["  line 1  ", "  line 4  "], "\(run.output)")
+                #expect(run.log.hasSuffix("larder: 2 of 3 images failed"))
+                let array = #"["\#(good)", "\#(long)"]"#
+                let text = try larder(home, ["prefetch", "-"], input: array).output
+                #expect(text.last?.hasPrefix("  element 2  Invalid params: the URL has 8193 bytes") == true, "\(text)")
+                let json = try JSONValue(
+                    parsing: try larder(home, ["prefetch", "-", "--json"], input: array).output.joined())
+                #expect(json["total"] == 2 && json["held"] == 1 && json["failures"]?[0]?["line"] == 2, "\(json)")
+            }
+        }
+
+        @Test("a list of several requests is one prefetch to who looks at it")
+        func portions() throws {
+            let settings =
+                "{ limits: { lineBytes: 4096 }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
+            try AgentHome.with(settings: settings) { home in
+                let origin = try ImageOrigin(below: home.directory)
+                defer { origin.stop() }
+                _ = try home.start()
+                // Each request has room for some 15 of them, and one has no room in any.
+                var urls = (1...200).map { origin.url($0 % 50 == 0 ? "fresh" : "drawn", "\($0).svg") }
+                let long = origin.url("drawn", String(repeating: "x", count: 4096))
+                urls.insert(long, at: 100)
+                let run = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
+                #expect(run.end == .exit(1), "\(run.log)")
+                let result = try JSONValue(parsing: run.output.joined())
+                #expect(result["total"] == 201 && result["fetched"] == 196 && result["failed"] == 5, "\(result)")
+                let failures = Array(try require(result["failures"], "failures").elements)
+                #expect(failures.map { $0["url"]?.string } == [urls[49], urls[99], long, urls[150], urls[200]])
+                #expect(failures[2]["name"] == "lineTooLong")
+                #expect(try origin.counts().values.allSatisfy { $0 == 1 })
+            }
+        }
+
+        @Test("Ctrl-C stops a prefetch, says what is complete, and leaves it")
+        func interrupted() throws {
+            try AgentHome.withImages { home, origin in
+                let agent = try home.start()
+                try origin.put(MadeImage(seed: 1, size: 5000), "small.png")
+                try origin.put(MadeImage(seed: 2, size: 8_000_000), "large.png")
+                let prefetch = try ChildProcess(
+                    Products.commandLine, ["image", "prefetch", "-", "--socket", home.socket],
+                    environment: home.environment, directory: home.directory, input: true)
+                try prefetch.write(
+                    Array("\(origin.url("fresh", "small.png"))\n\(origin.url("slow", "large.png"))\n".utf8))
+                prefetch.closeInput()
+                let client = try agent.connect()
+                try client.waitForImages("entries", atLeast: 1)
+                try client.waitForImages("flights", atLeast: 1)
+                // It caught the signal before it told the agent of the list.
+                prefetch.signal(SIGINT)
+                #expect(try prefetch.waitForEnd() == .signal(SIGINT))
+                #expect(prefetch.logText.contains("larder: stopped: "), "\(prefetch.logText)")
+                #expect(prefetch.logText.contains(" of 2 images are held"))
+                try client.waitForImages("flights", toBe: 0)
+                #expect(try client.images().count == 1)
+            }
+        }
+
+        @Test("on a terminal there is a bar that ends full")
+        func terminal() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let urls = (0..<30).map { origin.url("drawn", "\($0).svg") }
+                try home.write("list", urls.joined(separator: "\n"))
+                // script(1) gives it a terminal.
+                let larder = try Products.commandLine
+                let command = "stty columns 60; \(larder) image prefetch list --socket \(home.socket)"
+                let run = try Command.run(
+                    "script", ["-q", "-e", "-c", command, "/dev/null"],
+                    environment: home.environment.merging(["TERM": "xterm"]) { $1 }, directory: home.directory)
+                #expect(run.end == .exit(0), "\(run)")
+                let text = run.output.joined(separator: "\n")
+                #expect(text.contains("\r"))
+                let drawn = text.split { $0 == "\r" || $0 == "\n" || $0 == "\r\n" }
+                #expect(drawn.contains { $0.hasPrefix("30/30  [") && $0.contains("=]  100%") }, "\(drawn)")
+                #expect(drawn.contains { $0.hasPrefix("30 images in ") })
+            }
+        }
+    }
+}
