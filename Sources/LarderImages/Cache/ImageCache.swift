@@ -188,16 +188,13 @@ public actor ImageCache {
 
     /// Takes new settings, from now on; returns when what is over the new limits is gone, as far as nobody uses it. Another
     /// directory needs another cache.
-    ///
-    /// - Parameter onceTaken: called as soon as they are what requests are answered by
-    public func update(_ settings: ImageCacheSettings, onceTaken: @Sendable () -> Void = {}) async {
+    public func update(_ settings: ImageCacheSettings) async {
         store.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
         queue.limits = settings.flights
         failures.forgetAll()
         allowNetworks(settings.allowedNetworks)
         startFlights()
-        onceTaken()
         await removeForgotten()
         await keepLimits()
     }
