@@ -102,7 +102,7 @@ extension Integration {
 
         @Test("every failure is one line on standard error and a documented status")
         func failures() throws {
-            try AgentHome.withImages("imageBytes: 100000, maximumBytes: 200000") { home, origin in
+            try AgentHome.withImages("imageBytes: 100000, maximumBytes: 250000") { home, origin in
                 _ = try home.start()
                 try origin.put(MadeImage(seed: 1, size: 90_000), "a.png")
                 try origin.put(MadeImage(seed: 2, size: 90_000), "b.png")

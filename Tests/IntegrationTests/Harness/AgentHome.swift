@@ -68,9 +68,9 @@ final class AgentHome {
     // MARK: Agents
 
     /// The agent's arguments, with some replaced.
-    func arguments(socket: String? = nil, state: String? = nil) -> [String] {
+    func arguments(socket: String? = nil, state: String? = nil, cache: String? = nil) -> [String] {
         var arguments = ["--socket", socket ?? self.socket, "--state-directory", state ?? self.state]
-        arguments += ["--cache-directory", state.map { $0 + "-cache" } ?? directory + "/cache"]
+        arguments += ["--cache-directory", cache ?? state.map { $0 + "-cache" } ?? directory + "/cache"]
         if exists(settings) { arguments += ["--settings", settings] }
         return arguments
     }
@@ -114,8 +114,9 @@ final class AgentHome {
     }
 
     /// Runs an agent that cannot start, to its end.
-    func startInVain(socket: String? = nil, state: String? = nil) throws -> Command {
+    func startInVain(socket: String? = nil, state: String? = nil, cache: String? = nil) throws -> Command {
         try Command.run(
-            Products.agent, arguments(socket: socket, state: state), environment: environment, directory: directory)
+            Products.agent, arguments(socket: socket, state: state, cache: cache), environment: environment,
+            directory: directory)
     }
 }

@@ -153,7 +153,8 @@ extension Integration {
                 let first = try home.start()
                 let url = origin.url("fresh", "fresh.png")
                 let second = try home.startInVain(
-                    socket: home.directory + "/other", state: home.directory + "/other-state")
+                    socket: home.directory + "/other", state: home.directory + "/other-state",
+                    cache: home.directory + "/cache")
                 #expect(second.end == .exit(1))
                 #expect(second.log.contains("\(first.pid)"), "\(second.log)")
                 #expect(second.log.contains(home.directory + "/cache"), "\(second.log)")
