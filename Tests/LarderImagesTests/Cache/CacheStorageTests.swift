@@ -411,26 +411,31 @@ struct CacheStorageTests {
 
 /// The bytes and files in the places for images, each file once whatever names it has.
 ///
-/// Others write meanwhile. What is there when it is looked at twice was there in between, all of it at once.
+/// Others write meanwhile. What is there by the same name when it is looked at twice was there in between, all of it at
+/// once. The number of a file alone would not tell: file systems give it to the next one at once.
 private func onDisk(_ path: String) -> (bytes: Int, files: Int) {
-    let first = look(path)
-    let both = look(path).compactMap { number, size in first[number].map { min($0, size) } }
-    return (both.reduce(0, +), both.count)
+    let (first, second) = (look(path), look(path))
+    var sizes: [Int: Int] = [:]
+    for (name, file) in second {
+        guard let before = first[name], before.number == file.number else { continue }
+        sizes[file.number] = min(before.size, file.size)
+    }
+    return (sizes.values.reduce(0, +), sizes.count)
 }
 
-/// The sizes of the files in the places for images.
-private func look(_ path: String) -> [Int: Int] {
-    var sizes: [Int: Int] = [:]
+/// The files in the places for images, by their names.
+private func look(_ path: String) -> [String: (number: Int, size: Int)] {
+    var files: [String: (number: Int, size: Int)] = [:]
     for place in ["/blobs", "/tmp"] {
         for name in FileManager.default.enumerator(atPath: path + place)?.allObjects as? [String] ?? [] {
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: path + place + "/" + name),
                 attributes[.type] as? FileAttributeType == .typeRegular,
-                let number = attributes[.systemFileNumber] as? Int
+                let number = attributes[.systemFileNumber] as? Int, let size = attributes[.size] as? Int
             else { continue }
-            sizes[number] = attributes[.size] as? Int
+            files[name] = (number, size)
         }
     }
-    return sizes
+    return files
 }
 
 extension Sequence {
