@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// An open file descriptor that is closed once.
@@ -19,6 +20,22 @@ final class Descriptor {
         let number = Glibc.socket(family, CInt(type.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { throw HarnessError.system("socket") }
         return Descriptor(number)
+    }
+
+    /// A connection to a port of 127.0.0.1.
+    static func connected(toPort port: Int) throws -> Descriptor {
+        let socket = try socket(AF_INET, SOCK_STREAM)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket.number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw HarnessError.system("connect to port \(port)") }
+        return socket
     }
 
     func makeNonBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }

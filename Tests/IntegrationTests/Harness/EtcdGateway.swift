@@ -84,17 +84,7 @@ struct EtcdGateway {
     /// Asks and waits for the answer.
     @discardableResult
     func call(_ path: String, _ body: JSONValue) throws -> JSONValue {
-        let socket = try Descriptor.socket(AF_INET, SOCK_STREAM)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket.number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else { throw HarnessError.system("connect to etcd") }
+        let socket = try Descriptor.connected(toPort: port)
         let text = body.compactText
         // With HTTP/1.0 the answer is not chunked and ends with its connection.
         var head = "POST \(path) HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: \(text.utf8.count)\r\n"

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Ports of 127.0.0.1.

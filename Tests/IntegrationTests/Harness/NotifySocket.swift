@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The service manager's end of sd_notify(3): a datagram socket on which a process says how it is.

@@ -136,17 +136,7 @@ enum PlainRequest {
     /// - Returns: all of it
     @discardableResult
     static func send(_ path: String, port: Int) throws -> String {
-        let socket = try Descriptor.socket(AF_INET, SOCK_STREAM)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket.number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else { throw HarnessError.system("connect to port \(port)") }
+        let socket = try Descriptor.connected(toPort: port)
         let text = Array("GET \(path) HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n".utf8)
         guard Glibc.send(socket.number, text, text.count, CInt(MSG_NOSIGNAL)) == text.count else {
             throw HarnessError.system("send")
