@@ -83,9 +83,8 @@ let package = Package(
                 arguments, logging, nioCore, nioPosix, lifecycle, signals,
             ],
             executable: true),
-        larder(
-            "larder", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", arguments, crypto, mustache],
-            executable: true),
+        larder("LarderCommand", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", arguments, crypto, mustache]),
+        larder("larder", ["LarderCommand"], executable: true),
         larder(
             "larder-bench",
             ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
@@ -106,7 +105,9 @@ let package = Package(
             ]),
         tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),
         tests("LarderBenchTests", ["larder-bench"]),
-        tests("IntegrationTests", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", "larderd", "larder", crypto]),
+        tests(
+            "IntegrationTests",
+            ["JSON", "LarderWire", "LarderClient", "LarderCommand", "CLinuxShims", "larderd", "larder", crypto]),
         tests("ProtocolTests", ["JSON", "larderd"]),
     ],
     // C23 for #embed, which puts the protocol's description into the program.

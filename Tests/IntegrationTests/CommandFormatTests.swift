@@ -2,7 +2,7 @@ import JSON
 import LarderClient
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("What the command line prints")
 struct CommandFormatTests {
@@ -313,8 +313,8 @@ struct CommandFormatTests {
     @Test("each failure has its exit status and says what to do next")
     func exitStatuses() {
         // The name alone could be that of the testing library, too.
-        func status(_ code: WireError.Code) -> larder.ExitStatus {
-            larder.ExitStatus(LarderClientError(remote: WireError(code, "x")))
+        func status(_ code: WireError.Code) -> LarderCommand.ExitStatus {
+            LarderCommand.ExitStatus(LarderClientError(remote: WireError(code, "x")))
         }
         #expect(status(.notFound) == .notFound)
         #expect(status(.unknownNamespace) == .notFound)

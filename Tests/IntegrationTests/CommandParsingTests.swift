@@ -5,7 +5,7 @@ import LarderClient
 import LarderWire
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("The command line is read")
 struct CommandParsingTests {

@@ -1,7 +1,7 @@
 import JSON
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("Templates")
 struct ConfigTemplateTests {

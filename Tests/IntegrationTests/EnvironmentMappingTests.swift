@@ -1,7 +1,7 @@
 import JSON
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("Configuration as environment variables")
 struct EnvironmentMappingTests {

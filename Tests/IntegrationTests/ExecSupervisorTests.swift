@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("What exec --watch does, and when")
 struct ExecSupervisorTests {

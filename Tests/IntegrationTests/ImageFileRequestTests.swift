@@ -5,7 +5,7 @@ import LarderClient
 import LarderWire
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("The file of an image, as larder asks for it", .ownThread)
 struct ImageFileRequestTests {

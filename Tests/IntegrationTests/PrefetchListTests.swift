@@ -3,7 +3,7 @@ import LarderClient
 import LarderWire
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("The list of a prefetch")
 struct PrefetchListTests {

@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
 
-@testable import larder
+@testable import LarderCommand
 
 @Suite("The progress of a prefetch")
 struct PrefetchProgressTests {

@@ -7,10 +7,10 @@ import LarderClient
     import Musl
 #endif
 
-/// The program: parses, runs, and turns each failure into one line and an exit status.
-@main
-enum Entry {
-    static func main() async {
+/// The command line as a program: parses, runs, and turns each failure into one line and an exit status.
+public enum CommandEntry {
+    /// Runs the command that this process was started with. It ends the process where that failed.
+    public static func main() async {
         // Before anything changes it: what is started from here gets what this program got.
         _ = SignalDispositions.inherited
         _ = OpenDescriptors.inherited

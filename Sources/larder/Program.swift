@@ -1,0 +1,7 @@
+import LarderCommand
+
+/// The command line client; all of it is in `LarderCommand`.
+@main
+enum Program {
+    static func main() async { await CommandEntry.main() }
+}
