@@ -19,7 +19,7 @@ extension Integration {
             try AgentHome.with(settings: Self.settings(access)) { home in
                 let agent = try home.start()
                 func rights(_ user: Int, _ group: Int, _ groups: [Int]) throws -> JSONValue? {
-                    let client = try OtherUser(user, group: group, groups: groups, at: agent, home).client
+                    let client = try OtherUser.connect(user, group: group, groups: groups, to: agent, home)
                     return try client.call("agent.info")["rights"]
                 }
                 #expect(try rights(4711, 1, []) == ["read", "write"])
@@ -27,7 +27,7 @@ extension Integration {
                 #expect(try rights(4711, 4712, [4713, 2, 4714]) == ["read", "write", "push", "administer", "images"])
                 #expect(try rights(4713, 4711, []) == ["read"])
                 // A group's right is the same as a user's, up to its effect.
-                let member = try OtherUser(1, groups: [4713, 4714], at: agent, home).client
+                let member = try OtherUser.connect(1, groups: [4713, 4714], to: agent, home)
                 #expect(try member.call("image.list")["images"] == [])
                 #expect(try member.call("agent.clients")["clients"]?.count == 1)
                 #expect(try member.refusal("config.set", ["a", 1]).name == "denied")
@@ -39,7 +39,7 @@ extension Integration {
         func defaults() throws {
             try AgentHome.with(settings: "{ socket: { mode: '0666' } }") { home in
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 let info = try client.call("agent.info")
                 #expect(info["rights"] == [] && info["namespaces"] == [] && info["namespaceRights"] == [:])
                 let refusal = try client.refusal("config.get")
@@ -58,7 +58,7 @@ extension Integration {
                 let agent = try home.start()
                 try agent.ask("config.set", ["a", 1, "shop"])
                 let (reader, stranger) = try (
-                    OtherUser(4711, at: agent, home).client, OtherUser(4712, at: agent, home).client
+                    OtherUser.connect(4711, to: agent, home), OtherUser.connect(4712, to: agent, home)
                 )
                 for _ in 0..<3 {
                     #expect(try reader.call("config.get", ["a", "shop"])["value"] == 1)
@@ -75,7 +75,7 @@ extension Integration {
             let less = Self.settings("{ users: { '4711': ['read'] } }")
             try AgentHome.with(settings: all) { home in
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 for name in ["default", "shop"] {
                     try client.call("config.subscribe", ["namespace": .string(name)])
                     #expect(try client.event()["namespace"] == .string(name))
@@ -117,7 +117,7 @@ extension Integration {
                     return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
                 }
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 #expect(try client.refusal("config.get", ["", "shop"]).name == "unknownNamespace")
                 let changes = try DirectoryChanges(home.directory + "/current")
                 try home.write(settings: Self.settings(others))
@@ -139,7 +139,7 @@ extension Integration {
         func log() throws {
             try AgentHome.with(settings: Self.settings("{ others: ['read'] }")) { home in
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 let peer = try client.call("agent.info")["peer"]
                 for _ in 0..<50 { #expect(try client.refusal("config.set", ["a", 1]).name == "denied") }
                 try client.notify("config.push", ["document": [:], "namespace": "shop"])
@@ -162,7 +162,7 @@ extension Integration {
                 let agent = try home.start()
                 #expect(try agent.waitForLog("no-such-user").contains("access.users"))
                 try agent.waitForLog("no-such-group")
-                #expect(try OtherUser(4711, at: agent, home).client.call("agent.info")["rights"] == [])
+                #expect(try OtherUser.connect(4711, to: agent, home).call("agent.info")["rights"] == [])
                 try home.write(settings: Self.settings("{ others: ['raed'] }"))
                 try agent.reload()
                 let line = try agent.waitForLog("refused")
