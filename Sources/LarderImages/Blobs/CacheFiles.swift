@@ -6,7 +6,6 @@
 
 /// The system calls on the cache directory, thin and synchronous: no suspension point can hide in them. Names are relative
 /// to the directory, made by us of hexadecimal digits and fixed words, and lead nowhere else (``OpenBeneath``).
-
 ///
 /// The real ones are ``LocalCacheFiles``; tests put a failing or slow disk in their place.
 protocol CacheFiles: Sendable {
