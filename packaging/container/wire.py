@@ -61,7 +61,7 @@ class Connection:
                 return message["result"]
 
 
-def call(method, path="/run/larder/larder.sock", **params):
+def call(method, socket_path="/run/larder/larder.sock", **params):
     """One request on a connection of its own."""
-    with Connection(path) as connection:
+    with Connection(socket_path) as connection:
         return connection.call(method, **params)
