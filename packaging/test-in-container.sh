@@ -114,6 +114,7 @@ ln -s ../container-test.service "$root/etc/systemd/system/multi-user.target.want
 rm -f "$root/usr/sbin/policy-rc.d"
 : >"$root/etc/machine-id"
 echo larder-test >"$root/etc/hostname"
+printf '127.0.0.1 localhost larder-test\n' >"$root/etc/hosts"
 
 binds=(
   --bind="$work/results:/results" --bind-ro="$PWD/packaging/container:/test"

@@ -91,10 +91,12 @@ def the_credential_reaches_an_origin_that_demands_it():
 def an_origin_that_is_gone_and_back_makes_two_lines_in_the_journal():
     since = now()
     run("systemctl", "stop", "nginx.service")
-    for _ in range(3):
-        larder("refresh", "--namespace", "shop", status=7)
-    gone = logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="stale")
-    run("systemctl", "start", "nginx.service")
+    try:
+        for _ in range(3):
+            larder("refresh", "--namespace", "shop", status=7)
+        gone = logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="stale")
+    finally:
+        run("systemctl", "start", "nginx.service")
     larder("refresh", "--namespace", "shop")
     logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="fresh")
     entries = journal(since, "--unit=larder.service")
@@ -107,15 +109,17 @@ def an_origin_that_is_gone_and_back_makes_two_lines_in_the_journal():
 @check
 def broken_settings_are_refused_and_the_running_ones_stay():
     pid, since = main_pid(), now()
-    write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
-    checked = run("larderd", "--check-settings", status=78)
-    run("systemctl", "reload", "larder.service")
-    entry = logged(since, PRIORITY="3")
-    expect("intervalSecond" in entry["MESSAGE"], entry["MESSAGE"])
-    expect(active() and main_pid() == pid, "the agent did not go on")
-    expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the running settings did not stay")
-    write(SETTINGS, CONTENT)
-    run("systemctl", "reload", "larder.service")
+    try:
+        write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
+        checked = run("larderd", "--check-settings", status=78)
+        run("systemctl", "reload", "larder.service")
+        entry = logged(since, PRIORITY="3")
+        expect("intervalSecond" in entry["MESSAGE"], f"the journal does not say what is wrong: {entry['MESSAGE']}")
+        expect(active() and main_pid() == pid, "the agent did not go on")
+        expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the running settings did not stay")
+    finally:
+        write(SETTINGS, CONTENT)
+        run("systemctl", "reload", "larder.service")
     larder("refresh", "--namespace", "shop")
     return checked.strip().splitlines()[0]
 
@@ -164,3 +168,13 @@ def an_image_is_fetched_once_for_all_and_its_file_is_the_group_s():
 def larder_doctor_finds_all_well():
     with Connection():
         return larder("doctor").splitlines()[-1]
+
+
+@check
+def the_journal_has_nothing_that_the_agent_did_not_log_itself():
+    entries = run("journalctl", "--output=json", "--unit=larder.service", "_TRANSPORT=stdout").splitlines()
+    lines = [json.loads(line)["MESSAGE"] for line in entries if line.startswith("{")]
+    expect(not lines, f"{len(lines)} lines came by standard output or error:\n" + "\n".join(sorted(set(lines))[:10]))
+    lines = run("journalctl", "--unit=larder.service", "--output=cat", "_TRANSPORT=journal").splitlines()
+    expect(lines, "the agent logged nothing")
+    return f"{len(lines)} lines of the agent's own"

@@ -97,7 +97,7 @@ def journal(since, *matches):
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def logged(since, *matches, seconds=30, **fields):
+def logged(since, *matches, seconds=10, **fields):
     """Waits for an entry of the agent with these fields; the value True stands for any."""
 
     def fits(entry):

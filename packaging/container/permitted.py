@@ -41,7 +41,7 @@ def a_refusal_is_in_the_journal_with_who_wanted_what():
 
 @check
 def a_stranger_cannot_connect():
-    refused = larder("ping", user="eve", status=5)
+    refused = larder("ping", user="eve", status=4)
     connect = f"import socket; socket.socket(socket.AF_UNIX).connect({SOCKET!r})"
     said = run("python3", "-c", connect, user="eve", status=1)
     if "PermissionError" not in said:
