@@ -13,6 +13,7 @@ server {{
     listen 127.0.0.1:8080;
     root /srv/origin;
     access_log /var/log/nginx/origin.log;
+    location /logo.png {{ expires 1h; }}
     location /private/ {{
         if ($http_authorization != "Bearer {TOKEN}") {{ return 401; }}
     }}
