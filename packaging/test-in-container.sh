@@ -71,13 +71,13 @@ note() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 if [ -z "$deb" ]; then
   note "building the package"
   packaging/build-deb.sh --out "$work/first"
-  deb=$(ls "$work"/first/larder_*.deb)
+  deb=$(echo "$work"/first/larder_*.deb)
 fi
 if [ -z "$upgrade" ]; then
   note "building a second version of it"
   version=$(dpkg-deb --field "$deb" Version)
   packaging/build-deb.sh --reuse --version "$version+upgrade" --out "$work/second"
-  upgrade=$(ls "$work"/second/larder_*.deb)
+  upgrade=$(echo "$work"/second/larder_*.deb)
 fi
 if [ -z "$debug" ]; then
   note "building larderd for debugging"
