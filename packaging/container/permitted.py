@@ -1,7 +1,7 @@
 """Who may do what with the settings that the package brings."""
 
-import pwd
 import json
+import pwd
 
 from harness import SOCKET, Failed, check, expect, larder, logged, now, run
 from readme import block, login

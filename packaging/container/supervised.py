@@ -1,15 +1,16 @@
 """What systemd does for the agent when it dies, hangs, or is restarted."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import json
 import time
 from pathlib import Path
 
 from activated import restarted_afresh
+from configured import CONTENT, SETTINGS
 from harness import active, check, eventually, expect, journal, larder, logged, main_pid, milliseconds, now, properties, run
 from harness import write
 from wire import Connection, call
@@ -142,3 +143,34 @@ def a_client_that_was_idle_over_a_restart_is_answered_or_told_so():
             return "an idle connection was kept"
         except ConnectionError:
             return "an idle connection was closed; clients connect again"
+
+
+@check
+def larder_watch_goes_on_over_a_restart():
+    restarted_afresh()
+    larder("set", "search.limit", "40")
+    with subprocess.Popen(["larder", "watch", "search.limit"], stdout=subprocess.PIPE, text=True) as watch:
+        try:
+            seen = [watch.stdout.readline().strip()]
+            run("systemctl", "restart", "larder.service")
+            larder("set", "search.limit", "41")
+            seen.append(watch.stdout.readline().strip())
+        finally:
+            watch.terminate()
+    expect(seen == ["40", "41"], f"it saw {seen}")
+
+
+@check
+def settings_that_are_broken_at_a_start_are_explained_and_mending_them_is_enough():
+    restarted_afresh()
+    try:
+        write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
+        run("systemctl", "restart", "larder.service", status=1)
+        status = run("systemctl", "status", "larder.service", status=None)
+        expect("intervalSecond" in status, f"systemctl status does not say what is wrong:\n{status}")
+        doctor = larder("doctor", status=None)
+        expect("intervalSecond" in doctor, f"larder doctor does not say what is wrong:\n{doctor}")
+    finally:
+        write(SETTINGS, CONTENT)
+    run("systemctl", "restart", "larder.service")
+    expect(larder("get", "search.limit") == "41", "the value is another one")
