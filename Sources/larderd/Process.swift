@@ -10,6 +10,12 @@ import Systemd
 
 /// What concerns the process as a whole.
 enum Process {
+    /// The name under which it was started, without the way to it.
+    static var name: Substring {
+        let path = CommandLine.arguments.first ?? ""
+        return path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
+    }
+
     /// Sets what must be set before there are threads.
     static func prepare() {
         // Until it is trapped, which is before the settings are read, SIGHUP has nothing to say. To block it would not
