@@ -8,15 +8,15 @@ extension Examination {
     ///   - timeout: how long each answer of the agent may take.
     static func make(socket option: String?, settings: String?, timeout: Duration) async -> Examination {
         let socket = SocketFacts(option: option)
-        let isUser = socket.choice == .user
         // Before the first connection, which starts a service that waits for one.
-        let service = await ServiceFacts.look(isUser: isUser)
+        let service = await ServiceFacts.look(isUser: socket.choice == .user)
         let agent = await AgentAnswer.ask(socket: socket.path, timeout: timeout)
         let facts = agent.facts
         let needsLog = facts == nil || service.hasFailed
         return Examination(
             socket: socket, service: service, agent: agent,
-            settings: await SettingsFacts.look(option: settings, inForce: facts?.info.settings, isUser: isUser),
+            settings: await SettingsFacts.look(
+                option: settings, inForce: facts?.info.settings, choice: socket.choice),
             clock: .now, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },
             log: needsLog ? await service.log(lines: 5) : [])

@@ -3,7 +3,8 @@ struct Examination: Sendable {
     var socket: SocketFacts
     var service: ServiceFacts
     var agent: AgentAnswer
-    var settings: SettingsFacts
+    /// nil where it is not known which file the agent would take.
+    var settings: SettingsFacts?
     var clock: ClockFacts
     var volumes: [VolumeFacts]
     /// How many files the agent may have open; nil where that cannot be seen.

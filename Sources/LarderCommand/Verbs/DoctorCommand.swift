@@ -8,7 +8,8 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion: """
             Looks at the socket and who may connect, the service, the connection, the versions, your rights, the settings, \
             the clock, the disk, the sources of each namespace, the image cache, and the room for clients. It changes \
-            nothing, and works when the agent does not: then it says why. Each line begins with ✓ (well), ! (works, but \
+            nothing, except that its question starts an agent that waits for the first one, and works when the agent does \
+            not: then it says why. Each line begins with ✓ (well), ! (works, but \
             look at it), ✗ (does not work) or · (could not be looked at), or where that cannot be shown with [ok], \
             [warning], [problem] or [skipped]; what to type next has an arrow. As root it sees more.
 

@@ -16,7 +16,8 @@ struct DoctorChecksTests {
         ]
         #expect(report.findings.map(\.check) == checks)
         let text = report.text(style: Style(isTerminal: false, noColor: "", terminal: ""), hasSymbols: true)
-        #expect(text.hasPrefix("✓ socket      /run/larder/larder.sock, root:larder 0660; you may connect as a member of"))
+        #expect(
+            text.hasPrefix("✓ socket      /run/larder/larder.sock, root:larder 0660; you may connect as a member of"))
         #expect(text.hasSuffix("\n\nAll is well."))
     }
 

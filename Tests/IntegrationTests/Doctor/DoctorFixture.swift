@@ -72,7 +72,8 @@ extension AgentFacts {
             roundTrip: .microseconds(412),
             info: AgentInfo.Result(
                 name: "larderd", version: larderVersion, protocolVersion: 1, pid: 612, startedAt: start,
-                uptimeMilliseconds: 60_000, epoch: "9f86d081884c7d65", socket: "/run/larder/larder.sock", activated: true,
+                uptimeMilliseconds: 60_000, epoch: "9f86d081884c7d65", socket: "/run/larder/larder.sock",
+                activated: true,
                 stateDirectory: "/var/lib/larder", imageDirectory: "/var/cache/larder/images",
                 settings: "/etc/larder/larder.json", namespaces: ["default"],
                 limits: AgentInfo.Limits(
@@ -89,7 +90,8 @@ extension AgentStats.Result {
         var images = AgentStats.Images()
         (images.entries, images.bytes, images.maximumBytes) = (3, 1_000_000, 1 << 30)
         return Self(
-            uptimeMilliseconds: 60_000, traffic: AgentStats.Traffic(), residentBytes: 1, namespaces: [:], images: images)
+            uptimeMilliseconds: 60_000, traffic: AgentStats.Traffic(), residentBytes: 1, namespaces: [:], images: images
+        )
     }
 }
 

@@ -7,7 +7,10 @@ import Testing
 struct DoctorMoreChecksTests {
     private func settings(_ change: (inout SettingsFacts) -> Void) -> [Finding] {
         var examination = Examination.well
-        change(&examination.settings)
+        var facts = SettingsFacts(
+            path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early)
+        change(&facts)
+        examination.settings = facts
         return examination.complaints
     }
 
@@ -120,7 +123,9 @@ struct DoctorMoreChecksTests {
         #expect(ImageCheck.findings(facts).map(\.level) == [.ok])
         stats.traffic.connectionsOpen = 16000
         facts.stats = .success(stats)
-        #expect(DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("nearly all are taken") == true)
+        #expect(
+            DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("nearly all are taken")
+                == true)
         #expect(DescriptorCheck.findings(.well, openFiles: 1024, .absent).map(\.level) == [.warning])
     }
 }

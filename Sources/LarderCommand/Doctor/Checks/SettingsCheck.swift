@@ -4,7 +4,12 @@ import LarderClient
 enum SettingsCheck {
     private static let name = "settings"
 
-    static func findings(_ facts: SettingsFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
+    static func findings(_ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
+        guard let facts else {
+            return agent == nil
+                ? [Finding(.skipped, name, "which file it is, is not known: name it with --settings")]
+                : [Finding(.ok, name, "the agent runs without any: the defaults are in force")]
+        }
         let path = facts.path
         switch facts.state {
         case .missing where agent?.info.settings == path:

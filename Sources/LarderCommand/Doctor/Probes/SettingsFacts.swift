@@ -32,9 +32,10 @@ extension SettingsFacts {
     /// - Parameters:
     ///   - option: what `--settings` says.
     ///   - inForce: the file that the agent says it runs with.
-    ///   - isUser: whether it is the user's own agent.
-    static func look(option: String?, inForce: String?, isUser: Bool) async -> SettingsFacts {
-        let path = option ?? inForce ?? defaultPath(isUser: isUser)
+    ///   - choice: which agent it is; where somebody named its socket, nobody knows where its settings are.
+    /// - Returns: nil where it is not known which file to look at.
+    static func look(option: String?, inForce: String?, choice: SocketFacts.Choice) async -> SettingsFacts? {
+        guard let path = option ?? inForce ?? defaultPath(choice) else { return nil }
         var facts = SettingsFacts(path: path, isNamed: option != nil, state: .missing)
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -72,12 +73,17 @@ extension SettingsFacts {
         return ["\(directory)/larderd", "/usr/sbin/larderd", "/usr/local/sbin/larderd"].first { access($0, X_OK) == 0 }
     }
 
-    private static func defaultPath(isUser: Bool) -> String {
-        guard isUser else { return "/etc/larder/larder.json" }
+    private static func defaultPath(_ choice: SocketFacts.Choice) -> String? {
+        switch choice {
+        case .system: return "/etc/larder/larder.json"
+        case .option, .variable: return nil
+        case .user: break
+        }
         func variable(_ name: String) -> String? {
             getenv(name).map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
         }
-        let base = variable("XDG_CONFIG_HOME") ?? variable("HOME").map { "\($0)/.config" } ?? "/etc"
-        return "\(base)/larder/larder.json"
+        return (variable("XDG_CONFIG_HOME") ?? variable("HOME").map { "\($0)/.config" }).map {
+            "\($0)/larder/larder.json"
+        }
     }
 }
