@@ -54,7 +54,10 @@ extension SettingsFacts {
 
     private static func check(_ path: String) async -> State {
         guard let agent = agentProgram else { return .unchecked("there is no larderd here") }
-        guard let check = await CapturedProgram.run([agent, "--check-settings", "--settings", path]) else {
+        // The file alone is in question, not where the directories would be for whoever asks: the check makes none.
+        let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
+        let words = [agent, "--check-settings", "--settings", path] + elsewhere
+        guard let check = await CapturedProgram.run(words) else {
             return .unchecked("\(agent) cannot be run, or does not answer")
         }
         switch check.end {
