@@ -6,7 +6,7 @@ import re
 CHARACTERS = {"\\": "\\e", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti", "-": "\\-"}
 # What is set in bold within a text: options, and what stands between grave accents.
 MARKED = re.compile(r"(?<![\w-])(--?[A-Za-z][A-Za-z-]*)|`([^`]+)`")
-SENTENCE_END = re.compile(r"(?<=[.?!]) (?=[^a-z])|(?<=[.?!]\)) (?=[^a-z])")
+SENTENCE_END = re.compile(r"(?<=\S[.?!]) (?=[^a-z])|(?<=[.?!]\)) (?=[^a-z])")
 
 
 def literal(text):
