@@ -4,6 +4,7 @@
 /// restarted here: EINTR and EAGAIN are the caller's to judge.
 #pragma once
 
+#include "larder_crashes.h"
 #include "larder_epoll.h"
 #include "larder_files.h"
 #include "larder_inotify.h"
