@@ -97,19 +97,28 @@ struct Agent {
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
         let server = AgentServer(context: context, socket: socket, group: group)
+        let status = ServiceStatus(namespaces: namespaces, server: server)
         // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no
         // client has one any more.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
-            ServingService(server: server, namespaces: namespaces),
-            ReloadService(context: context, server: server, plan: plan, hangups: hangups, logger: logger),
+            ServingService(server: server, namespaces: namespaces, status: status),
+            ReloadService(
+                context: context, server: server, plan: plan, status: status, hangups: hangups, logger: logger),
         ]
+        if ServiceNotifier.isHeard { services.append(StatusService(status: status)) }
+        if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }
         if let interval = Watchdog.interval {
             services.append(
                 WatchdogService(
-                    server: server, namespaces: namespaces, images: images, interval: interval, logger: logger))
+                    interval: interval, eventLoops: Array(group.makeIterator()), namespaces: namespaces, images: images,
+                    logger: logger))
         }
+        #if DEBUG
+            services.append(
+                DeadlockSwitch(namespaces: namespaces, signals: await UnixSignalsSequence(trapping: .sigusr2)))
+        #endif
         // A service that ends by itself ends the agent; the signals are this group's alone.
         let run = ServiceGroup(
             configuration: .init(
@@ -121,6 +130,22 @@ struct Agent {
         try await run.run()
         await namespaces.stop()
         logger.info("stopped")
+    }
+
+    private func idleExit(
+        _ server: AgentServer, _ namespaces: ConfigNamespaces, _ images: ImageService?
+    ) -> IdleExitService? {
+        guard let minutes = plan.settings.service.idleExitMinutes else { return nil }
+        guard !sockets.isEmpty else {
+            logger.warning(
+                """
+                service.idleExitMinutes has no effect: systemd does not hold the agent's socket, so that nobody would start \
+                it again; enable larder.socket, or leave the setting out
+                """)
+            return nil
+        }
+        return IdleExitService(
+            patience: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
     }
 
     /// Opens the image cache, which takes no longer than to read its index.
