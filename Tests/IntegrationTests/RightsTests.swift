@@ -107,6 +107,47 @@ extension Integration {
             }
         }
 
+        @Test("what waits for the network when its right goes is told so at once; what was handed over is carried out")
+        func waiting() throws {
+            let origins = try [RawOrigin.listening(.hang), RawOrigin.listening(.hang)]
+            defer { for origin in origins { origin.stop() } }
+            func settings(_ rights: String) -> String {
+                """
+                { socket: { mode: '0666' }, access: { others: [\(rights)] }, \
+                images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 }, \
+                namespaces: { far: { remote: { http: { url: '\(origins[0].url)', intervalSeconds: 86400 } } } } }
+                """
+            }
+            try AgentHome.with(settings: settings("'read', 'push', 'images'")) { home in
+                let agent = try home.start()
+                let client = try OtherUser.connect(4711, to: agent, home)
+                _ = try origins[0].request()
+                let waiting = try [
+                    client.request("config.refresh", ["far"]),
+                    client.request("config.get", ["namespace": "far", "maximumAgeSeconds": 0]),
+                    client.request("image.get", ["\(origins[1].url)/a.png"]),
+                ]
+                let push = try client.request("config.push", [["a": 1], "far"])
+                // It was taken, and so were those before it.
+                _ = try origins[1].request()
+                try client.call("agent.ping")
+                try home.write(settings: settings(""))
+                try agent.reload()
+                for request in waiting {
+                    do {
+                        Issue.record("it was answered: \(try client.reply(to: request))")
+                    } catch let refusal as LineClient.Refusal {
+                        #expect(refusal.name == "denied" && refusal.detail.contains("right"))
+                    }
+                }
+                // The refresh that it stands behind comes to its end.
+                origins[0].answer(.document(#"{"b":2}"#))
+                origins[0].disconnect()
+                #expect(try client.reply(to: push)["changed"] == true)
+                #expect(try agent.ask("config.get", ["", "far"])["value"] == ["a": 1])
+            }
+        }
+
         @Test("a namespace that comes with an access of its own is never there without; its copy is the agent's alone")
         func privateNamespace() throws {
             let others = "{ others: ['read'] }"
