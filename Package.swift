@@ -106,6 +106,12 @@ let package = Package(
         tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
+            "LarderdTests",
+            [
+                "larderd", "LarderConfig", "LarderServer", "LarderUpstream", "JSON", logging, nioCore, nioEmbedded,
+                nioPosix,
+            ]),
+        tests(
             "IntegrationTests",
             ["JSON", "LarderWire", "LarderClient", "LarderCommand", "CLinuxShims", "larderd", "larder", crypto]),
         tests("ProtocolTests", ["JSON", "larderd"]),

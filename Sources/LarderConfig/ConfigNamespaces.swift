@@ -84,9 +84,4 @@ public final class ConfigNamespaces: Sendable {
         }
         await environment.watcher.stop()
     }
-
-    /// Asks every store for a sign of life, for the watchdog.
-    public func probe() async {
-        for namespace in all { await namespace.store.probe() }
-    }
 }

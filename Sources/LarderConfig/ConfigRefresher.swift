@@ -186,6 +186,9 @@ public actor ConfigRefresher {
     private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
     private static let stopped = ConfigError(.stopped, "the namespace is being stopped; try again later")
 
+    /// Returns when the actor has come to it, whatever it waits for: for a watchdog.
+    public func probe() {}
+
     // MARK: The flow
 
     /// Runs the commands until the surrounding task is cancelled; those that wait then fail with `stopped`.

@@ -45,9 +45,6 @@ public final class AgentServer: Sendable {
         await stop(acceptor)
     }
 
-    /// Asks every event loop for a sign of life.
-    public func probe() async { await registry.probe() }
-
     private func stop(_ acceptor: Acceptor) async {
         // A task that is cancelled cannot wait for anything; what is left to do is done in one that is not.
         await Task {

@@ -78,11 +78,6 @@ final class ConnectionRegistry: Sendable {
         await onEachLoop { loop in loop.sessions.values.map(\.description) }.flatMap { $0 }.sorted { $0.id < $1.id }
     }
 
-    /// Asks every event loop for a sign of life, for the watchdog.
-    func probe() async {
-        _ = await onEachLoop { _ in true }
-    }
-
     /// Lets every connection finish: no new requests, replies written, `end` to every subscription.
     func finishAll() async {
         _ = await onEachLoop { loop in for session in loop.sessions.values { session.finish() } }

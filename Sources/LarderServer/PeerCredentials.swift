@@ -16,7 +16,7 @@ struct PeerCredentials: Sendable, Hashable {
     var gid: Int
     /// The supplementary groups (`SO_PEERGROUPS`); none where the kernel does not tell.
     var groups: [UInt32]
-    /// The process's name, `/proc/PID/comm`; empty where it cannot be read.
+    /// The process's name, `comm` in its directory of proc(5); empty where it cannot be read.
     var command: String
 
     /// Asks the kernel about a connected socket.
@@ -48,9 +48,13 @@ struct PeerCredentials: Sendable, Hashable {
         }
     }
 
+    /// Where the kernel shows the clients' processes. A unit that hides those of other users in `/proc` (`ProtectProc=`,
+    /// systemd.exec(5)) says in `LARDER_PROC` where else they are.
+    private static let processes = getenv("LARDER_PROC").map { String(cString: $0) } ?? "/proc"
+
     private static func command(of pid: Int) -> String {
         guard pid > 0 else { return "" }
-        let file = open("/proc/\(pid)/comm", O_RDONLY | O_CLOEXEC)
+        let file = open("\(processes)/\(pid)/comm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { close(file) }
         // The kernel keeps 16 bytes of it (proc(5)).

@@ -106,8 +106,13 @@ struct Agent {
         if let interval = Watchdog.interval {
             services.append(
                 WatchdogService(
-                    server: server, namespaces: namespaces, images: images, interval: interval, logger: logger))
+                    interval: interval, eventLoops: Array(group.makeIterator()), namespaces: namespaces, images: images,
+                    logger: logger))
         }
+        #if DEBUG
+            services.append(
+                DeadlockSwitch(namespaces: namespaces, signals: await UnixSignalsSequence(trapping: .sigusr2)))
+        #endif
         // A service that ends by itself ends the agent; the signals are this group's alone.
         let run = ServiceGroup(
             configuration: .init(

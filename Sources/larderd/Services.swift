@@ -97,30 +97,3 @@ struct ReloadService: Service {
             metadata: ["settings": "\(members.joined(separator: ", "))"])
     }
 }
-
-/// Tells the service manager that the agent is alive, as long as every event loop, every store and the image cache answer.
-struct WatchdogService: Service {
-    let server: AgentServer
-    let namespaces: ConfigNamespaces
-    let images: ImageService?
-    let interval: Duration
-    let logger: Logger
-
-    func run() async {
-        let notifier = ServiceNotifier()
-        await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                await server.probe()
-                await namespaces.probe()
-                await images?.cache.probe()
-                do {
-                    try notifier.watchdog()
-                } catch {
-                    // The manager may hear of the next one. If not, it will act.
-                    logger.warning("the watchdog could not be fed", metadata: ["error": "\(error)"])
-                }
-                try? await Task.sleep(for: interval / 2)
-            }
-        }
-    }
-}
