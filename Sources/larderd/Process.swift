@@ -25,6 +25,7 @@ enum Process {
         signal(SIGPIPE, SIG_IGN)
         // Two arenas are enough for a handful of threads, and take half the address space of the default.
         larder_limit_arenas(2)
+        larder_end_by_sent_signals()
         raiseDescriptorLimit()
     }
 

@@ -44,7 +44,8 @@ struct SettingsPageTests {
         for (setting, text) in try SettingsPage().entries {
             guard let match = text.firstMatch(of: /default ("[^"]+"|[0-9.]+[0-9]|[0-9]|true|false)/) else { continue }
             let without = try KnownSettings.settings(with: setting, nil)
-            let with = (try? KnownSettings.settings(with: setting, "\(match.1)"))
+            let with =
+                (try? KnownSettings.settings(with: setting, "\(match.1)"))
                 ?? (try? KnownSettings.settings(with: setting, "[\(match.1)]"))
             #expect(with == without, "\(setting) = \(match.1)")
             count += 1
