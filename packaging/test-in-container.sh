@@ -59,11 +59,14 @@ stop() {
   if [ -n "$follow" ]; then kill "$follow" 2>/dev/null || true; fi
   # A profile that the container loaded is the host's as well.
   if [ -f "$work/profile" ]; then apparmor_parser --remove "$work/profile" 2>/dev/null || true; fi
-  rm -rf --one-file-system "$work"
+  umount "$work" 2>/dev/null || rm -rf --one-file-system "$work"
+  rmdir "$work" 2>/dev/null || true
   exit "$status"
 }
 trap stop EXIT
 trap 'exit 130' INT
+# In memory, where it can be: dpkg syncs thousands of files that nobody will miss.
+mount -t tmpfs -o size=3G,mode=700 larder-container "$work" 2>/dev/null || true
 trap 'exit 143' TERM
 note() { printf '%(%H:%M:%S)T %s\n' -1 "$*"; }
 
@@ -89,7 +92,7 @@ fi
 mapfile -t depends < <(dpkg-deb --field "$deb" Pre-Depends Depends | sed 's/^[A-Za-z-]*: //; s/,/\n/g' |
   sed 's/|.*//; s/(.*//; s/:any//; s/ //g' | grep -v '^$')
 make_root() {
-  mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "${packages[*]},${depends[*]}")" bookworm "$1"
+  mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include="$(IFS=,; echo "${packages[*]},${depends[*]}")" bookworm "$1"
 }
 root=$work/root
 mkdir -p "$root" "$work/results/first" "$work/results/second"

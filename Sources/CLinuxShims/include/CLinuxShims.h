@@ -5,6 +5,7 @@
 #pragma once
 
 #include "larder_clock.h"
+#include "larder_crashes.h"
 #include "larder_epoll.h"
 #include "larder_files.h"
 #include "larder_inotify.h"
