@@ -61,6 +61,13 @@ public final class AgentServer: Sendable {
         await stop()
     }
 
+    /// Takes other rules of access; returns once nobody is served by the former ones: subscriptions and waits that they let
+    /// in and these do not have ended.
+    public func use(_ rules: AccessRules) async {
+        guard context.use(rules) else { return }
+        await registry.reviewAll()
+    }
+
     private func stop() async {
         // A task that is cancelled cannot wait for anything; what is left to do is done in one that is not.
         await Task {

@@ -11,6 +11,8 @@ final class ConnectionRegistry: Sendable {
     private let emptySince = Mutex(ContinuousClock.now)
     /// Tells of refused connections.
     let refusals = RefusalLog()
+    /// Tells of refused requests.
+    let denials = DenialLog()
     /// What the clients say of snapshots.
     let acknowledgements = AcknowledgementBook()
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
@@ -95,6 +97,11 @@ final class ConnectionRegistry: Sendable {
     /// Lets every connection finish: no new requests, replies written, `end` to every subscription.
     func finishAll() async {
         _ = await onEachLoop { loop in for session in loop.sessions.values { session.finish() } }
+    }
+
+    /// Lets every connection look at its rights anew: what it may have no more ends.
+    func reviewAll() async {
+        _ = await onEachLoop { loop in for session in loop.sessions.values { session.review() } }
     }
 
     /// Closes every connection that is left.

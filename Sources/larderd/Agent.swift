@@ -82,13 +82,15 @@ struct Agent {
             throw error
         }
         let copies = await copies(besideSocket: socket.path, BlockingWork(threads))
+        let rules = plan.settings.accessRules(logger: logger)
+        copies?.keepPrivate(rules.privateNamespaces)
         await copies?.start(namespaces.all)
         let context = ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
-            limits: plan.limits, copies: copies, images: images, logger: logger)
+            limits: plan.limits, access: rules, copies: copies, images: images, logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
@@ -102,7 +104,8 @@ struct Agent {
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
             ServingService(server: server, namespaces: namespaces, status: status),
-            ReloadService(context: context, plan: plan, status: status, hangups: hangups, logger: logger),
+            ReloadService(
+                context: context, server: server, plan: plan, status: status, hangups: hangups, logger: logger),
         ]
         if ServiceNotifier.isHeard { services.append(StatusService(status: status)) }
         if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }

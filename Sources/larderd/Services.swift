@@ -50,6 +50,7 @@ struct CopyService: AgentService {
 /// Re-reads the settings on SIGHUP. Settings that are wrong are refused, and those in force stay.
 struct ReloadService: AgentService {
     let context: ServerContext
+    let server: AgentServer
     let plan: AgentPlan
     let status: ServiceStatus
     let hangups: UnixSignalsSequence
@@ -65,7 +66,13 @@ struct ReloadService: AgentService {
                 warnOfRestart(inForce, next)
                 try await updateImages(next)
                 context.limits = next.limits
+                let rules = next.settings.accessRules(logger: logger)
+                // Before a namespace appears that is not for all, and until one is gone that was not.
+                await server.use(rules.keepingNamespaces(of: context.rules))
+                context.copies?.keepPrivate(context.rules.privateNamespaces)
                 await context.namespaces.apply(next.namespaces)
+                await server.use(rules)
+                context.copies?.keepPrivate(rules.privateNamespaces)
                 context.copies?.follow(context.namespaces.all)
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])

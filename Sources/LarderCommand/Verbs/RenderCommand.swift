@@ -17,10 +17,13 @@ struct RenderCommand: AsyncParsableCommand {
 
             Templates are Mustache: {{search.limit}} prints a value (objects and arrays as JSON, nothing is escaped), \
             {{#name}}…{{/name}} is repeated for each element of an array and left out for false and for what is not \
-            there, {{^name}}…{{/name}} is its opposite, {{! a comment }}. A name that leads nowhere is an error unless it \
+            there, {{^name}}…{{/name}} is its opposite, {{! a comment }}. {{.}} is the innermost value, and {{.name}} is \
+            looked for there only. A name that leads nowhere is an error unless it \
             ends with a question mark: {{name?}}. Functions: json(name) prints any value as JSON, strings in quotes; \
             enumerated(object) and sorted(object) make a list of key and value; count, empty, first, last, reversed, \
-            uppercased, lowercased, capitalized; within a list index(), first() and last(). With --watch the template is \
+            uppercased, lowercased, capitalized; plusone, minusone, even, odd, equalzero for integers; within a list \
+            index(), first(), last(), even() and odd(). {{=<% %>=}} changes the delimiters, {{%CONTENT_TYPE:HTML}} has \
+            values escaped for HTML. With --watch the template is \
             read again for each new snapshot, the commands run at most once a second, and what fails after the first time \
             is noted on standard error; a namespace that leaves the settings then is asked for until it is back.
 

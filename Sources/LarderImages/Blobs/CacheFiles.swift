@@ -5,8 +5,7 @@
 #endif
 
 /// The system calls on the cache directory, thin and synchronous: no suspension point can hide in them. Names are relative
-/// to the directory, made by us of hexadecimal digits and fixed words, and lead nowhere else (openat2(2), `RESOLVE_BENEATH`
-/// and `RESOLVE_NO_SYMLINKS`).
+/// to the directory, made by us of hexadecimal digits and fixed words, and lead nowhere else (``OpenBeneath``).
 ///
 /// The real ones are ``LocalCacheFiles``; tests put a failing or slow disk in their place.
 protocol CacheFiles: Sendable {

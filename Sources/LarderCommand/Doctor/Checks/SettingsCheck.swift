@@ -1,0 +1,65 @@
+import LarderClient
+
+/// Are the settings right, and does the agent run with them?
+enum SettingsCheck {
+    private static let name = "settings"
+
+    static func findings(_ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
+        guard let facts else {
+            return agent == nil
+                ? [Finding(.skipped, name, "which file it is, is not known: name it with --settings")]
+                : [Finding(.ok, name, "the agent runs without any: the defaults are in force")]
+        }
+        let path = facts.path
+        switch facts.state {
+        case .missing where agent?.info.settings == path:
+            return [
+                Finding(
+                    .problem, name, "\(path) is gone; the agent goes on with what it had read",
+                    advice: ["put it back, or restart the agent to run it without settings"])
+            ]
+        case .missing where facts.isNamed:
+            return [Finding(.problem, name, "there is no file \(path)", advice: ["correct --settings"])]
+        case .missing: return [Finding(.ok, name, "there is no \(path): the defaults are in force")]
+        case .unreadable:
+            return [
+                Finding(
+                    .skipped, name, "\(path) may not be read by you",
+                    advice: ["run this as root: sudo larder doctor"])
+            ]
+        case .unchecked(let reason): return [Finding(.skipped, name, "\(path) was not checked: \(reason)")]
+        case .wrong(let lines):
+            return [
+                Finding(
+                    .problem, name, "\(path) is wrong", detail: lines,
+                    advice: [
+                        agent == nil
+                            ? "correct it, then start the agent"
+                            : "correct it; the agent goes on with the former settings, but could not start again"
+                    ] + (agent == nil ? [] : service.howToReload))
+            ]
+        case .right: return [right(facts, agent, service)]
+        }
+    }
+
+    private static func right(_ facts: SettingsFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> Finding {
+        guard let agent else { return Finding(.ok, name, "\(facts.path) is right") }
+        if let inForce = agent.info.settings, inForce != facts.path {
+            return Finding(.ok, name, "\(facts.path) is right; the agent runs with \(inForce)")
+        }
+        if agent.info.settings == nil {
+            return Finding(
+                .warning, name, "\(facts.path) is right, but the agent was started without it",
+                advice: service.howToRestart(nil))
+        }
+        guard let changed = facts.modifiedAt, changed > agent.info.startedAt else {
+            return Finding(.ok, name, "\(facts.path) is right, and older than the agent's start")
+        }
+        return Finding(
+            .warning, name,
+            "\(facts.path) is right, and was changed after the agent's start, "
+                + Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds),
+            detail: ["socket, state, cache, log, current and images.enabled need a restart; all else a reload"],
+            advice: service.howToReload.map { "\($0)  (if that was not done since)" })
+    }
+}

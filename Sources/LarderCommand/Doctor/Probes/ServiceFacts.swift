@@ -1,0 +1,98 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// What systemd knows of the agent.
+enum ServiceFacts: Sendable, Equatable {
+    /// Both units, and whose they are.
+    struct Units: Sendable, Equatable {
+        /// Whether they are the user's own, in place of the host's.
+        var isUser: Bool
+        /// Whether root asks.
+        var isRoot: Bool
+        var service: UnitFacts
+        var socket: UnitFacts
+
+        /// A command of systemctl's to type.
+        func systemctl(_ words: String) -> String {
+            isUser ? "systemctl --user \(words)" : "\(isRoot ? "" : "sudo ")systemctl \(words)"
+        }
+
+        /// The command that shows a unit's log.
+        func journalctl(_ unit: String) -> String {
+            isUser ? "journalctl --user -u \(unit) -e" : "\(isRoot ? "" : "sudo ")journalctl -u \(unit) -e"
+        }
+    }
+
+    /// systemd does not run here.
+    case absent
+    /// It does, but does not answer, for this reason.
+    case unknown(String)
+    case units(Units)
+
+    /// Whether the service or its socket is known to have failed.
+    var hasFailed: Bool {
+        guard case .units(let units) = self else { return false }
+        return units.service.activeState == "failed" || units.service.subState == "auto-restart"
+    }
+
+    /// What to type to start the agent.
+    func howToStart(_ socket: SocketFacts) -> [String] {
+        switch self {
+        case .units(let units) where units.socket.isLoaded && !socket.isNamed:
+            if units.socket.activeState == "active" { return [units.systemctl("restart larder.socket larder.service")] }
+            return [units.systemctl("enable --now larder.socket")]
+        case .units(let units) where units.service.isLoaded && !socket.isNamed:
+            return [units.systemctl("start larder.service")]
+        default:
+            if socket.isNamed { return ["start the agent of that socket: larderd --socket \(socket.path)"] }
+            return ["start the agent: larderd, or as root for the whole host"]
+        }
+    }
+
+    /// What to type to restart the agent.
+    func howToRestart(_ socket: SocketFacts?) -> [String] {
+        if case .units(let units) = self, units.service.isLoaded, !(socket?.isNamed ?? false) {
+            return [units.systemctl("restart larder.service")]
+        }
+        return ["restart the agent"]
+    }
+
+    /// What to type to have the settings read again.
+    var howToReload: [String] {
+        if case .units(let units) = self, units.service.isLoaded { return [units.systemctl("reload larder.service")] }
+        return ["send the agent SIGHUP"]
+    }
+}
+
+extension ServiceFacts {
+    /// Asks systemd, before anybody connects: that would start the service.
+    static func look(isUser: Bool) async -> ServiceFacts {
+        guard access("/run/systemd/system", F_OK) == 0 else { return .absent }
+        func unit(_ name: String) async -> CapturedProgram? {
+            let words = ["systemctl"] + (isUser ? ["--user"] : []) + ["show", name]
+            return await CapturedProgram.run(words + UnitFacts.asked.map { "--property=\($0)" })
+        }
+        guard let service = await unit("larder.service"), let socket = await unit("larder.socket") else {
+            return .unknown("systemctl cannot be run, or does not answer")
+        }
+        guard service.end == .exited(0), socket.end == .exited(0) else {
+            return .unknown(service.lines.last ?? "systemctl ended with \(service.end.text)")
+        }
+        return .units(
+            Units(
+                isUser: isUser, isRoot: geteuid() == 0, service: UnitFacts(printed: service.text),
+                socket: UnitFacts(printed: socket.text)))
+    }
+
+    /// The last lines of the service's log; none where there is no journal or it may not be read.
+    func log(lines count: Int) async -> [String] {
+        guard case .units(let units) = self, units.service.isLoaded else { return [] }
+        let unit = units.isUser ? ["--user-unit", "larder.service"] : ["--unit", "larder.service"]
+        let words = ["journalctl", "--quiet", "--no-pager", "--output=short-iso", "--lines=\(count)"] + unit
+        guard let journal = await CapturedProgram.run(words), journal.end == .exited(0) else { return [] }
+        return Array(journal.lines.suffix(count))
+    }
+}

@@ -1,0 +1,40 @@
+/// A unit as `systemctl show` tells of it: a line `Property=Value` for each property.
+struct UnitFacts: Sendable, Equatable {
+    private let properties: [String: String]
+
+    /// What is asked for.
+    static let asked = [
+        "LoadState", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
+        "WatchdogUSec",
+    ]
+
+    /// Reads what systemctl printed.
+    init(printed text: String) {
+        properties = Dictionary(
+            text.split(separator: "\n").compactMap { line in
+                guard let equals = line.firstIndex(of: "=") else { return nil }
+                return (String(line[..<equals]), String(line[line.index(after: equals)...]))
+            }
+        ) { $1 }
+    }
+
+    /// Whether there is such a unit.
+    var isLoaded: Bool { properties["LoadState"] == "loaded" }
+    /// `active`, `inactive`, `failed`, `activating`, …
+    var activeState: String { properties["ActiveState"] ?? "unknown" }
+    /// `running`, `listening`, `auto-restart`, …
+    var subState: String { properties["SubState"] ?? "" }
+    /// How it ended last: `success`, `exit-code`, `watchdog`, …
+    var result: String { properties["Result"] ?? "" }
+    /// The exit status, or the number of the signal that ended it.
+    var exitStatus: Int { properties["ExecMainStatus"].flatMap(Int.init) ?? 0 }
+    /// How often systemd started it again by itself.
+    var restarts: Int { properties["NRestarts"].flatMap(Int.init) ?? 0 }
+    /// Whether it is not started at boot.
+    var isDisabled: Bool { properties["UnitFileState"] == "disabled" }
+    /// Whether systemd watches it.
+    var hasWatchdog: Bool {
+        let interval = properties["WatchdogUSec"] ?? "0"
+        return interval != "0" && interval != "infinity"
+    }
+}

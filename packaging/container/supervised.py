@@ -1,0 +1,177 @@
+"""What systemd does for the agent when it dies, hangs, or is restarted."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from activated import restarted_afresh
+from configured import CONTENT, SETTINGS
+from harness import active, check, eventually, expect, journal, larder, logged, main_pid, milliseconds, now, properties, run
+from harness import write
+from wire import Connection, call
+
+DEBUG = "/etc/systemd/system/larder.service.d/90-debug.conf"
+
+
+def killed(number):
+    """Kills the agent and waits until another process answers; how long that took."""
+    run("systemctl", "reset-failed", "larder.service", "larder.socket", status=None)
+    call("agent.ping")
+    pid, began = main_pid(), time.monotonic()
+    os.kill(pid, number)
+    eventually(lambda: main_pid() not in (0, pid) and active(), "another process after the one that was killed", 60)
+    call("agent.ping")
+    return time.monotonic() - began
+
+
+@check
+def after_kill_9_it_is_restarted_with_the_same_revision():
+    larder("set", "search.limit", "31")
+    before = call("config.get", path="search.limit")
+    restarts = int(properties("larder.service", "NRestarts")["NRestarts"])
+    took = killed(signal.SIGKILL)
+    after = call("config.get", path="search.limit")
+    expect({**before, "state": ""} == {**after, "state": ""}, f"{before} before, {after} after")
+    found = int(properties("larder.service", "NRestarts")["NRestarts"])
+    expect(found >= restarts + 1, f"systemd restarted it {found - restarts} times")
+    return f"revision {after['revision']} before and after, answered after {milliseconds(took)}"
+
+
+@check
+def a_crash_leaves_a_backtrace_with_names_of_functions_in_the_journal():
+    since = now()
+    killed(signal.SIGSEGV)
+
+    def frames():
+        lines = [entry["MESSAGE"] for entry in journal(since) if isinstance(entry.get("MESSAGE"), str)]
+        return [line for line in lines if re.search(r"^\s*\d+ .* in \S+.* in larderd|^\s*\d+ .* in larderd", line)]
+
+    found = eventually(frames, "frames of larderd in the journal", 20)
+    named = [line for line in found if not re.search(r"<unknown>|\?\?\?", line)]
+    expect(named, "no frame has a name:\n" + "\n".join(found))
+    return f"{len(named)} frames with names, such as: {' '.join(named[0].split())[:100]}"
+
+
+@check
+def a_deadlocked_actor_starves_the_watchdog_and_systemd_restarts_the_service():
+    # Backtraces of a debug build take longer than all the rest, and are not what this is about.
+    debug = "[Service]\nExecStart=\nExecStart=/opt/larder-debug/larderd\nWatchdogSec=3\nTimeoutStartSec=60\n"
+    # Its libraries are wherever the toolchain is.
+    write(DEBUG, debug + "NoExecPaths=\nProtectHome=no\nEnvironment=SWIFT_BACKTRACE=enable=no\nMemoryMax=infinity\n")
+    run("systemctl", "daemon-reload")
+    try:
+        restarted_afresh()
+        run("systemctl", "start", "larder.service")
+        expect("larder-debug" in os.readlink(f"/proc/{main_pid()}/exe"), "the debug build does not run")
+        # It hangs, and not before the first time that it was fed.
+        value = call("config.get", path="search.limit")["value"]
+        since, pid, began = now(), main_pid(), time.monotonic()
+        os.kill(pid, signal.SIGUSR2)
+        probe = logged(since, LARDER_PROBE=True)
+        eventually(lambda: main_pid() not in (0, pid) and active(), "another process after the one that hung", 60)
+        took = time.monotonic() - began
+        said = [entry["MESSAGE"] for entry in journal(since, "--unit=larder.service") if entry.get("SYSLOG_IDENTIFIER") == "systemd"]
+        expect(any("Watchdog timeout" in line for line in said), f"systemd said {said}")
+        expect(call("config.get", path="search.limit")["value"] == value, "the value is another one")
+    finally:
+        Path(DEBUG).unlink()
+        run("systemctl", "daemon-reload")
+        restarted_afresh()
+    call("agent.ping")
+    return f"WatchdogSec=3, back after {took:.1f} s; {probe['MESSAGE']}"
+
+
+def under_load(action):
+    """Performs something while readers, a writer and subscribers are at work; what they counted."""
+    command = [sys.executable, str(Path(__file__).with_name("load.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as load:
+        try:
+            expect(load.stdout.readline() == "running\n", "the load did not begin")
+            action()
+            time.sleep(0.5)  # of load on what is there now
+        finally:
+            load.stdin.close()
+            report = load.stdout.read()
+        expect(load.wait() == 0, "the load ended badly")
+    report = json.loads(report)
+    faults = "; ".join(report["faults"])
+    for count in ("lost", "missed", "wentBack"):
+        expect(report[count] == 0, f"{report[count]} {count}: {faults}")
+    expect(len(report["epochs"]) == 1, f"epochs: {report['epochs']}")
+    final = call("config.get", path="load.counter")
+    expect(final["revision"] >= report["lastRevision"], f"revision {final['revision']} after {report['lastRevision']}")
+    return report
+
+
+def told(report):
+    return (
+        f"{report['requests']} requests of {report['readers']} readers, {report['retried']} asked again, 0 lost; "
+        f"{report['writes']} revisions ({report['firstRevision']}–{report['lastRevision']}) seen by each of "
+        f"{report['subscribers']} subscribers, {report['resumed']} resumptions, 0 missed; "
+        f"longest wait {report['longestMilliseconds']} ms"
+    )
+
+
+@check
+def systemctl_restart_under_load_loses_no_request_and_no_revision():
+    processes = []
+
+    def restart():
+        for _ in range(4):
+            run("systemctl", "restart", "larder.service")
+            processes.append(main_pid())
+            call("agent.ping")
+
+    restarted_afresh()
+    report = under_load(restart)
+    expect(len(set(processes)) == 4, f"processes: {processes}")
+    return f"4 restarts: {told(report)}"
+
+
+@check
+def a_client_that_was_idle_over_a_restart_is_answered_or_told_so():
+    restarted_afresh()
+    with Connection() as connection:
+        connection.call("agent.ping")
+        run("systemctl", "restart", "larder.service")
+        try:
+            connection.call("agent.ping")
+            return "an idle connection was kept"
+        except ConnectionError:
+            return "an idle connection was closed; clients connect again"
+
+
+@check
+def larder_watch_goes_on_over_a_restart():
+    restarted_afresh()
+    larder("set", "search.limit", "40")
+    with subprocess.Popen(["larder", "watch", "search.limit"], stdout=subprocess.PIPE, text=True) as watch:
+        try:
+            seen = [watch.stdout.readline().strip()]
+            run("systemctl", "restart", "larder.service")
+            larder("set", "search.limit", "41")
+            seen.append(watch.stdout.readline().strip())
+        finally:
+            watch.terminate()
+    expect(seen == ["40", "41"], f"it saw {seen}")
+
+
+@check
+def settings_that_are_broken_at_a_start_are_explained_and_mending_them_is_enough():
+    restarted_afresh()
+    try:
+        write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
+        run("systemctl", "restart", "larder.service", status=1)
+        status = run("systemctl", "status", "larder.service", status=None)
+        expect("intervalSecond" in status, f"systemctl status does not say what is wrong:\n{status}")
+        doctor = larder("doctor", status=None)
+        expect("intervalSecond" in doctor, f"larder doctor does not say what is wrong:\n{doctor}")
+    finally:
+        write(SETTINGS, CONTENT)
+    run("systemctl", "restart", "larder.service")
+    expect(larder("get", "search.limit") == "41", "the value is another one")
