@@ -1,6 +1,5 @@
 import DequeModule
 import LarderUpstream
-import Logging
 
 /// The ordered flow of one namespace: refreshes, forced refreshes and pushes run strictly one after the other, first
 /// come first served, each from its first line to its last, network waits included.
@@ -69,7 +68,6 @@ public actor ConfigRefresher {
 
     private let store: ConfigStore
     private var source: (any ConfigSource)?
-    private let logger: Logger
     private var queue = Deque<Entry>()
     private var running: Entry?
     private var runningTask: Task<Outcome, any Error>?
@@ -80,10 +78,9 @@ public actor ConfigRefresher {
     private nonisolated let wakeups: AsyncStream<Void>
     private nonisolated let wake: AsyncStream<Void>.Continuation
 
-    init(store: ConfigStore, source: (any ConfigSource)?, logger: Logger) {
+    init(store: ConfigStore, source: (any ConfigSource)?) {
         self.store = store
         self.source = source
-        self.logger = logger
         (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -186,6 +183,9 @@ public actor ConfigRefresher {
     private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
     private static let stopped = ConfigError(.stopped, "the namespace is being stopped; try again later")
 
+    /// Whether a command runs or waits.
+    var isAtWork: Bool { running != nil || !queue.isEmpty }
+
     /// Returns when the actor has come to it, whatever it waits for: for a watchdog.
     public func probe() {}
 
@@ -285,12 +285,6 @@ public actor ConfigRefresher {
                 throw Self.cancelled
             }
             await store.refreshFailed(error)
-            logger.warning(
-                "the source gave no usable answer; the last good snapshot stays",
-                metadata: [
-                    "namespace": "\(store.publication.namespace)", "source": "\(source.location)",
-                    "error": "\(error.message)",
-                ])
             throw error
         }
     }

@@ -89,6 +89,7 @@ extension ConfigStore {
 
     /// Publishes the status.
     func report() {
+        sourceLog.note(status, now: wallClock.now)
         publication.update(status.report(layers: layers))
     }
 }

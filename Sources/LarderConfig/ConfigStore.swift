@@ -70,6 +70,9 @@ public actor ConfigStore {
     var expiryTimer: (time: Int, task: Task<Void, Never>)?
     var committerWaiter: CheckedContinuation<Void, Never>?
     let writer: GenerationWriter
+    var publicationLog: PublicationLog
+    var sourceLog: SourceLog
+    var storageProblem = RepeatedProblem()
 
     private init(
         snapshot: ConfigSnapshot, history: GenerationHistory, epoch: String?, restored: SnapshotArchive.Restored,
@@ -102,6 +105,8 @@ public actor ConfigStore {
             namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
             status: restoredStatus.report(layers: restored.layers))
         writer = GenerationWriter(archive: archive, blocking: blocking, clock: clock, logger: logger)
+        publicationLog = PublicationLog(namespace: archive.namespace, logger: logger)
+        sourceLog = SourceLog(namespace: archive.namespace, logger: logger)
     }
 
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
@@ -157,6 +162,7 @@ public actor ConfigStore {
             for generation in restored.unwritten { store.writer.note(history[generation.revision] ?? generation) }
         }
         if isNew || isRegained { await store.writeBehind() }
+        if isNew, first.revision > 0 { await store.logPublication([ChangeCause(.start)]) }
         return store
     }
 
@@ -279,6 +285,7 @@ public actor ConfigStore {
             await withCheckedContinuation { committerWaiter = $0 }
         }
         // Nothing more is published, so that this generation settles every reservation.
+        publicationLog.flush()
         released = reservedBound
         if snapshot.revision == 0 { return }
         await writer.finish(with: currentGeneration)

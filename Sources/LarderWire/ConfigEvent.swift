@@ -24,6 +24,8 @@ public struct ConfigEvent: Sendable, Equatable {
         case shutdown
         /// The settings no longer declare the namespace.
         case namespaceRemoved
+        /// The settings no longer let the peer read the namespace.
+        case denied
     }
 
     /// What an event says.

@@ -82,27 +82,33 @@ struct Agent {
             throw error
         }
         let copies = await copies(besideSocket: socket.path, BlockingWork(threads))
+        let rules = plan.settings.accessRules(logger: logger)
+        copies?.keepPrivate(rules.privateNamespaces)
         await copies?.start(namespaces.all)
         let context = ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
-            limits: plan.limits, copies: copies, images: images, logger: logger)
+            limits: plan.limits, access: rules, copies: copies, images: images, logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
         let server = AgentServer(context: context, socket: socket, group: group)
+        let status = ServiceStatus(namespaces: namespaces, server: server)
         // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no
         // client has one any more.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
-            ServingService(server: server, namespaces: namespaces),
-            ReloadService(context: context, plan: plan, hangups: hangups, logger: logger),
+            ServingService(server: server, namespaces: namespaces, status: status),
+            ReloadService(
+                context: context, server: server, plan: plan, status: status, hangups: hangups, logger: logger),
         ]
+        if ServiceNotifier.isHeard { services.append(StatusService(status: status)) }
+        if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }
         if let interval = Watchdog.interval {
             services.append(
                 WatchdogService(
@@ -124,6 +130,22 @@ struct Agent {
         try await run.run()
         await namespaces.stop()
         logger.info("stopped")
+    }
+
+    private func idleExit(
+        _ server: AgentServer, _ namespaces: ConfigNamespaces, _ images: ImageService?
+    ) -> IdleExitService? {
+        guard let minutes = plan.settings.service.idleExitMinutes else { return nil }
+        guard !sockets.isEmpty else {
+            logger.warning(
+                """
+                service.idleExitMinutes has no effect: systemd does not hold the agent's socket, so that nobody would start \
+                it again; enable larder.socket, or leave the setting out
+                """)
+            return nil
+        }
+        return IdleExitService(
+            patience: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
     }
 
     /// Opens the image cache, which takes no longer than to read its index.

@@ -7,9 +7,10 @@ import Systemd
 import UnixSignals
 
 /// Accepts and serves connections, and keeps the namespaces fresh meanwhile.
-struct ServingService: Service {
+struct ServingService: AgentService {
     let server: AgentServer
     let namespaces: ConfigNamespaces
+    let status: ServiceStatus
 
     func run() async throws {
         let notifier = ServiceNotifier()
@@ -17,7 +18,7 @@ struct ServingService: Service {
             try await cancelWhenGracefulShutdown {
                 try await server.run {
                     namespaces.start()
-                    _ = try? notifier.ready(status: "Serving \(namespaces.all.count) namespaces")
+                    _ = try? notifier.ready(status: status.line)
                     CodePages.giveBack()
                 }
             }
@@ -28,7 +29,7 @@ struct ServingService: Service {
 }
 
 /// Does what the image cache does in the background, and puts it away at the end.
-struct ImageCacheService: Service {
+struct ImageCacheService: AgentService {
     let images: ImageService
 
     func run() async {
@@ -38,7 +39,7 @@ struct ImageCacheService: Service {
 }
 
 /// Keeps the plain copies of the snapshots.
-struct CopyService: Service {
+struct CopyService: AgentService {
     let copies: CurrentCopies
 
     func run() async {
@@ -47,9 +48,11 @@ struct CopyService: Service {
 }
 
 /// Re-reads the settings on SIGHUP. Settings that are wrong are refused, and those in force stay.
-struct ReloadService: Service {
+struct ReloadService: AgentService {
     let context: ServerContext
+    let server: AgentServer
     let plan: AgentPlan
+    let status: ServiceStatus
     let hangups: UnixSignalsSequence
     let logger: Logger
 
@@ -63,15 +66,22 @@ struct ReloadService: Service {
                 warnOfRestart(inForce, next)
                 try await updateImages(next)
                 context.limits = next.limits
+                let rules = next.settings.accessRules(logger: logger)
+                // Before a namespace appears that is not for all, and until one is gone that was not.
+                await server.use(rules.keepingNamespaces(of: context.rules))
+                context.copies?.keepPrivate(context.rules.privateNamespaces)
                 await context.namespaces.apply(next.namespaces)
+                await server.use(rules)
+                context.copies?.keepPrivate(rules.privateNamespaces)
                 context.copies?.follow(context.namespaces.all)
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
-                _ = try? notifier.ready(status: "Serving \(context.namespaces.all.count) namespaces")
+                status.note(settingsProblem: nil)
             } catch {
                 logger.error("the new settings are wrong and were refused", metadata: ["error": "\(error)"])
-                _ = try? notifier.ready(status: "Serving with the former settings; the new ones are wrong: \(error)")
+                status.note(settingsProblem: "\(error)")
             }
+            _ = try? notifier.ready(status: status.line)
         }
     }
 
@@ -91,6 +101,7 @@ struct ReloadService: Service {
         if old.settings.images.isEnabled != new.settings.images.isEnabled { members.append("images.enabled") }
         if old.logLevel != new.logLevel { members.append("log.level") }
         if old.settings.current != new.settings.current { members.append("current") }
+        if old.settings.service != new.settings.service { members.append("service") }
         if members.isEmpty { return }
         logger.warning(
             "some changed settings take effect at the next start only",

@@ -55,8 +55,7 @@ struct StoreFixture {
     ) async throws {
         defer { remove() }
         let store = try await open()
-        let refresher = ConfigRefresher(
-            store: store, source: source, logger: Self.silent)
+        let refresher = ConfigRefresher(store: store, source: source)
         let flow = Task { await refresher.run() }
         do {
             try await body(store, refresher, source)

@@ -14,11 +14,13 @@ final class CopyDirectory: Sendable {
     private let descriptor: CInt
     private let path: String
     private let mode: UInt32
+    /// Of a copy that only the agent's user may read.
+    private static let privateMode: UInt32 = 0o600
     private let group: gid_t
 
     /// Opens the directory, making it where it is not there yet.
     /// - Parameters:
-    ///   - mode: the permission bits of the copies; who may read them may also enter the directory.
+    ///   - mode: the permission bits of the copies that are for others too; who may read them may also enter the directory.
     ///   - group: the group of both.
     /// - Throws: ``CopyError`` where it cannot be used, or another agent uses it.
     init(path: String, mode: UInt32, group: gid_t) throws(CopyError) {
@@ -38,17 +40,18 @@ final class CopyDirectory: Sendable {
     deinit { close(descriptor) }
 
     /// Replaces the copy of a namespace in one step.
+    /// - Parameter isPrivate: whether only the agent's user may read it.
     ///
     /// It is not synchronised with the disk: the directory of a socket hardly outlives the system's start, and the agent
     /// writes every copy anew when it starts.
-    func write(_ bytes: [UInt8], of namespace: String) throws(CopyError) {
+    func write(_ bytes: [UInt8], of namespace: String, isPrivate: Bool) throws(CopyError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
         let file = openat(descriptor, temporary, flags, 0o600)
         guard file >= 0 else { throw CopyError("create", "\(path)/\(temporary)") }
         do throws(CopyError) {
             defer { close(file) }
-            try give(file, mode, "\(path)/\(temporary)")
+            try give(file, isPrivate ? Self.privateMode : mode, "\(path)/\(temporary)")
             var written = 0
             while written < bytes.count {
                 let count = bytes[written...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }

@@ -17,6 +17,8 @@ import Synchronization
 public final class CurrentCopies: Sendable {
     private struct State {
         var publications: [String: ConfigPublication] = [:]
+        /// The namespaces whose copies only the agent's user may read.
+        var isPrivate: Set<String> = []
         var written: [String: Position] = [:]
         var directory: CopyDirectory?
         var problem: String?
@@ -26,6 +28,7 @@ public final class CurrentCopies: Sendable {
     private struct Position: Equatable {
         var epoch: String
         var revision: Int
+        var isPrivate: Bool
     }
 
     private let socket: String
@@ -77,6 +80,13 @@ public final class CurrentCopies: Sendable {
     public func start(_ namespaces: [ConfigNamespace]) async {
         follow(namespaces)
         _ = await writeDifferences()
+    }
+
+    /// From now on, the copies of these namespaces are for the agent's user only: not everybody in the socket's group may
+    /// read them. Those that are there are replaced a moment later.
+    public func keepPrivate(_ namespaces: Set<String>) {
+        state.withLock { $0.isPrivate = namespaces }
+        wakes.continuation.yield()
     }
 
     /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
@@ -165,8 +175,9 @@ public final class CurrentCopies: Sendable {
         _ name: String, _ publication: ConfigPublication, _ directory: CopyDirectory
     ) throws(CopyError) {
         let current = publication.current
-        let position = Position(epoch: publication.epoch, revision: current.snapshot.revision)
-        let written = state.withLock { $0.written[name] }
+        let (written, isPrivate) = state.withLock { ($0.written[name], $0.isPrivate.contains(name)) }
+        let position = Position(
+            epoch: publication.epoch, revision: current.snapshot.revision, isPrivate: isPrivate)
         if current.hasEnded {
             try directory.remove(name)
             state.withLock { state in
@@ -179,7 +190,7 @@ public final class CurrentCopies: Sendable {
                 try directory.remove(name)
             } else {
                 let text = current.snapshot.value.withTextBytes { [UInt8]($0) } + [UInt8(ascii: "\n")]
-                try directory.write(text, of: name)
+                try directory.write(text, of: name, isPrivate: isPrivate)
             }
             state.withLock { $0.written[name] = position }
         }

@@ -5,7 +5,7 @@
 
     /// Blocks the store of the namespace `default` for ever at SIGUSR2, so that it can be seen what the watchdog does. There
     /// is no such thing in release builds.
-    struct DeadlockSwitch: Service {
+    struct DeadlockSwitch: AgentService {
         let namespaces: ConfigNamespaces
         /// Each SIGUSR2.
         let signals: UnixSignalsSequence

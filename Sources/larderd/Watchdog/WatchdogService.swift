@@ -9,7 +9,7 @@ import Systemd
 
 /// Tells the service manager that the agent is alive, as long as every event loop, every namespace's store and refresher,
 /// and the image cache answer.
-struct WatchdogService: Service {
+struct WatchdogService: AgentService {
     let interval: Duration
     let eventLoops: [any EventLoop]
     let namespaces: ConfigNamespaces

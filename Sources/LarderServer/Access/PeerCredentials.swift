@@ -1,10 +1,12 @@
 import CLinuxShims
+import LarderConfig
+import LarderWire
+
 #if canImport(Musl)
     import Musl
 #else
     import Glibc
 #endif
-import LarderWire
 
 /// Who is at the other end of a connection, as the kernel recorded it when they connected (`SO_PEERCRED`, unix(7)).
 struct PeerCredentials: Sendable, Hashable {
@@ -30,6 +32,12 @@ struct PeerCredentials: Sendable, Hashable {
         groups = Self.groups(of: descriptor)
         command = Self.command(of: pid)
     }
+
+    /// Whether the peer has every right: root, and who runs the agent. Both can read and change its files anyway.
+    var isTrusted: Bool { uid == 0 || uid == Int(geteuid()) }
+
+    /// The peer as provenance remembers it.
+    var provenance: Peer { Peer(pid: pid, uid: uid, command: command) }
 
     /// Their numbers as `agent.info` tells them.
     var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
