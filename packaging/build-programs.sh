@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the programs of the package into .build/release, with everything that SwiftPM and the compiler write below .build.
-# Run it at the top of a checkout, or of the copy that packaging/build-deb.sh makes.
+# Compiles the program of the package, .build/release/larderd, and gives it its other name, .build/names/larder. Everything that
+# SwiftPM and the compiler write is below .build. Run it at the top of a checkout, or of the copy that packaging/build-deb.sh
+# makes.
 #
 # Beside the flags of every release build, there are those of a package:
 #
@@ -19,10 +20,12 @@ unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS
 
 arguments=(
   "${release_flags[@]}"
-  --only-use-versions-from-resolved-file --scratch-path .build --cache-path .build/cache --config-path .build/config --security-path .build/security
+  --only-use-versions-from-resolved-file
+  --scratch-path .build --cache-path .build/cache --config-path .build/config --security-path .build/security
   -Xswiftc -gline-tables-only -Xswiftc -file-prefix-map -Xswiftc "$PWD=." -Xswiftc -file-compilation-dir -Xswiftc .
   -Xcc "-ffile-prefix-map=$PWD=." -Xcc -fstack-protector-strong -Xcc -D_FORTIFY_SOURCE=2 -Xcc -gline-tables-only
 )
-for program in larderd larder; do
-  swift build "${arguments[@]}" --product "$program"
-done
+swift build "${arguments[@]}" --product larderd
+# Started by this name it is the command line.
+mkdir -p .build/names
+ln -sf ../release/larderd .build/names/larder

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints the names of the packages, one a line, of which the programs that were compiled have something in them.
+# Prints the names of the packages, one a line, of which the program that was compiled has something in them.
 set -euo pipefail
 # Each module of a package has a directory of this name among what was linked.
-modules=$(cat .build/release/larder*.product/Objects.LinkFileList |
+modules=$(cat .build/release/larderd.product/Objects.LinkFileList |
   sed -nE 's|.*/release/([^/]+)\.build/.*|\1|p' | LC_ALL=C sort -u)
 for checkout in .build/checkouts/*/; do
   name=$(basename "$checkout")
