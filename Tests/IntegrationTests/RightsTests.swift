@@ -125,7 +125,7 @@ extension Integration {
                 let waiting = try [
                     client.request("config.refresh", ["far"]),
                     client.request("config.get", ["namespace": "far", "maximumAgeSeconds": 0]),
-                    client.request("image.get", ["\(origins[1].url)/a.png"]),
+                    client.request("image.get", [.string(origins[1].url + "/a.png")]),
                 ]
                 let push = try client.request("config.push", [["a": 1], "far"])
                 // It was taken, and so were those before it.
