@@ -45,7 +45,7 @@ def a_drop_in_of_the_administrator_hands_over_a_credential():
     write(DROP_IN, "[Service]\nLoadCredential=origin:/etc/larder/origin.token\n")
     run("systemctl", "daemon-reload")
     run("systemctl", "restart", "larder.service")
-    expect(active(), "the service does not run")
+    eventually(active, "the service is active")
 
 
 @check
@@ -119,7 +119,8 @@ def broken_settings_are_refused_and_the_running_ones_stay():
         run("systemctl", "reload", "larder.service")
         entry = logged(since, PRIORITY="3")
         expect("intervalSecond" in entry["MESSAGE"], f"the journal does not say what is wrong: {entry['MESSAGE']}")
-        expect(active() and main_pid() == pid, "the agent did not go on")
+        eventually(active, "the service is active")
+        expect(main_pid() == pid, "the agent did not go on")
         expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the running settings did not stay")
     finally:
         write(SETTINGS, CONTENT)
