@@ -171,7 +171,8 @@ struct DoctorTests {
     /// A copy of the command line that every user may run: the build may be in a directory of root's own.
     private static func copyForNobody(_ agent: TemporaryAgent) async throws -> String {
         let copy = "\(agent.directory)/larder"
-        try FileManager.default.copyItem(atPath: try Products.commandLine, toPath: copy)
+        let program = URL(filePath: try Products.commandLine).resolvingSymlinksInPath().path
+        try FileManager.default.copyItem(atPath: program, toPath: copy)
         chmod(copy, 0o755)
         return copy
     }
