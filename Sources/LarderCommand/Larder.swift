@@ -36,7 +36,13 @@ struct Larder: AsyncParsableCommand {
             CallCommand.self,
         ])
 
+    // Every start makes this text. joined() would first have the runtime look for what a list of strings conforms to.
     private static var exitStatuses: String {
-        ExitStatus.allCases.map { "  \($0.rawValue)  \($0.meaning)" }.joined(separator: "\n")
+        var text = ""
+        for status in ExitStatus.allCases {
+            if !text.isEmpty { text += "\n" }
+            text += "  \(status.rawValue)  \(status.meaning)"
+        }
+        return text
     }
 }
