@@ -119,6 +119,7 @@ struct RightsTests {
     func everyMethod() async throws {
         let named = Set(Self.requests.map { $0.line.split(separator: "\"")[0] })
         #expect(named == Set(MethodTable.agent.names.map { Substring($0) }))
+        try await tryEveryMethod(with: [])
         for right in Right.allCases {
             try await tryEveryMethod(with: Rights(Right.allCases.filter { $0 != right }))
             try await tryEveryMethod(with: Rights([right]))
@@ -144,7 +145,8 @@ struct RightsTests {
                 if isLacking {
                     // It is said at once.
                     #expect(replies.count == 2, "\(line) with \(given.list)")
-                    #expect(context.namespaces.all.map(\.publication.version) == versions)
+                    // Where nothing that may change something was let in before, nothing has changed.
+                    if given.isEmpty { #expect(context.namespaces.all.map(\.publication.version) == versions) }
                 }
                 for reply in replies {
                     let data = reply["error"]?["data"]
