@@ -156,6 +156,16 @@ struct DoctorChecksTests {
         #expect(examination.complaints.map(\.level) == [.skipped])
     }
 
+    @Test("of the log those lines are shown that say more than that it failed")
+    func logs() {
+        let own = "2026-01-31 host larderd[7]: 1:2: colour is not a setting"
+        let cause = "2026-01-31 host systemd[1]: larder.service: Failed at step NAMESPACE spawning /usr/sbin/larderd"
+        let phrase = "2026-01-31 host systemd[1]: larder.service: Failed with result 'exit-code'."
+        #expect(ServiceFacts.telling([phrase, own, cause, phrase, phrase], 5) == [own, cause])
+        #expect(ServiceFacts.telling([own, own, cause], 2) == [own, cause])
+        #expect(ServiceFacts.telling([phrase, phrase], 1) == [phrase])
+    }
+
     // MARK: Connection, version, rights
 
     @Test("why there is no answer decides on what to do")

@@ -87,12 +87,25 @@ extension ServiceFacts {
                 socket: UnitFacts(printed: socket.text)))
     }
 
-    /// The last lines of the service's log; none where there is no journal or it may not be read.
+    /// The last lines without what systemd says of every unit that fails, unless there are no others.
+    static func telling(_ lines: [String], _ count: Int) -> [String] {
+        let telling = lines.filter { line in !(line.contains(" systemd[") && phrases.contains { line.contains($0) }) }
+        return Array((telling.isEmpty ? lines : telling).suffix(count))
+    }
+
+    /// What systemd says of every unit that fails: it says that, not why.
+    private static let phrases = [
+        "Failed to start ", "Stopped ", "Starting ", "Start request repeated", "Failed with result",
+        "Scheduled restart job", "Unit cannot be reloaded", "Main process exited",
+    ]
+
+    /// The last lines of the service's log that say something of their own; none where there is no journal or it may not be
+    /// read.
     func log(lines count: Int) async -> [String] {
         guard case .units(let units) = self, units.service.isLoaded else { return [] }
         let unit = units.isUser ? ["--user-unit", "larder.service"] : ["--unit", "larder.service"]
-        let words = ["journalctl", "--quiet", "--no-pager", "--output=short-iso", "--lines=\(count)"] + unit
+        let words = ["journalctl", "--quiet", "--no-pager", "--output=short-iso", "--lines=50"] + unit
         guard let journal = await CapturedProgram.run(words), journal.end == .exited(0) else { return [] }
-        return Array(journal.lines.suffix(count))
+        return Self.telling(journal.lines, count)
     }
 }
