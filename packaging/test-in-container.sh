@@ -43,7 +43,7 @@ cannot() {
 contrib/install-needs.sh mmdebstrap systemd-container python3
 packages=(
   systemd systemd-sysv dbus dbus-user-session libpam-systemd apparmor adduser sudo man-db procps # a Debian host
-  nginx-light socat python3 autopkgtest                                                         # what the checks use
+  nginx-light socat python3 autopkgtest dpkg-dev                                                # what the checks use
 )
 
 work=$(mktemp -d -t larder-container.XXXXXX)

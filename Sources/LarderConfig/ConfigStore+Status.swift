@@ -89,7 +89,8 @@ extension ConfigStore {
 
     /// Publishes the status.
     func report() {
-        sourceLog.note(status, now: wallClock.now)
         publication.update(status.report(layers: layers))
+        // Who acts on a line in the log finds what it says.
+        sourceLog.note(status, now: wallClock.now)
     }
 }

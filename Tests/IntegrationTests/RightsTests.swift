@@ -19,7 +19,7 @@ extension Integration {
             try AgentHome.with(settings: Self.settings(access)) { home in
                 let agent = try home.start()
                 func rights(_ user: Int, _ group: Int, _ groups: [Int]) throws -> JSONValue? {
-                    let client = try OtherUser(user, group: group, groups: groups, at: agent, home).client
+                    let client = try OtherUser.connect(user, group: group, groups: groups, to: agent, home)
                     return try client.call("agent.info")["rights"]
                 }
                 #expect(try rights(4711, 1, []) == ["read", "write"])
@@ -27,7 +27,7 @@ extension Integration {
                 #expect(try rights(4711, 4712, [4713, 2, 4714]) == ["read", "write", "push", "administer", "images"])
                 #expect(try rights(4713, 4711, []) == ["read"])
                 // A group's right is the same as a user's, up to its effect.
-                let member = try OtherUser(1, groups: [4713, 4714], at: agent, home).client
+                let member = try OtherUser.connect(1, groups: [4713, 4714], to: agent, home)
                 #expect(try member.call("image.list")["images"] == [])
                 #expect(try member.call("agent.clients")["clients"]?.count == 1)
                 #expect(try member.refusal("config.set", ["a", 1]).name == "denied")
@@ -39,7 +39,7 @@ extension Integration {
         func defaults() throws {
             try AgentHome.with(settings: "{ socket: { mode: '0666' } }") { home in
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 let info = try client.call("agent.info")
                 #expect(info["rights"] == [] && info["namespaces"] == [] && info["namespaceRights"] == [:])
                 let refusal = try client.refusal("config.get")
@@ -58,7 +58,7 @@ extension Integration {
                 let agent = try home.start()
                 try agent.ask("config.set", ["a", 1, "shop"])
                 let (reader, stranger) = try (
-                    OtherUser(4711, at: agent, home).client, OtherUser(4712, at: agent, home).client
+                    OtherUser.connect(4711, to: agent, home), OtherUser.connect(4712, to: agent, home)
                 )
                 for _ in 0..<3 {
                     #expect(try reader.call("config.get", ["a", "shop"])["value"] == 1)
@@ -75,7 +75,7 @@ extension Integration {
             let less = Self.settings("{ users: { '4711': ['read'] } }")
             try AgentHome.with(settings: all) { home in
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 for name in ["default", "shop"] {
                     try client.call("config.subscribe", ["namespace": .string(name)])
                     #expect(try client.event()["namespace"] == .string(name))
@@ -107,6 +107,47 @@ extension Integration {
             }
         }
 
+        @Test("what waits for the network when its right goes is told so at once; what was handed over is carried out")
+        func waiting() throws {
+            let origins = try [RawOrigin.listening(.hang), RawOrigin.listening(.hang)]
+            defer { for origin in origins { origin.stop() } }
+            func settings(_ rights: String) -> String {
+                """
+                { socket: { mode: '0666' }, access: { others: [\(rights)] }, \
+                images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 }, \
+                namespaces: { far: { remote: { http: { url: '\(origins[0].url)', intervalSeconds: 86400 } } } } }
+                """
+            }
+            try AgentHome.with(settings: settings("'read', 'push', 'images'")) { home in
+                let agent = try home.start()
+                let client = try OtherUser.connect(4711, to: agent, home)
+                _ = try origins[0].request()
+                let waiting = try [
+                    client.request("config.refresh", ["far"]),
+                    client.request("config.get", ["namespace": "far", "maximumAgeSeconds": 0]),
+                    client.request("image.get", [.string(origins[1].url + "/a.png")]),
+                ]
+                let push = try client.request("config.push", [["a": 1], "far"])
+                // It was taken, and so were those before it.
+                _ = try origins[1].request()
+                try client.call("agent.ping")
+                try home.write(settings: settings(""))
+                try agent.reload()
+                for request in waiting {
+                    do {
+                        Issue.record("it was answered: \(try client.reply(to: request))")
+                    } catch let refusal as LineClient.Refusal {
+                        #expect(refusal.name == "denied" && refusal.detail.contains("right"))
+                    }
+                }
+                // The refresh that it stands behind comes to its end.
+                origins[0].answer(.document(#"{"b":2}"#))
+                origins[0].disconnect()
+                #expect(try client.reply(to: push)["changed"] == true)
+                #expect(try agent.ask("config.get", ["", "far"])["value"] == ["a": 1])
+            }
+        }
+
         @Test("a namespace that comes with an access of its own is never there without; its copy is the agent's alone")
         func privateNamespace() throws {
             let others = "{ others: ['read'] }"
@@ -117,7 +158,7 @@ extension Integration {
                     return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
                 }
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 #expect(try client.refusal("config.get", ["", "shop"]).name == "unknownNamespace")
                 let changes = try DirectoryChanges(home.directory + "/current")
                 try home.write(settings: Self.settings(others))
@@ -139,7 +180,7 @@ extension Integration {
         func log() throws {
             try AgentHome.with(settings: Self.settings("{ others: ['read'] }")) { home in
                 let agent = try home.start()
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 let peer = try client.call("agent.info")["peer"]
                 for _ in 0..<50 { #expect(try client.refusal("config.set", ["a", 1]).name == "denied") }
                 try client.notify("config.push", ["document": [:], "namespace": "shop"])
@@ -162,7 +203,7 @@ extension Integration {
                 let agent = try home.start()
                 #expect(try agent.waitForLog("no-such-user").contains("access.users"))
                 try agent.waitForLog("no-such-group")
-                #expect(try OtherUser(4711, at: agent, home).client.call("agent.info")["rights"] == [])
+                #expect(try OtherUser.connect(4711, to: agent, home).call("agent.info")["rights"] == [])
                 try home.write(settings: Self.settings("{ others: ['raed'] }"))
                 try agent.reload()
                 let line = try agent.waitForLog("refused")

@@ -49,7 +49,7 @@ extension Integration {
         @Test("who has the right to secrets sees what there is", .enabled(if: geteuid() == 0))
         func right() throws {
             try withSecrets { home, agent in
-                let client = try OtherUser(4711, at: agent, home).client
+                let client = try OtherUser.connect(4711, to: agent, home)
                 let explanation = try client.call("config.explain", ["path": "db.password"])
                 #expect(explanation["value"] == .string(Self.secret))
                 #expect(explanation["masked"] == nil)

@@ -103,10 +103,14 @@ def logged(since, *matches, seconds=10, **fields):
     def fits(entry):
         return all(name in entry and (wanted is True or entry[name] == str(wanted)) for name, wanted in fields.items())
 
-    def find():
-        return next((entry for entry in journal(since, *(matches or ("--unit=larder.service",))) if fits(entry)), None)
+    def entries():
+        return journal(since, *(matches or ("--unit=larder.service",)))
 
-    return eventually(find, f"a line in the journal with {fields}", seconds)
+    try:
+        return eventually(lambda: next(filter(fits, entries()), None), f"a line in the journal with {fields}", seconds)
+    except Failed as fault:
+        own = [{name: entry[name] for name in entry if name.startswith(("LARDER_", "MESSAGE"))} for entry in entries()]
+        raise Failed("\n".join([str(fault), "these came:", *map(str, own)])) from None
 
 
 def write(path, text, mode=0o644):

@@ -24,7 +24,7 @@ server {{
 def traces():
     """What on the disk carries the name of the package, logs, package lists and the test's own things left aside."""
     left_aside = ("/proc", "/sys", "/dev", "/results", "/test", "/package", "/home/anna/larder", "/opt/larder-debug")
-    left_aside += ("/var/log", "/var/lib/dpkg", "/var/lib/apt", "/var/cache/apt", "/tmp", "/var/tmp")
+    left_aside += ("/var/log", "/var/lib/dpkg", "/var/lib/apt", "/var/cache/apt", "/var/cache/man", "/tmp", "/var/tmp")
     prune = [word for path in left_aside for word in ("-path", path, "-prune", "-o")]
     return sorted(run("find", "/", *prune, "-name", "*larder*", "-print", status=None).split("\n"))[1:]
 

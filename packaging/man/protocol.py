@@ -2,7 +2,7 @@
 
 import json
 
-from mdoc import argument, display, prose
+from mdoc import argument, display, literal, prose
 
 
 class Protocol:
@@ -20,6 +20,8 @@ class Protocol:
 
     def section(self, method):
         lines = [f".Ss {method['name']}", prose(f"{method['summary']} {method['description']}")]
+        if "x-right" in method:
+            lines += [f"Needs the right {literal(method['x-right'])}."]
         if method["params"]:
             lines += [".Pp", "Parameters:", ".Bl -tag -width Ds -compact"]
             for one in method["params"]:

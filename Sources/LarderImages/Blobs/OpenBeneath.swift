@@ -33,7 +33,9 @@ enum OpenBeneath {
         }
         var place = directory
         for step in steps.dropLast() {
-            let next = retrying { openat(place, String(step), CInt(LARDER_O_PATH) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+            let next = retrying {
+                openat(place, String(step), CInt(LARDER_O_PATH) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+            }
             leave(place, directory)
             if next < 0 { return -1 }
             place = next

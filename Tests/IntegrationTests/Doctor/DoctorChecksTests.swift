@@ -31,16 +31,16 @@ struct DoctorChecksTests {
         let plain = Style(isTerminal: false, noColor: "", terminal: "")
         #expect(
             report.text(style: plain, hasSymbols: false) == """
-                [ok]      disk  title\\u{001B}[2J
+                [ok]      disk  title\\u{1B}[2J
                                 why
                                 -> type this
-                [warning] disk  title\\u{001B}[2J
+                [warning] disk  title\\u{1B}[2J
                                 why
                                 -> type this
-                [problem] disk  title\\u{001B}[2J
+                [problem] disk  title\\u{1B}[2J
                                 why
                                 -> type this
-                [skipped] disk  title\\u{001B}[2J
+                [skipped] disk  title\\u{1B}[2J
                                 why
                                 -> type this
 
@@ -140,7 +140,8 @@ struct DoctorChecksTests {
         examination.service = .units(units)
         #expect(examination.complaints.isEmpty)
         units.service = ServiceFacts.Units.unit(["ActiveState": "active", "SubState": "running", "NRestarts": "3"])
-        (units.isRoot, examination.service) = (true, .units(units))
+        units.isRoot = true
+        examination.service = .units(units)
         #expect(
             examination.complaints.map(\.title) == [
                 "larder.service is active (running), and systemd had to start it again 3 times"

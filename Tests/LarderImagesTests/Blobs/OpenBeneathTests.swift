@@ -41,7 +41,7 @@ struct OpenBeneathTests {
     func elsewhere(_ way: Way) throws {
         try withOpenDirectory { path, directory in
             let manager = FileManager.default
-            manager.createFile(atPath: path + "/a/file", contents: Data())
+            _ = manager.createFile(atPath: path + "/a/file", contents: Data())
             try manager.createSymbolicLink(atPath: path + "/link", withDestinationPath: "a")
             try manager.createSymbolicLink(atPath: path + "/a/last", withDestinationPath: "file")
             for name in ["link/file", "a/last", "link", "a/../../x", "..", "/etc/hostname", "a//../..", "../\(path)"] {

@@ -209,6 +209,25 @@ struct ImageSessionTests {
         }
     }
 
+    @Test("an image that is known by the words of its request, and held, is not given to who lost the right to images")
+    func lostRight() async throws {
+        var peer = PeerCredentials.stranger
+        peer.uid = 4711
+        try await ImageFixture.with(peer: peer) { fixture, client in
+            let others = fixture.context.rules
+            for _ in 0..<2 {
+                for _ in 0..<2 { #expect(try await client.get(url)["result"]?["lease"]?.int == 1) }
+                #expect(fixture.context.use(AccessRules()))
+                for _ in 0..<2 {
+                    let data = try await client.get(url)["error"]?["data"]
+                    #expect(data?["name"]?.string == "denied" && data?["right"]?.string == "images")
+                }
+                #expect(fixture.context.use(others))
+            }
+            #expect(!fixture.context.use(others), "what says the same is no change")
+        }
+    }
+
     @Test("rights that were taken away count before the limits that came with them are kept")
     func reloadedRights() async throws {
         var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })

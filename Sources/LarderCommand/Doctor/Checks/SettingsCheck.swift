@@ -59,7 +59,9 @@ enum SettingsCheck {
             .warning, name,
             "\(facts.path) is right, and was changed after the agent's start, "
                 + Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds),
-            detail: ["socket, state, cache, log, current and images.enabled need a restart; all else a reload"],
+            detail: [
+                "socket, state, cache, log, service, current and images.enabled need a restart, all else a reload"
+            ],
             advice: service.howToReload.map { "\($0)  (if that was not done since)" })
     }
 }
