@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
 done
 
 contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev libsqlite3-dev libsystemd-dev pkg-config \
-  python3 xz-utils
+  python3
 
 checkout=$PWD
 tree=$PWD/packaging/out/build/larder
