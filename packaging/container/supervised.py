@@ -52,10 +52,16 @@ def after_kill_9_it_is_restarted_with_the_same_revision():
     took = killed(signal.SIGKILL)
     after = call("config.get", path="search.limit")
     expect({**before, "state": ""} == {**after, "state": ""}, f"{before} before, {after} after")
-    expect(all_revisions() == revisions, f"revisions {revisions} before, {all_revisions()} after")
+    # What came from a source is written a moment later: its revision may be left out for a higher one, never used again.
+    again = all_revisions()
+    kept = [name for name in revisions if again[name] == revisions[name]]
+    expect({"default", "vault"} <= set(kept), f"revisions {revisions} before, {again} after")
+    expect(all(again[name] >= revisions[name] for name in revisions), f"revisions {revisions} before, {again} after")
     found = int(properties("larder.service", "NRestarts")["NRestarts"])
     expect(found >= restarts + 1, f"systemd restarted it {found - restarts} times")
-    return f"revision {after['revision']} before and after, answered after {milliseconds(took)}"
+    leaps = ", ".join(f"{name} {revisions[name]} → {again[name]}" for name in revisions if name not in kept)
+    beside = f"; from sources: {leaps}" if leaps else ""
+    return f"revision {after['revision']} before and after, answered after {milliseconds(took)}{beside}"
 
 
 @check
@@ -92,7 +98,7 @@ def a_deadlocked_actor_starves_the_watchdog_and_systemd_restarts_the_service():
         probe = logged(since, LARDER_PROBE=True)
         eventually(lambda: main_pid() not in (0, pid) and active(), "another process after the one that hung", 60)
         took = time.monotonic() - began
-        said = [entry["MESSAGE"] for entry in journal(since, "--unit=larder.service") if entry.get("SYSLOG_IDENTIFIER") == "systemd"]
+        said = [entry["MESSAGE"] for entry in journal(since) if entry.get("SYSLOG_IDENTIFIER") == "systemd"]
         expect(any("Watchdog timeout" in line for line in said), f"systemd said {said}")
         expect(call("config.get", path="search.limit")["value"] == value, "the value is another one")
     finally:
