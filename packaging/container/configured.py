@@ -103,7 +103,7 @@ def an_origin_that_is_gone_and_back_makes_two_lines_in_the_journal():
         run("systemctl", "start", "nginx.service")
     larder("refresh", "--namespace", "shop")
     logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="fresh")
-    entries = journal(since, "--unit=larder.service")
+    entries = journal(since)
     states = [entry["LARDER_STATE"] for entry in entries if entry.get("LARDER_STATE") and entry.get("LARDER_NAMESPACE") == "shop"]
     expect(states == ["stale", "fresh"], f"states in the journal: {states}")
     expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the last good document is gone")

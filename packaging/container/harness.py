@@ -90,26 +90,25 @@ def now():
     return shown.strip().split("-- cursor: ")[-1]
 
 
-def journal(since, *matches):
-    """Entries after the moment `since`, as dictionaries of their fields."""
+def journal(since, unit="larder.service"):
+    """Entries of a unit, systemd's about it included, after the moment `since`, as dictionaries of their fields."""
     run("journalctl", "--sync")
-    lines = run("journalctl", "--output=json", "--all", f"--after-cursor={since}", *matches, status=None).splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    # Not --unit: with --after-cursor, journalctl 252 passes over the first entry that matches.
+    lines = run("journalctl", "--output=json", "--all", f"--after-cursor={since}", status=None).splitlines()
+    entries = [json.loads(line) for line in lines if line.startswith("{")]
+    return [entry for entry in entries if unit in (entry.get("_SYSTEMD_UNIT"), entry.get("UNIT"))]
 
 
-def logged(since, *matches, seconds=10, **fields):
+def logged(since, seconds=10, **fields):
     """Waits for an entry of the agent with these fields; the value True stands for any."""
 
     def fits(entry):
         return all(name in entry and (wanted is True or entry[name] == str(wanted)) for name, wanted in fields.items())
 
-    def entries():
-        return journal(since, *(matches or ("--unit=larder.service",)))
-
     try:
-        return eventually(lambda: next(filter(fits, entries()), None), f"a line in the journal with {fields}", seconds)
+        return eventually(lambda: next(filter(fits, journal(since)), None), f"a line in the journal with {fields}", seconds)
     except Failed as fault:
-        own = [{name: entry[name] for name in entry if name.startswith(("LARDER_", "MESSAGE"))} for entry in entries()]
+        own = [{key: entry[key] for key in entry if key.startswith(("LARDER_", "MESSAGE"))} for entry in journal(since)]
         raise Failed("\n".join([str(fault), "these came:", *map(str, own)])) from None
 
 

@@ -47,5 +47,5 @@ def purging_the_package_leaves_nothing():
     expect(not units().strip(), f"units are left: {units()}")
     failed = run("systemctl", "list-units", "--failed", "--no-legend", "--plain", "larder*", status=None)
     expect(not failed.strip() and properties("larder.service", "LoadState")["LoadState"] == "not-found", failed)
-    accounts = "its account is left, as Debian does" if uid is not None else "its account too"
-    return f"no files, no files of its user, no units, no sockets; {accounts}"
+    account = "its account is left" if any(one.pw_name == "larder" for one in pwd.getpwall()) else "no account"
+    return f"no files, no files of its user, no units, no sockets, {account}"

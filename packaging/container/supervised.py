@@ -52,10 +52,16 @@ def after_kill_9_it_is_restarted_with_the_same_revision():
     took = killed(signal.SIGKILL)
     after = call("config.get", path="search.limit")
     expect({**before, "state": ""} == {**after, "state": ""}, f"{before} before, {after} after")
-    expect(all_revisions() == revisions, f"revisions {revisions} before, {all_revisions()} after")
+    # What came from a source is written a moment later: its revision may be left out for a higher one, never used again.
+    again = all_revisions()
+    kept = [name for name in revisions if again[name] == revisions[name]]
+    expect({"default", "vault"} <= set(kept), f"revisions {revisions} before, {again} after")
+    expect(all(again[name] >= revisions[name] for name in revisions), f"revisions {revisions} before, {again} after")
     found = int(properties("larder.service", "NRestarts")["NRestarts"])
     expect(found >= restarts + 1, f"systemd restarted it {found - restarts} times")
-    return f"revision {after['revision']} before and after, answered after {milliseconds(took)}"
+    leaps = ", ".join(f"{name} {revisions[name]} → {again[name]}" for name in revisions if name not in kept)
+    beside = f"; from sources: {leaps}" if leaps else ""
+    return f"revision {after['revision']} before and after, answered after {milliseconds(took)}{beside}"
 
 
 @check
@@ -77,7 +83,7 @@ def a_crash_leaves_a_backtrace_with_names_of_functions_in_the_journal():
 @check
 def a_deadlocked_actor_starves_the_watchdog_and_systemd_restarts_the_service():
     # Backtraces of a debug build take longer than all the rest, and are not what this is about.
-    debug = "[Service]\nExecStart=\nExecStart=/opt/larder-debug/larderd\nWatchdogSec=3\nTimeoutStartSec=60\n"
+    debug = "[Service]\nExecStart=\nExecStart=/opt/larder-debug/larderd\nWatchdogSec=5\nTimeoutStartSec=60\n"
     # Its libraries are wherever the toolchain is.
     write(DEBUG, debug + "NoExecPaths=\nProtectHome=no\nEnvironment=SWIFT_BACKTRACE=enable=no\nMemoryMax=infinity\n")
     run("systemctl", "daemon-reload")
@@ -92,7 +98,7 @@ def a_deadlocked_actor_starves_the_watchdog_and_systemd_restarts_the_service():
         probe = logged(since, LARDER_PROBE=True)
         eventually(lambda: main_pid() not in (0, pid) and active(), "another process after the one that hung", 60)
         took = time.monotonic() - began
-        said = [entry["MESSAGE"] for entry in journal(since, "--unit=larder.service") if entry.get("SYSLOG_IDENTIFIER") == "systemd"]
+        said = [entry["MESSAGE"] for entry in journal(since) if entry.get("SYSLOG_IDENTIFIER") == "systemd"]
         expect(any("Watchdog timeout" in line for line in said), f"systemd said {said}")
         expect(call("config.get", path="search.limit")["value"] == value, "the value is another one")
     finally:
@@ -100,7 +106,7 @@ def a_deadlocked_actor_starves_the_watchdog_and_systemd_restarts_the_service():
         run("systemctl", "daemon-reload")
         restarted_afresh()
     call("agent.ping")
-    return f"WatchdogSec=3, back after {took:.1f} s; {probe['MESSAGE']}"
+    return f"WatchdogSec=5, back after {took:.1f} s; {probe['MESSAGE']}"
 
 
 def under_load(action):

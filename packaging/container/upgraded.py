@@ -37,7 +37,7 @@ def an_upgrade_under_load_loses_no_request_and_no_revision():
     expect(info["pid"] != pid, "the old process goes on")
     expect(call("config.get", path="search.limit")["value"] == value, "the value is another one")
     expect(info["epoch"] == epoch, "the state is another one")
-    return f"{before} → {after}: {told(report)}"
+    return f"{before} → {after} (the agent says {info['version']}): {told(report)}"
 
 
 @check
