@@ -27,6 +27,10 @@ contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev 
 
 checkout=$PWD
 tree=$PWD/packaging/out/build/larder
+mkdir -p packaging/out/build
+# One at a time.
+exec 9>packaging/out/build/lock
+flock 9
 [ "$reuse" = yes ] || rm -rf "$tree"
 mkdir -p "$tree" "$out"
 out=$(cd "$out" && pwd)

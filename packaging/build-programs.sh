@@ -6,6 +6,8 @@
 # Beside the flags of every release build, there are those of a package:
 #
 #   file prefixes        no path of the machine that built it is in the programs
+#   no breadcrumbs       nor the paths of compiled C headers, whose names depend on the directory
+#   no incremental code  nor a hash of all that was compiled, debug information included, which would show them, too
 #   line tables only     the debug information says which line a function is in, as backtraces want it; the types of variables
 #                        would make it, and the time to link, many times as large
 #   stack protector, FORTIFY_SOURCE   for the C in it: BoringSSL, llhttp, zlib, our own few functions
@@ -23,6 +25,8 @@ arguments=(
   --only-use-versions-from-resolved-file
   --scratch-path .build --cache-path .build/cache --config-path .build/config --security-path .build/security
   -Xswiftc -gline-tables-only -Xswiftc -file-prefix-map -Xswiftc "$PWD=." -Xswiftc -file-compilation-dir -Xswiftc .
+  -Xswiftc -Xfrontend -Xswiftc -no-clang-module-breadcrumbs
+  -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
   -Xcc "-ffile-prefix-map=$PWD=." -Xcc -fstack-protector-strong -Xcc -D_FORTIFY_SOURCE=2 -Xcc -gline-tables-only
 )
 swift build "${arguments[@]}" --product larderd
