@@ -53,7 +53,7 @@ stop() {
   local status=$?
   trap - EXIT
   if [ -n "$nspawn" ]; then
-    kill -KILL "$nspawn" 2>/dev/null || true
+    kill -TERM "$nspawn" 2>/dev/null || true # timeout(1) passes it on, and systemd-nspawn powers the container off
     wait "$nspawn" 2>/dev/null || true
   fi
   if [ -n "$follow" ]; then kill "$follow" 2>/dev/null || true; fi
@@ -132,6 +132,9 @@ if [ -d /sys/kernel/security/apparmor ]; then
   dpkg-deb --fsys-tarfile "$deb" | tar -xO --wildcards './etc/apparmor.d/*larderd' >"$work/profile" 2>/dev/null || true
 fi
 spawn=(
+  # Also where the host is not yet at version 2 of control groups: with version 1 systemd learns late that a group is empty,
+  # and may remove it from under the next process of the service.
+  env SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
   systemd-nspawn --quiet --directory="$root" --machine="$machine" --private-network --register=no --keep-unit
   --console=read-only --link-journal=no
 )

@@ -169,4 +169,5 @@ def table(rows):
     for sentence, result, figure, seconds in rows:
         print(f"{sentence:<{width}}  {result:<8}  {seconds:4.1f} s  {figure}")
     counts = {name: sum(row[1] == name for row in rows) for name in ("passed", "FAILED", "not here")}
-    print(f"\n{counts['passed']} passed, {counts['FAILED']} failed, {counts['not here']} could not be shown here, of {len(checks)}")
+    passed, failed, absent = counts.values()
+    print(f"\n{passed} passed, {failed} failed, {absent} could not be shown here, of {len(checks)}")

@@ -34,7 +34,8 @@ def a_refusal_is_in_the_journal_with_who_wanted_what():
     since = now()
     larder("rollback", "1", user="anna", status=4)
     uid = pwd.getpwnam("anna").pw_uid
-    entry = logged(since, LARDER_METHOD="config.rollback", LARDER_PEER_UID=uid, LARDER_PEER_PID=True, LARDER_PEER_COMMAND="larder")
+    peer = {"LARDER_PEER_UID": uid, "LARDER_PEER_PID": True, "LARDER_PEER_COMMAND": "larder"}
+    entry = logged(since, LARDER_METHOD="config.rollback", **peer)
     expect("administer" in entry["MESSAGE"], entry["MESSAGE"])
     return entry["MESSAGE"]
 

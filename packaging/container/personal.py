@@ -48,7 +48,8 @@ def the_commands_of_the_README_give_a_user_an_agent_of_their_own():
         raise NotHere(f"no service manager for users runs: {manager.strip().splitlines()[-1]}")
     try:
         run(*login(block("systemctl --user")))
-        own = run(*login("larder set whose mine\nlarder get whose\nlarder info --json\nsystemctl --user is-active larder.service"))
+        commands = ("larder set whose mine", "larder get whose", "larder info --json", "systemctl --user is-active larder.service")
+        own = run(*login("\n".join(commands)))
         expect("\nmine\n" in own and "/run/user/" in own and own.strip().endswith("\nactive"), own)
         expect(larder("get", "whose") == "the host's", "it was the host's agent that was asked")
         run(*login("systemctl --user disable --now larder.socket larder.service\n! ls $XDG_RUNTIME_DIR/larder/larder.sock"))
