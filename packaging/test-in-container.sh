@@ -56,11 +56,14 @@ stop() {
     kill -TERM "$nspawn" 2>/dev/null || true # timeout(1) passes it on, and systemd-nspawn powers the container off
     wait "$nspawn" 2>/dev/null || true
   fi
-  if [ -n "$follow" ]; then kill "$follow" 2>/dev/null || true; fi
+  if [ -n "$follow" ]; then
+    kill "$follow" 2>/dev/null || true
+    wait "$follow" 2>/dev/null || true
+  fi
   # A profile that the container loaded is the host's as well.
   if [ -f "$work/profile" ]; then apparmor_parser --remove "$work/profile" 2>/dev/null || true; fi
-  umount "$work" 2>/dev/null || rm -rf --one-file-system "$work"
-  rmdir "$work" 2>/dev/null || true
+  umount --lazy "$work" 2>/dev/null || true
+  rm -rf --one-file-system "$work"
   exit "$status"
 }
 trap stop EXIT
