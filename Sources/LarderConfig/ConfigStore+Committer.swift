@@ -72,6 +72,7 @@ extension ConfigStore {
         layers = candidate
         if changed {
             snapshot = next
+            notePublished()
             history.append(image(causes: causes))
             status.publishes += 1
             publication.publish(next, status: status.report(layers: layers))
@@ -157,6 +158,9 @@ extension ConfigStore {
             reserved = bound
         }
     }
+
+    /// Notes the current revision before anybody sees it.
+    func notePublished() { published?.note(snapshot.revision, reservedBound: reservedBound) }
 
     /// How many revisions one disk write reserves.
     static let reservedBlock = 1024

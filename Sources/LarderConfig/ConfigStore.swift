@@ -42,6 +42,8 @@ public actor ConfigStore {
     // What follows is touched by this actor only: here, and in the extensions beside this file.
 
     let archive: SnapshotArchive
+    /// Where the revision that was published last outlives this process; nil where it does not.
+    let published: PublishedRevision?
     let blocking: BlockingWork
     let wallClock: WallClock
     let clock: any Clock<Duration>
@@ -76,13 +78,14 @@ public actor ConfigStore {
 
     private init(
         snapshot: ConfigSnapshot, history: GenerationHistory, epoch: String?, restored: SnapshotArchive.Restored,
-        archive: SnapshotArchive,
+        archive: SnapshotArchive, published: PublishedRevision?,
         blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
         maximumDeletion: Int?,
         status: NamespaceStatus, logger: Logger
     ) {
         self.archive = archive
+        self.published = published
         self.blocking = blocking
         self.wallClock = wallClock
         self.clock = clock
@@ -111,7 +114,8 @@ public actor ConfigStore {
 
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
     static func open(
-        _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork, wallClock: WallClock,
+        _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, published: PublishedRevision? = nil,
+        blocking: BlockingWork, wallClock: WallClock,
         clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, maximumDeletion: Int? = nil,
         rules: LayerRules = LayerRules(),
         status: NamespaceStatus, logger: Logger
@@ -153,10 +157,13 @@ public actor ConfigStore {
             history.update(restored.layers, ofRevision: first.revision, saysOther: saysOther)
         }
         let store = ConfigStore(
-            snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
-            wallClock: wallClock,
+            snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive,
+            // The numbers of an epoch that ends with the process are nobody's later.
+            published: epoch == nil ? published : nil, blocking: blocking, wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: maximumBytes, maximumDeletion: maximumDeletion,
             status: status, logger: logger)
+        // Before anybody is told of it.
+        await store.notePublished()
         // The journal will be written from its start again once the newest generation is on disk.
         if epoch == nil {
             for generation in restored.unwritten { store.writer.note(history[generation.revision] ?? generation) }

@@ -68,7 +68,8 @@ struct Agent {
         let images: ImageService?
         do {
             namespaces = try await ConfigNamespaces(
-                plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
+                plan.namespaces, stateDirectory: plan.stateDirectory,
+                runtimeDirectory: Self.directory(of: socket.path) + "/revisions", threads: threads, fetcher: fetcher,
                 hostIdentity: Self.hostIdentity(), logger: logger)
         } catch {
             socket.remove()
@@ -161,8 +162,8 @@ struct Agent {
 
     /// Makes the cache directory, which the clients in our group have to pass through; the cache itself makes what is in it.
     private static func makeDirectory(above path: String) throws {
-        let cache = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-        try LocalFileSystem().createDirectory(String(cache[..<(cache.lastIndex(of: "/") ?? cache.startIndex)]))
+        let cache = directory(of: path)
+        try LocalFileSystem().createDirectory(directory(of: cache))
         // Where it fails, the cache says why.
         mkdir(cache, 0o750)
     }
@@ -183,8 +184,12 @@ struct Agent {
         }
         if let activated = sockets.first { return ListeningSocket(activated: activated.descriptor) }
         let path = try plan.socketPath.get()
-        try LocalFileSystem().createDirectory(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]))
+        try LocalFileSystem().createDirectory(Self.directory(of: path))
         return try ListeningSocket(path: path, mode: plan.settings.socket.mode, group: plan.settings.socket.group)
+    }
+
+    private static func directory(of path: String) -> String {
+        String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     }
 
     /// What tells this host from others (machine-id(5)), or its name.

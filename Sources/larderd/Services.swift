@@ -78,7 +78,9 @@ struct ReloadService: AgentService {
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.note(settingsProblem: nil)
             } catch {
-                logger.error("the new settings are wrong and were refused", metadata: ["error": "\(error)"])
+                logger.error(
+                    "the new settings are wrong and were refused; those in force stay: \(error)",
+                    metadata: ["error": "\(error)"])
                 status.note(settingsProblem: "\(error)")
             }
             _ = try? notifier.ready(status: status.line)

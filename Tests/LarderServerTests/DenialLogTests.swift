@@ -57,7 +57,7 @@ struct DenialLogTests {
         let first = lines.taken
         #expect(
             first.map(\.message) == [
-                "notice: config.set was refused to user 1, process 17: it needs the right write in namespace a"
+                "notice: config.set was refused to user 1, process 17 (sh): it needs the right write in namespace a"
             ])
         #expect(
             first.first?.metadata == [
@@ -73,7 +73,7 @@ struct DenialLogTests {
         let joined = lines.taken
         #expect(
             joined.map(\.message) == [
-                "notice: config.set was refused to user 1, process 17 (500 times in 10 s): it needs the right write in "
+                "notice: config.set was refused to user 1, process 17 (sh) (500 times in 10 s): it needs the right write in "
                     + "namespace b"
             ])
         #expect(joined.first?.metadata["refused"] == "500")

@@ -79,8 +79,13 @@ final class SnapshotArchive: Sendable {
         /// The highest number that a record which is lost may have carried.
         var highestLost = 0
 
+        /// The revision that was published last, where that outlived the process that did.
+        var lastPublished: Int?
+
         /// The highest number that somebody may have seen although nothing with it is on disk.
-        var highestSeen: Int { max(highestName, highestLost, reservedBound > released ? reservedBound : 0) }
+        var highestSeen: Int {
+            max(highestName, highestLost, lastPublished ?? (reservedBound > released ? reservedBound : 0))
+        }
     }
 
     /// Reads the newest whole state. A damaged file is set aside under the name `….damaged`, and the one before it serves.

@@ -94,7 +94,7 @@ extension ChangeCause {
         let place = path.map { $0.isEmpty ? " everything" : " \(JSONPath($0))" } ?? ""
         let words =
             switch kind {
-            case .start: "the start found other files"
+            case .start: "the agent started"
             case .set: "set\(place)"
             case .unset: "unset\(place)"
             case .expiry: "overrides ended"

@@ -70,10 +70,11 @@ final class DenialLog: Sendable {
         if denial.count > 1 { metadata["refused"] = "\(denial.count)" }
         let times = denial.count > 1 ? " (\(denial.count) times in \(interval.nanoseconds / 1_000_000_000) s)" : ""
         let place = denial.error.namespace.map { " in namespace \($0)" } ?? ""
+        let command = denial.peer.command.isEmpty ? "" : " (\(denial.peer.command))"
         logger.notice(
             """
-            \(subject.method) was refused to user \(subject.uid), process \(denial.peer.pid)\(times): it needs the right \
-            \(subject.right.rawValue)\(place)
+            \(subject.method) was refused to user \(subject.uid), process \(denial.peer.pid)\(command)\(times): it needs \
+            the right \(subject.right.rawValue)\(place)
             """,
             metadata: metadata)
     }
