@@ -106,7 +106,7 @@ struct ReloadService: AgentService {
         if old.settings.service != new.settings.service { members.append("service") }
         if members.isEmpty { return }
         logger.warning(
-            "some changed settings take effect at the next start only",
+            "changed settings that take effect at the next start only: \(members.joined(separator: ", "))",
             metadata: ["settings": "\(members.joined(separator: ", "))"])
     }
 }

@@ -49,7 +49,11 @@ public struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// One line: the operation, the path and the system's words.
-    public var description: String { "\(operation) \(path): \(String(cString: strerror(errno)))" }
+    public var description: String {
+        // A unit with ProtectSystem=strict may write only where it says so (systemd.exec(5)).
+        let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it (systemctl edit)" : ""
+        return "\(operation) \(path): \(String(cString: strerror(errno)))\(advice)"
+    }
 }
 
 /// The real file system.

@@ -66,8 +66,11 @@ struct CacheFileError: Error, Sendable, Hashable {
             return ImageError(
                 .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some of it")
         }
+        // A unit with ProtectSystem=strict may write only where it says so (systemd.exec(5)).
+        let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it" : ""
         return ImageError(
             .storageFailed,
-            "the cache cannot \(operation) \(name): \(reason); check its directory, its owner and the kernel's log")
+            "the cache cannot \(operation) \(name): \(reason); check its directory, its owner and the kernel's log"
+                + advice)
     }
 }
