@@ -67,7 +67,7 @@ final class PublishedRevision: Sendable {
             let text = words + String(repeating: " ", count: max(0, Self.textBytes - 1 - words.utf8.count)) + "\n"
             let bytes = Array(text.utf8)
             if bytes.count == Self.textBytes, pwrite(descriptor, bytes, bytes.count, 0) == bytes.count { return }
-            ftruncate(descriptor, 0)
+            _ = ftruncate(descriptor, 0)
             unlink(path)
             close(descriptor)
             file = nil
