@@ -56,8 +56,10 @@ public actor ConfigStore {
 
     var layers: Layers
     var snapshot: ConfigSnapshot
-    /// The newest snapshots, the current one included.
+    /// The newest snapshots, the current one included; without those before the start until somebody asks for them. See
+    /// ``readOlderGenerations()``.
     var history: GenerationHistory
+    var olderGenerations: OlderGenerations
     var journalSequence: Int
     /// The highest bound that was ever reserved, and the one up to which reservations are settled.
     var reservedBound: Int
@@ -104,6 +106,9 @@ public actor ConfigStore {
         self.status = restoredStatus
         self.snapshot = snapshot
         self.history = history
+        // Under an epoch of its own nothing of what was before has a number.
+        olderGenerations =
+            epoch == nil && !restored.olderFiles.isEmpty ? .inFiles(restored.olderFiles) : .inHistory
         publication = ConfigPublication(
             namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
             status: restoredStatus.report(layers: restored.layers))
@@ -294,6 +299,7 @@ public actor ConfigStore {
         // Nothing more is published, so that this generation settles every reservation.
         publicationLog.flush()
         released = reservedBound
+        if case .beingRead(let reading) = olderGenerations { _ = await reading.value }
         if snapshot.revision == 0 { return }
         await writer.finish(with: currentGeneration)
         let (archive, contained) = (archive, writer.containedSequence)

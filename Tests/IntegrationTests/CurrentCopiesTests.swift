@@ -43,6 +43,31 @@ extension Integration {
             }
         }
 
+        @Test("a start leaves those that are right where they are, and replaces those that are not")
+        func untouched() throws {
+            try AgentHome.with(settings: "{ namespaces: { cut: {}, open: {}, other: {} } }") { home in
+                func inode(_ namespace: String) throws -> Int {
+                    try require(
+                        FileManager.default.attributesOfItem(atPath: path(home, namespace))[.systemFileNumber] as? Int,
+                        "inode of \(namespace)")
+                }
+                let first = try home.start()
+                #expect(try first.stop() == .exit(0))
+                let names = ["default", "cut", "open", "other"]
+                let before = try names.map(inode)
+                try Data().write(to: URL(fileURLWithPath: path(home, "cut")))
+                chmod(path(home, "open"), 0o644)
+                // Of the same length.
+                try Data("[]\n".utf8).write(to: URL(fileURLWithPath: path(home, "other")))
+                _ = try home.start()
+                #expect(try zip(names, before).map { try inode($0) == $1 } == [true, false, false, false])
+                for name in names {
+                    #expect(try copy(home, name) == [:])
+                    #expect(try permissions(path(home, name)) == 0o640)
+                }
+            }
+        }
+
         @Test(
             "in a burst of changes every reader sees a whole snapshot, none older than before, and in the end the last")
         func burst() throws {

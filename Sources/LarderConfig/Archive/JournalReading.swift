@@ -30,8 +30,10 @@ struct JournalReading: Sendable {
     /// No record has fewer bytes.
     private static let smallestRecord = 128
 
-    /// - Parameter sequence: the last record that the generation contains.
-    init(_ journal: [UInt8], after sequence: Int) {
+    /// - Parameters:
+    ///   - zeros: how many zeros follow these bytes in the file.
+    ///   - sequence: the last record that the generation contains.
+    init(_ journal: [UInt8], zeros: Int = 0, after sequence: Int) {
         var last: Int?
         var position = 0
         while let (record, next) = Self.record(in: journal, at: position),
@@ -45,7 +47,8 @@ struct JournalReading: Sendable {
         if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
         resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
         // A journal that was just made has no bytes, or zeros only.
-        if ending == .clean, journal.isEmpty || position < journal.count && journal[position] == 0 { return }
+        let isMarked = position < journal.count ? journal[position] == 0 : journal.isEmpty || zeros > 0
+        if ending == .clean, isMarked { return }
         let written = (journal.lastIndex { $0 != 0 } ?? -1) + 1
         lost = max(0, written - position) / Self.smallestRecord + 1
         if ending == .clean { ending = .torn }
@@ -81,8 +84,8 @@ struct JournalReading: Sendable {
 }
 
 extension [UInt8] {
-    /// Where the next line ends. A journal is a quarter of a megabyte of zeros for the most part, and a start reads those of
-    /// all namespaces: memchr(3) takes a fraction of the time of a loop.
+    /// Where the next line ends. A start reads the journals of all namespaces: memchr(3) takes a fraction of the time of a
+    /// loop.
     fileprivate func lineEnd(from start: Int) -> Int? {
         withUnsafeBytes { bytes in
             guard start < bytes.count, let base = bytes.baseAddress else { return nil }

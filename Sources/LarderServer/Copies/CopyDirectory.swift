@@ -39,13 +39,14 @@ final class CopyDirectory: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Replaces the copy of a namespace in one step.
+    /// Replaces the copy of a namespace in one step, unless it is right already, as most are when an agent starts again.
     /// - Parameter isPrivate: whether only the agent's user may read it.
     ///
     /// It is not synchronised with the disk: the directory of a socket hardly outlives the system's start, and the agent
-    /// writes every copy anew when it starts.
+    /// compares every copy when it starts.
     func write(_ bytes: [UInt8], of namespace: String, isPrivate: Bool) throws(CopyError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
+        if holds(bytes, name, mode: isPrivate ? Self.privateMode : mode) { return }
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
         let file = openat(descriptor, temporary, flags, 0o600)
         guard file >= 0 else { throw CopyError("create", "\(path)/\(temporary)") }
@@ -65,6 +66,22 @@ final class CopyDirectory: Sendable {
             unlinkat(descriptor, temporary, 0)
             throw error
         }
+    }
+
+    /// Whether a file is this very copy, with this mode, and of no other name or owner: what it says stays what it is.
+    private func holds(_ bytes: [UInt8], _ name: String, mode: UInt32) -> Bool {
+        // Not to be held up by a pipe that somebody put there.
+        let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode == S_IFREG | mode, status.st_uid == geteuid(),
+            status.st_gid == group, status.st_nlink == 1, status.st_size == bytes.count
+        else { return false }
+        let held = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
+            count = max(0, read(file, buffer.baseAddress, bytes.count))
+        }
+        return held == bytes
     }
 
     /// Removes the copy of a namespace, if there is one.
