@@ -62,6 +62,8 @@ public actor ConfigRefresher {
         var waiters: [Int: Waiter]
         /// When it began, in milliseconds since 1970; nil as long as it waits.
         var beganAt: Int?
+        /// Whether the source has answered. Who comes now would get what was known before it asked.
+        var hasAnswer = false
         /// Whether the last waiter cancelled while it ran; nobody joins it any more.
         var isAbandoned = false
     }
@@ -87,7 +89,7 @@ public actor ConfigRefresher {
     // MARK: Commands
 
     /// Asks the source, with the validator of what is held. Callers that wait for the same answer share it: whoever
-    /// comes while the last command in the queue is a plain refresh, running or waiting, joins that one.
+    /// comes while the last command in the queue is a plain refresh that waits, or runs and has no answer yet, joins that one.
     /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
     public func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
@@ -150,7 +152,7 @@ public actor ConfigRefresher {
                 return
             }
         } else if case .refresh = command, let running, command.shares(with: running.command), !running.isAbandoned,
-            running.beganAt ?? .min >= earliest
+            !running.hasAnswer, running.beganAt ?? .min >= earliest
         {
             self.running?.waiters[waiterID] = waiter
             return
@@ -215,6 +217,7 @@ public actor ConfigRefresher {
             }
             let (command, source) = (entry.command, source)
             running?.beganAt = store.wallClock.now
+            running?.hasAnswer = false
             // A task of its own, because it ends with its last waiter and not with the flow.
             let task = Task { try await self.execute(command, source) }
             runningTask = task
@@ -266,6 +269,7 @@ public actor ConfigRefresher {
         do throws(ConfigError) {
             let validator = force ? nil : await store.validator(ofOrigin: source.location)
             let answer = try await fetch(from: source, ifChangedFrom: validator, on: occasion)
+            await answered()
             // From here on nothing is written for a caller that went away.
             if Task.isCancelled { throw Self.cancelled }
             switch answer {
@@ -288,6 +292,8 @@ public actor ConfigRefresher {
             throw error
         }
     }
+
+    private func answered() { running?.hasAnswer = true }
 
     /// Fetches, and has the status show a document that is none. One that can be read is compared with what is held
     /// later, and noted there.

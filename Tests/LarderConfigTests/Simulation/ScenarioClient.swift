@@ -101,7 +101,7 @@ struct ScenarioClient: Sendable {
                 ledger.expect(document?.serial != nil, "\(name): not modified, but \(id ?? "nothing") is held")
             } else {
                 ledger.expect(document?.serial != nil, "\(name) brought \(id ?? "nothing")")
-                ledger.expect(ledger.ended(id) > began, "\(name) brought \(id ?? ""), which was there before")
+                ledger.expect(ledger.published(id) > began, "\(name) brought \(id ?? ""), which was there before")
             }
             ledger.expect(
                 document.map { "\($0.version)" } == outcome.upstreamVersion,
