@@ -83,8 +83,7 @@ struct Agent {
         }
         let copies = await copies(besideSocket: socket.path, BlockingWork(threads))
         let rules = plan.settings.accessRules(logger: logger)
-        copies?.keepPrivate(rules.privateNamespaces)
-        await copies?.start(namespaces.all)
+        await copies?.start(namespaces.all, by: rules)
         let context = ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(

@@ -69,10 +69,10 @@ struct ReloadService: AgentService {
                 let rules = next.settings.accessRules(logger: logger)
                 // Before a namespace appears that is not for all, and until one is gone that was not.
                 await server.use(rules.keepingNamespaces(of: context.rules))
-                context.copies?.keepPrivate(context.rules.privateNamespaces)
+                await context.copies?.use(context.rules)
                 await context.namespaces.apply(next.namespaces)
                 await server.use(rules)
-                context.copies?.keepPrivate(rules.privateNamespaces)
+                await context.copies?.use(rules)
                 context.copies?.follow(context.namespaces.all)
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])

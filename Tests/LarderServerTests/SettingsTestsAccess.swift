@@ -38,7 +38,7 @@ struct AccessSettingsTests {
         #expect(try settings("{access: {}}").access == AccessSettings())
         #expect(try rules("{access: {}}") == AccessRules())
         let own = try rules("{access: {others: []}, namespaces: {a: {access: {users: null}}}}")
-        #expect(own.privateNamespaces == ["a"] && own.general == AccessRules.Grants())
+        #expect(own.namespaces == ["a": AccessRules.Grants()] && own.general == AccessRules.Grants())
     }
 
     @Test("accounts are found by their names; those that are given by number too have both rights")
