@@ -25,7 +25,7 @@ extension Settings {
         var rules = AccessRules()
         if let access {
             rules.general = access.grants(at: SettingsPath.root.appending("access"), logger)
-        } else if let group = AccountNumbers.group(Self.usualGroup) {
+        } else if let group = AccountNumbers.group(Self.usualGroup).number {
             rules.general.groups[group] = Rights([.read, .images])
         }
         for (name, namespace) in namespaces.sorted(by: { $0.key < $1.key }) {
