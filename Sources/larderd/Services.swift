@@ -53,6 +53,8 @@ struct ReloadService: AgentService {
     let server: AgentServer
     let plan: AgentPlan
     let status: ServiceStatus
+    /// Whether the agent serves the host, not one user.
+    let isForHost: Bool
     let hangups: UnixSignalsSequence
     let logger: Logger
 
@@ -66,7 +68,7 @@ struct ReloadService: AgentService {
                 warnOfRestart(inForce, next)
                 try await updateImages(next)
                 context.limits = next.limits
-                let rules = next.settings.accessRules(logger: logger)
+                let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)
                 // Before a namespace appears that is not for all, and until one is gone that was not.
                 await server.use(rules.keepingNamespaces(of: context.rules))
                 await context.copies?.use(context.rules)

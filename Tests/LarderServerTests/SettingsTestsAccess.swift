@@ -10,7 +10,7 @@ struct AccessSettingsTests {
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
     private func rules(_ text: String) throws -> AccessRules {
-        try settings(text).accessRules(logger: logger)
+        try settings(text).accessRules(isForHost: true, logger: logger)
     }
 
     @Test("users and groups are read by name and number, others for everybody, and a namespace's own beside them")
