@@ -80,6 +80,7 @@ public final class AgentServer: Sendable {
             }
             await registry.waitUntilEmpty()
             patience.cancel()
+            registry.denials.flush(context.logger)
         }.value
     }
 

@@ -83,9 +83,8 @@ struct Agent {
             throw error
         }
         let copies = await copies(besideSocket: socket.path, BlockingWork(threads))
-        let rules = plan.settings.accessRules(logger: logger)
-        copies?.keepPrivate(rules.privateNamespaces)
-        await copies?.start(namespaces.all)
+        let rules = plan.settings.accessRules(isForHost: isForHost(socket), logger: logger)
+        await copies?.start(namespaces.all, by: rules)
         let context = ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
@@ -106,7 +105,8 @@ struct Agent {
         services += [
             ServingService(server: server, namespaces: namespaces, status: status),
             ReloadService(
-                context: context, server: server, plan: plan, status: status, hangups: hangups, logger: logger),
+                context: context, server: server, plan: plan, status: status, isForHost: isForHost(socket),
+                hangups: hangups, logger: logger),
         ]
         if ServiceNotifier.isHeard { services.append(StatusService(status: status)) }
         if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }
@@ -190,6 +190,12 @@ struct Agent {
 
     private static func directory(of path: String) -> String {
         String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    }
+
+    /// Whether the agent serves the host: root runs it, or the system's service manager handed it the socket, which is not
+    /// below a user's directory (systemd.unit(5), `%t`).
+    private func isForHost(_ socket: ListeningSocket) -> Bool {
+        geteuid() == 0 || socket.isActivated && socket.path.hasPrefix("/run/") && !socket.path.hasPrefix("/run/user/")
     }
 
     /// What tells this host from others (machine-id(5)), or its name.

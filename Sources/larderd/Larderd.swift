@@ -92,6 +92,11 @@ struct Larderd: AsyncParsableCommand {
             Process.fail(error, status: EX_CONFIG)
         }
         if checkSettings {
+            // What is right may still name accounts that are not there: warnings, to stderr.
+            Process.startLogging(level: .warning)
+            let logger = Logger(label: "larderd")
+            _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)
+            _ = try? plan.settings.images.cacheSettings(directory: plan.imageDirectory ?? "", logger: logger)
             print("\(plan.settingsPath ?? "no settings file; the defaults"): right")
             return
         }

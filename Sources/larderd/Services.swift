@@ -53,6 +53,8 @@ struct ReloadService: AgentService {
     let server: AgentServer
     let plan: AgentPlan
     let status: ServiceStatus
+    /// Whether the agent serves the host, not one user.
+    let isForHost: Bool
     let hangups: UnixSignalsSequence
     let logger: Logger
 
@@ -66,13 +68,13 @@ struct ReloadService: AgentService {
                 warnOfRestart(inForce, next)
                 try await updateImages(next)
                 context.limits = next.limits
-                let rules = next.settings.accessRules(logger: logger)
+                let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)
                 // Before a namespace appears that is not for all, and until one is gone that was not.
                 await server.use(rules.keepingNamespaces(of: context.rules))
-                context.copies?.keepPrivate(context.rules.privateNamespaces)
+                await context.copies?.use(context.rules)
                 await context.namespaces.apply(next.namespaces)
                 await server.use(rules)
-                context.copies?.keepPrivate(rules.privateNamespaces)
+                await context.copies?.use(rules)
                 context.copies?.follow(context.namespaces.all)
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])

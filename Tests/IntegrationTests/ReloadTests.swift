@@ -96,6 +96,32 @@ extension Integration {
             }
         }
 
+        @Test("--check-settings warns of accounts that the host does not have; the settings are right all the same")
+        func unknownAccounts() throws {
+            let settings = "{ access: { users: { 'no-such-user': ['read'] }, groups: { root: ['read'] } } }"
+            try AgentHome.with(settings: settings) { home in
+                let check = try Command.run(
+                    Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
+                #expect(check.end == .exit(0))
+                let warnings = check.log.split(separator: "\n")
+                #expect(warnings.count == 1, "\(check.log)")
+                #expect(check.log.contains("no-such-user") && check.log.contains("access.users"), "\(check.log)")
+            }
+        }
+
+        @Test(
+            "an agent for the host says what to do where nobody may anything, for want of access and of the usual group",
+            .enabled(if: geteuid() == 0 && getgrnam("larder") == nil))
+        func missingGroup() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                #expect(try agent.waitForLog("addgroup --system larder").contains("warning"))
+                #expect(try agent.stop() == .exit(0))
+                try home.write(settings: "{ access: {} }")
+                #expect(try !home.start().log.contains("addgroup"))
+            }
+        }
+
         @Test("another source is asked without the former one's validator, and what that one said goes")
         func sourceExchanged() throws {
             let (first, second) = try (

@@ -191,8 +191,13 @@ extension Integration {
                 }
                 let push = try agent.waitForLog("config.push")
                 #expect(push.contains("push") && push.contains("shop"))
-                let lines = agent.log.split(separator: "\n").filter { $0.contains("config.set") }
+                client.close()
+                #expect(try agent.stop() == .exit(0))
+                let lines = agent.log.split(separator: "\n").filter { $0.contains("config.set was refused") }
                 #expect(lines.count < 50)
+                // None is left untold when the agent ends.
+                let told = lines.map { $0.firstMatch(of: #/\((\d+) times/#).flatMap { Int($0.1) } ?? 1 }
+                #expect(told.reduce(0, +) == 50, "\(lines)")
             }
         }
 

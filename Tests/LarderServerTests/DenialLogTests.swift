@@ -74,13 +74,45 @@ struct DenialLogTests {
         #expect(
             joined.map(\.message) == [
                 "notice: config.set was refused to user 1, process 17 (sh) (500 times in 10 s): it needs the right write in "
-                    + "namespace b"
+                    + "namespaces a, b"
             ])
-        #expect(joined.first?.metadata["refused"] == "500")
+        #expect(joined.first?.metadata["refused"] == "500" && joined.first?.metadata["namespaces"] == "a, b")
         // Nothing for a while: the next is told at once.
         loop.advanceTime(by: DenialLog.interval)
         add(1, "config.set", .write, "a")
         #expect(lines.taken.count == 1)
+    }
+
+    @Test("a joined line names the namespaces of all that it stands for, as far as they are few")
+    func namespaces() {
+        let (log, lines, loop) = (DenialLog(), Lines(), EmbeddedEventLoop())
+        func add(_ namespace: String) {
+            log.add(
+                Self.denial(.read, in: namespace), to: "config.get", of: Self.peer(1), on: loop, lines.logger)
+        }
+        add("first")
+        for number in [1, 2, 2, 1] { add("n\(number)") }
+        loop.advanceTime(by: DenialLog.interval)
+        #expect(lines.taken.last?.message.hasSuffix("the right read in namespaces n1, n2") == true)
+        for number in 1...9 { add("n\(number)") }
+        loop.advanceTime(by: DenialLog.interval)
+        #expect(
+            lines.taken.last?.message.hasSuffix("in namespaces n1, n2, n3, n4, n5, n6, n7, n8 and others") == true)
+    }
+
+    @Test("what is joined and not told of yet is told of at the end, once")
+    func flush() {
+        let (log, lines, loop) = (DenialLog(), Lines(), EmbeddedEventLoop())
+        for namespace in ["a", "b", "c"] {
+            log.add(Self.denial(.read, in: namespace), to: "config.get", of: Self.peer(1), on: loop, lines.logger)
+        }
+        #expect(lines.taken.count == 1)
+        log.flush(lines.logger)
+        let untold = lines.taken
+        #expect(untold.count == 1 && untold[0].message.hasSuffix("in namespaces b, c"))
+        log.flush(lines.logger)
+        loop.advanceTime(by: DenialLog.interval)
+        #expect(lines.taken.isEmpty)
     }
 
     @Test("what is refused for another reason than a right is none of its")

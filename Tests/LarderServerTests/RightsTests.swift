@@ -86,6 +86,7 @@ struct RightsTests {
             // No namespace can be called so: nothing is told, and nothing of it comes into the log.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
+            #expect(impossible?.detail.hasSuffix("is not declared in the settings") == true)
         }
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import LarderWire
 import Logging
 import Testing
@@ -8,7 +9,9 @@ import Testing
 struct AccessSettingsTests {
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    private func rules(_ text: String) throws -> AccessRules { try settings(text).accessRules(logger: logger) }
+    private func rules(_ text: String) throws -> AccessRules {
+        try settings(text).accessRules(isForHost: true, logger: logger)
+    }
 
     @Test("users and groups are read by name and number, others for everybody, and a namespace's own beside them")
     func everything() throws {
@@ -38,7 +41,7 @@ struct AccessSettingsTests {
         #expect(try settings("{access: {}}").access == AccessSettings())
         #expect(try rules("{access: {}}") == AccessRules())
         let own = try rules("{access: {others: []}, namespaces: {a: {access: {users: null}}}}")
-        #expect(own.privateNamespaces == ["a"] && own.general == AccessRules.Grants())
+        #expect(own.namespaces == ["a": AccessRules.Grants()] && own.general == AccessRules.Grants())
     }
 
     @Test("accounts are found by their names; those that are given by number too have both rights")
@@ -48,6 +51,24 @@ struct AccessSettingsTests {
         #expect(found.general.users == [0: Rights([.read, .write])])
         #expect(found.general.groups == [0: Rights([.push]), 4: Rights([.read])])
         #expect(try rules("{access: {users: {'no-such-user': ['read']}}}") == AccessRules())
+    }
+
+    @Test("an account is looked up with as much room as it takes; what goes wrong with it is not that there is none")
+    func lookUp() {
+        func answer(needing room: Int) -> AccountNumbers.Answer {
+            AccountNumbers.withRoom { buffer, number in
+                guard buffer.count >= room else { return ERANGE }
+                number = 7
+                return 0
+            }
+        }
+        for room in [1, 100_000, 1 << 24] { #expect(answer(needing: room) == (7, nil)) }
+        #expect(answer(needing: 1 << 24 + 1) == (nil, ERANGE))
+        #expect(AccountNumbers.withRoom { _, _ in 0 } == (nil, nil))
+        #expect(AccountNumbers.withRoom { _, _ in ENOENT } == (nil, nil))
+        #expect(AccountNumbers.withRoom { _, _ in EMFILE } == (nil, EMFILE))
+        #expect(AccountNumbers.group("root") == (0, nil))
+        #expect(AccountNumbers.group("no-such-group") == (nil, nil))
     }
 
     @Test(

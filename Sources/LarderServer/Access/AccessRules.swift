@@ -37,6 +37,15 @@ public struct AccessRules: Sendable, Equatable {
         return rules
     }
 
-    /// The namespaces with an access of their own.
-    public var privateNamespaces: Set<String> { Set(namespaces.keys) }
+    /// The permission bits of a namespace's plain copy: those of the settings, less those of a group and of others that may
+    /// not read the namespace.
+    /// - Parameters:
+    ///   - mode: what the settings say.
+    ///   - group: the group of the copy.
+    func copyMode(_ mode: UInt32, of namespace: String, group: UInt32) -> UInt32 {
+        let grants = namespaces[namespace] ?? general
+        let isForOthers = grants.others.contains(.read)
+        let isForGroup = isForOthers || grants.groups[group]?.contains(.read) == true
+        return mode & (0o700 | (isForGroup ? 0o070 : 0) | (isForOthers ? 0o007 : 0))
+    }
 }

@@ -15,12 +15,38 @@ final class DenialLog: Sendable {
         var right: Right
     }
 
-    /// The last one that is not told of yet.
+    /// What is not told of yet, joined.
     private struct Denial {
-        var error: WireError
+        /// Of the last one.
         var peer: PeerCredentials
-        var count: Int
+        var count = 0
+        /// In the order in which they were asked for.
+        var namespaces: [String] = []
+        /// Whether there were more of them.
+        var hasMoreNamespaces = false
+
+        init(of peer: PeerCredentials) { self.peer = peer }
+
+        mutating func add(_ error: WireError, _ peer: PeerCredentials) {
+            self.peer = peer
+            count += 1
+            guard let namespace = error.namespace, !namespaces.contains(namespace) else { return }
+            if namespaces.count < mostNamespaces { namespaces.append(namespace) } else { hasMoreNamespaces = true }
+        }
+
+        /// Where the right was wanting, to follow its name.
+        var place: String {
+            let names = namespaces.joined(separator: ", ")
+            switch namespaces.count {
+            case 0: return ""
+            case 1: return " in namespace \(names)"
+            default: return " in namespaces \(names)\(hasMoreNamespaces ? " and others" : "")"
+            }
+        }
     }
+
+    /// As many are named in one line.
+    static let mostNamespaces = 8
 
     /// Of each subject that a line was written of a short while ago: what came since. As many as there are users who were
     /// refused something just now, times a few.
@@ -40,12 +66,25 @@ final class DenialLog: Sendable {
                 recent.updateValue(nil, forKey: subject)
                 return true
             }
-            recent.updateValue(Denial(error: error, peer: peer, count: (former?.count ?? 0) + 1), forKey: subject)
+            var denial = former ?? Denial(of: peer)
+            denial.add(error, peer)
+            recent.updateValue(denial, forKey: subject)
             return false
         }
         guard isFirst else { return }
-        Self.write(subject, Denial(error: error, peer: peer, count: 1), logger)
+        var denial = Denial(of: peer)
+        denial.add(error, peer)
+        Self.write(subject, denial, logger)
         wait(subject, on: eventLoop, logger)
+    }
+
+    /// Tells of what was not told of yet: at the agent's end, where no line can wait for its time.
+    func flush(_ logger: Logger) {
+        let untold = recent.withLock { recent in
+            defer { recent = [:] }
+            return recent.compactMapValues { $0 }
+        }
+        for (subject, denial) in untold { Self.write(subject, denial, logger) }
     }
 
     private func wait(_ subject: Subject, on eventLoop: any EventLoop, _ logger: Logger) {
@@ -66,15 +105,17 @@ final class DenialLog: Sendable {
             "method": "\(subject.method)", "right": "\(subject.right.rawValue)", "peer_uid": "\(subject.uid)",
             "peer_pid": "\(denial.peer.pid)", "peer_command": "\(denial.peer.command)",
         ]
-        if let namespace = denial.error.namespace { metadata["namespace"] = "\(namespace)" }
+        if !denial.namespaces.isEmpty {
+            metadata[denial.namespaces.count == 1 ? "namespace" : "namespaces"] =
+                "\(denial.namespaces.joined(separator: ", "))"
+        }
         if denial.count > 1 { metadata["refused"] = "\(denial.count)" }
         let times = denial.count > 1 ? " (\(denial.count) times in \(interval.nanoseconds / 1_000_000_000) s)" : ""
-        let place = denial.error.namespace.map { " in namespace \($0)" } ?? ""
         let command = denial.peer.command.isEmpty ? "" : " (\(denial.peer.command))"
         logger.notice(
             """
             \(subject.method) was refused to user \(subject.uid), process \(denial.peer.pid)\(command)\(times): it needs \
-            the right \(subject.right.rawValue)\(place)
+            the right \(subject.right.rawValue)\(denial.place)
             """,
             metadata: metadata)
     }

@@ -74,9 +74,8 @@ final class PeerRights: Sendable {
     /// What the peer is told of a namespace that is not there: which others are, of those that it may know of.
     func unknownNamespace(_ name: String, _ namespaces: ConfigNamespaces) -> WireError {
         let known = namespaces.all.map(\.name).filter(mayKnow)
-        return WireError(
-            .unknownNamespace,
-            "\"\(name)\" is not declared in the settings; declared are: \(known.joined(separator: ", "))")
+        let others = known.isEmpty ? "" : "; declared are: \(known.joined(separator: ", "))"
+        return WireError(.unknownNamespace, "\"\(name)\" is not declared in the settings\(others)")
     }
 
     private static func lacking(_ right: Right) -> WireError {

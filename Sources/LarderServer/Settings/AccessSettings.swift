@@ -1,3 +1,4 @@
+internal import Glibc
 public import LarderWire
 public import Logging
 
@@ -21,12 +22,30 @@ extension Settings {
     /// The rules that the settings make, with accounts by their numbers.
     ///
     /// An account that this host does not know is nobody's, and logged.
-    public func accessRules(logger: Logger) -> AccessRules {
+    /// - Parameter isForHost: whether the agent serves the host, so that the usual group is missed where there is none; an
+    ///   agent of a user's own serves that user.
+    public func accessRules(isForHost: Bool, logger: Logger) -> AccessRules {
         var rules = AccessRules()
         if let access {
             rules.general = access.grants(at: SettingsPath.root.appending("access"), logger)
-        } else if let group = AccountNumbers.group(Self.usualGroup) {
-            rules.general.groups[group] = Rights([.read, .images])
+        } else {
+            let (group, failure) = AccountNumbers.group(Self.usualGroup)
+            if let group {
+                rules.general.groups[group] = Rights([.read, .images])
+            } else if let failure {
+                logger.warning(
+                    """
+                    the group \(Self.usualGroup) could not be looked up; nobody is let in by it until the settings are \
+                    read again
+                    """,
+                    metadata: ["error": "\(String(cString: strerror(failure)))"])
+            } else if isForHost {
+                logger.warning(
+                    """
+                    only root and the agent's user may do anything: the settings have no access and the host no group \
+                    \(Self.usualGroup); run addgroup --system \(Self.usualGroup) and reload, or set access
+                    """)
+            }
         }
         for (name, namespace) in namespaces.sorted(by: { $0.key < $1.key }) {
             let path = SettingsPath.root.appending("namespaces").appending(name).appending("access")
