@@ -23,7 +23,9 @@ extension Integration {
                 self.home = home
                 program = home.directory + "/larder"
                 chmod(home.directory, 0o711)
-                try FileManager.default.copyItem(atPath: Products.commandLine, toPath: program)
+                // Not the link: where that leads may be closed to others.
+                let file = try URL(fileURLWithPath: Products.commandLine).resolvingSymlinksInPath()
+                try FileManager.default.copyItem(at: file, to: URL(fileURLWithPath: program))
                 chmod(program, 0o755)
                 try home.makeDirectory("out")
                 chmod(home.directory + "/out", 0o777)
