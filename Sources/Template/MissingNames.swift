@@ -18,7 +18,7 @@ struct MissingNames {
     /// What to say about them, if there are any.
     var error: TemplateError? {
         if names.isEmpty { return nil }
-        return TemplateError(
-            missing: "nothing is at \(names.joined(separator: ", "))\(areMore ? " and at others" : "")")
+        let list = names.map(\.shownName).joined(separator: ", ")
+        return TemplateError(missing: "nothing is at \(list)\(areMore ? " and at others" : "")")
     }
 }

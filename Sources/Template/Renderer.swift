@@ -132,10 +132,10 @@ struct Renderer {
         var operand: Operand
         if reference.start == .place {
             guard let section = sections.last(where: { $0.list != nil }), let list = section.list else {
-                throw error(reference, "there is no \(reference.text) outside a list")
+                throw error(reference, "there is no \(reference.text.shownName) outside a list")
             }
             guard let result = functions.removeFirst().result(forElement: section.index, of: list.items.count) else {
-                throw error(reference, "there is no \(reference.text)")
+                throw error(reference, "there is no \(reference.text.shownName)")
             }
             operand = result
         } else {
@@ -143,7 +143,7 @@ struct Renderer {
         }
         for function in functions {
             guard let result = operand.applying(function) else {
-                throw error(reference, "there is no \(reference.text) for what is there")
+                throw error(reference, "there is no \(reference.text.shownName) for what is there")
             }
             operand = result
         }

@@ -42,7 +42,8 @@ struct TagReader {
                     offset, "a name between dots is empty; only a name of its own may be a dot, or begin with one")
             case .parentheses:
                 throw self.error(offset, "the parentheses do not match, or there is no name in them; \(Self.usage)")
-            case .unknown(let text): throw TemplateError(.function, at: offset, in: source, "there is no \(text)")
+            case .unknown(let text):
+                throw TemplateError(.function, at: offset, in: source, "there is no \(text.shownName)")
             }
         }
     }

@@ -35,7 +35,8 @@ struct TemplateParser {
         let line = TemplateError.Place(of: section.reference.offset, in: source).line
         throw error(
             source.count,
-            "the template ends within a section; close the one of line \(line) with {{/\(section.reference.text)}}")
+            "the template ends within a section; close the one of line \(line) with "
+                + "{{/\(section.reference.text.shownName)}}")
     }
 
     private mutating func read(_ tag: TagReader) throws(TemplateError) {
@@ -91,7 +92,8 @@ struct TemplateParser {
         else {
             throw error(
                 reference.offset,
-                "this closes a section that is not the last one opened, which is {{#\(section.reference.text)}}")
+                "this closes a section that is not the last one opened, which is "
+                    + "{{#\(section.reference.text.shownName)}}")
         }
         instructions[section.open] = .open(opened, isInverted: isInverted, close: instructions.count)
         instructions.append(.close(open: section.open))

@@ -75,6 +75,24 @@ struct SlipTests {
         #expect(error("{{#a}}{{.x}}{{/a}}", ["a": list])?.text.hasSuffix("a.19.x and at others") == true)
     }
 
+    @Test("a name of any length is told by its beginning")
+    func longNames() {
+        let name = String(repeating: "n", count: 100_000)
+        let shown = "\(name.prefix(60))…"
+        #expect(error("{{\(name)}}")?.text == "nothing is at \(shown)")
+        #expect(error("{{\(name.prefix(60))}}")?.text == "nothing is at \(name.prefix(60))")
+        #expect(error("{{\(name)(a)}}")?.text == "there is no \(shown)")
+        #expect(error("{{#\(name)}}")?.text.hasSuffix("close the one of line 1 with {{/\(shown)}}") == true)
+        #expect(error("{{#\(name)}}{{/b}}")?.text.hasSuffix("which is {{#\(shown)}}") == true)
+        let (opening, closing) = (String(repeating: "count(", count: 20), String(repeating: ")", count: 20))
+        let call = "\(opening.prefix(60))…"
+        #expect(error("{{\(opening)a\(closing)}}", ["a": 1])?.text == "there is no \(call) for what is there")
+        #expect(error("{{\(opening)index()\(closing)}}")?.text == "there is no \(call) outside a list")
+        // One character, of many code points.
+        let marks = "a" + String(repeating: "\u{301}", count: 1000)
+        #expect(error("{{\(marks)}}")?.text.unicodeScalars.count == "nothing is at ".count + 61)
+    }
+
     @Test("no text brings the reader down, and what it refuses lies within it")
     func chance() {
         var generator = SystemRandomNumberGenerator()

@@ -23,9 +23,10 @@ struct RenderCommand: AsyncParsableCommand {
             enumerated(object) and sorted(object) make a list of key and value; count, empty, first, last, reversed, \
             uppercased, lowercased, capitalized; plusone, minusone, even, odd, equalzero for integers; within a list \
             index(), first(), last(), even() and odd(). {{=<% %>=}} changes the delimiters, {{%CONTENT_TYPE:HTML}} has \
-            values escaped for HTML. With --watch the template is \
-            read again for each new snapshot, the commands run at most once a second, and what fails after the first time \
-            is noted on standard error; a namespace that leaves the settings then is asked for until it is back.
+            values escaped for HTML; within a section both count until its end. With --watch the template is read again for \
+            each new snapshot, the commands run at most once a second, and what fails after the first time \
+            is noted on standard error; a namespace that leaves the settings then, or that they do not let the user read any \
+            more, is asked for until it is back.
 
             --json writes the whole as JSON and --env as a file for shells (set -a; . FILE) and for EnvironmentFile= of \
             systemd, with the names of larder exec; - is then the default.
