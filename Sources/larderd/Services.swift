@@ -74,6 +74,7 @@ struct ReloadService: AgentService {
                 await server.use(rules)
                 context.copies?.keepPrivate(rules.privateNamespaces)
                 context.copies?.follow(context.namespaces.all)
+                context.settingsReadAt = next.settingsReadAt
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.note(settingsProblem: nil)

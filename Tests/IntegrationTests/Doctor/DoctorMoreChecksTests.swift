@@ -35,6 +35,31 @@ struct DoctorMoreChecksTests {
         #expect(SettingsCheck.findings(Examination.well.settings, facts, .absent).map(\.level) == [.warning])
     }
 
+    @Test("settings that were changed are those that the agent has not read since")
+    func settingsThatWereReadAgain() {
+        func finding(changed: Int, readAt: Int?) -> Finding? {
+            func time(_ seconds: Int) -> Timestamp {
+                Timestamp(milliseconds: AgentFacts.start.milliseconds + seconds * 1000)
+            }
+            var facts = AgentFacts.well
+            facts.info.settingsReadAt = readAt.map(time)
+            let file = SettingsFacts(
+                path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: time(changed))
+            return SettingsCheck.findings(file, facts, .units(.well)).first
+        }
+        #expect(
+            finding(changed: 20, readAt: 30)
+                == Finding(.ok, "settings", "/etc/larder/larder.json is right, and the agent has read it"))
+        #expect(finding(changed: 40, readAt: 30)?.level == .warning)
+        #expect(
+            finding(changed: 40, readAt: 30)?.title.hasSuffix("was changed after the agent had read it, 20 s ago")
+                == true)
+        #expect(finding(changed: 40, readAt: 30)?.advice == ["sudo systemctl reload larder.service"])
+        #expect(
+            finding(changed: 20, readAt: nil)?.advice
+                == ["sudo systemctl reload larder.service  (if that was not done since)"])
+    }
+
     @Test("a clock that is not kept right, that was set, and snapshots from the future")
     func clocks() {
         var examination = Examination.well

@@ -52,16 +52,19 @@ enum SettingsCheck {
                 .warning, name, "\(facts.path) is right, but the agent was started without it",
                 advice: service.howToRestart(nil))
         }
-        guard let changed = facts.modifiedAt, changed > agent.info.startedAt else {
-            return Finding(.ok, name, "\(facts.path) is right, and older than the agent's start")
+        // An older agent tells of its start only: whether it was reloaded since is not known then.
+        let readAt = agent.info.settingsReadAt
+        guard let changed = facts.modifiedAt, changed > readAt ?? agent.info.startedAt else {
+            let age = readAt == nil ? "older than the agent's start" : "the agent has read it"
+            return Finding(.ok, name, "\(facts.path) is right, and \(age)")
         }
         return Finding(
             .warning, name,
-            "\(facts.path) is right, and was changed after the agent's start, "
+            "\(facts.path) is right, and was changed after \(readAt == nil ? "the agent's start" : "the agent had read it"), "
                 + Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds),
             detail: [
                 "socket, state, cache, log, service, current and images.enabled need a restart, all else a reload"
             ],
-            advice: service.howToReload.map { "\($0)  (if that was not done since)" })
+            advice: service.howToReload.map { readAt == nil ? "\($0)  (if that was not done since)" : $0 })
     }
 }
