@@ -186,6 +186,17 @@ struct DoctorChecksTests {
         #expect(try complaint(.denied).level == .skipped)
     }
 
+    @Test("an answer that cannot be read is told in words")
+    func unreadableAnswers() throws {
+        let answer = try JSONValue(parsing: #"{"x":1}"#)
+        let error = try #require(throws: WireError.self) { try AgentInfo.Result(from: answer) }
+        var examination = Examination.well
+        examination.agent = .failed(AgentAnswer.failure(of: error, socket: "/run/larder/larder.sock"))
+        let complaint = try #require(examination.complaints.first { $0.check == "connection" })
+        #expect(complaint.title.hasSuffix("is no Larder agent that this larder understands"))
+        #expect(complaint.detail == ["its answer cannot be read: \(error.detail)"])
+    }
+
     @Test("another version and rights that are not there are told")
     func versionsAndRights() {
         var facts = AgentFacts.well
