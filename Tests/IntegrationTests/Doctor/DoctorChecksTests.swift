@@ -156,6 +156,46 @@ struct DoctorChecksTests {
         #expect(examination.complaints.map(\.level) == [.skipped])
     }
 
+    @Test("units that systemd has, but cannot start, are not called absent")
+    func unusableUnits() {
+        var examination = Examination.well
+        examination.socket.file = .missing
+        examination.agent = .failed(AgentAnswer.Failure(kind: .noSocket, reason: "none"))
+        var units = ServiceFacts.Units.down()
+        let masked = ServiceFacts.Units.unit(["LoadState": "masked", "ActiveState": "inactive"])
+        (units.service, units.socket) = (masked, masked)
+        examination.service = .units(units)
+        var complaints = examination.complaints.filter { $0.check == "service" }
+        #expect(
+            complaints.map(\.title) == [
+                "larder.socket is masked: nothing can start it", "larder.service is masked: nothing can start it",
+            ])
+        #expect(complaints.map(\.level) == [.problem, .problem])
+        #expect(complaints.first?.advice.first == "sudo systemctl unmask larder.socket")
+        #expect(
+            examination.complaints.first?.advice == [
+                "sudo systemctl unmask larder.socket larder.service", "sudo systemctl enable --now larder.socket",
+            ])
+
+        units = .well
+        units.service = ServiceFacts.Units.unit([
+            "LoadState": "bad-setting", "ActiveState": "inactive",
+            "LoadError": #"org.freedesktop.systemd1.BadUnitSetting "Unit larder.service has a bad unit file setting.""#,
+        ])
+        examination.service = .units(units)
+        complaints = examination.complaints.filter { $0.check == "service" }
+        #expect(complaints.map(\.title) == ["systemd cannot use larder.service: its file is wrong (bad-setting)"])
+        #expect(complaints.first?.detail == ["Unit larder.service has a bad unit file setting."])
+        #expect(complaints.first?.advice.first?.contains("systemd-analyze verify larder.service") == true)
+
+        let absent = ServiceFacts.Units.unit(["LoadState": "not-found", "ActiveState": "inactive"])
+        (units.service, units.socket) = (absent, absent)
+        examination.service = .units(units)
+        complaints = examination.complaints.filter { $0.check == "service" }
+        #expect(complaints.map(\.level) == [.skipped])
+        #expect(complaints.first?.title.hasPrefix("systemd has no larder.service") == true)
+    }
+
     @Test("of the log those lines are shown that say more than that it failed")
     func logs() {
         let own = "2026-01-31 host larderd[7]: 1:2: colour is not a setting"

@@ -7,7 +7,7 @@ enum ServiceCheck {
         case .absent: return [Finding(.skipped, name, "systemd does not run here")]
         case .unknown(let reason): return [Finding(.skipped, name, "systemd cannot be asked: \(reason)")]
         case .units(let units):
-            guard units.service.isLoaded || units.socket.isLoaded else {
+            guard !units.service.isAbsent || !units.socket.isAbsent else {
                 return [
                     Finding(
                         isAnswered ? .ok : .skipped, name,
@@ -21,7 +21,7 @@ enum ServiceCheck {
 
     private static func socket(_ units: ServiceFacts.Units, _ isAnswered: Bool) -> [Finding] {
         let unit = units.socket
-        guard unit.isLoaded else { return [] }
+        guard unit.isLoaded else { return unusable(unit, "larder.socket", units, isAnswered) }
         switch unit.activeState {
         case "failed":
             return [
@@ -52,9 +52,37 @@ enum ServiceCheck {
         }
     }
 
+    /// A unit that systemd has, but cannot start; nothing for one that it does not have.
+    private static func unusable(
+        _ unit: UnitFacts, _ name: String, _ units: ServiceFacts.Units, _ isAnswered: Bool
+    ) -> [Finding] {
+        if unit.isAbsent { return [] }
+        let level: Finding.Level = isAnswered ? .warning : .problem
+        if unit.isMasked {
+            return [
+                Finding(
+                    level, self.name, "\(name) is masked: nothing can start it",
+                    advice: [
+                        units.systemctl("unmask \(name)"),
+                        "then: \(units.systemctl(name.hasSuffix(".socket") ? "enable --now \(name)" : "start \(name)"))",
+                    ])
+            ]
+        }
+        let scope = units.isUser ? "--user " : ""
+        return [
+            Finding(
+                level, self.name, "systemd cannot use \(name): its file is wrong (\(unit.loadState))",
+                detail: unit.loadError.map { [$0] } ?? [],
+                advice: [
+                    "see what is wrong: systemd-analyze \(scope)verify \(name), and systemctl \(scope)status \(name)",
+                    "correct it (systemctl \(scope)cat \(name)), then: \(units.systemctl("daemon-reload"))",
+                ])
+        ]
+    }
+
     private static func service(_ units: ServiceFacts.Units, _ isAnswered: Bool, _ log: [String]) -> [Finding] {
         let unit = units.service
-        guard unit.isLoaded else { return [] }
+        guard unit.isLoaded else { return unusable(unit, "larder.service", units, isAnswered) }
         let state = "larder.service is \(unit.activeState)\(unit.subState.isEmpty ? "" : " (\(unit.subState))")"
         if unit.activeState == "failed" || (unit.subState == "auto-restart") {
             return [

@@ -4,7 +4,7 @@ struct UnitFacts: Sendable, Equatable {
 
     /// What is asked for.
     static let asked = [
-        "LoadState", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
+        "LoadState", "LoadError", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
         "WatchdogUSec",
     ]
 
@@ -18,8 +18,21 @@ struct UnitFacts: Sendable, Equatable {
         ) { $1 }
     }
 
-    /// Whether there is such a unit.
-    var isLoaded: Bool { properties["LoadState"] == "loaded" }
+    /// How systemd gets on with the unit's file: `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …; empty where it
+    /// did not say.
+    var loadState: String { properties["LoadState"] ?? "" }
+    /// Whether there is no such unit.
+    var isAbsent: Bool { loadState == "not-found" }
+    /// Whether there is such a unit, and systemd can use it.
+    var isLoaded: Bool { loadState == "loaded" || loadState == "merged" }
+    /// Whether it was made one that cannot be started: `systemctl mask`.
+    var isMasked: Bool { loadState == "masked" }
+    /// Why systemd cannot use it; nil where it does not say: it does with a name of D-Bus's before.
+    var loadError: String? {
+        guard let error = properties["LoadError"], let quote = error.firstIndex(of: "\"") else { return nil }
+        let text = error[quote...].dropFirst()
+        return text.isEmpty ? nil : String(text.hasSuffix("\"") ? text.dropLast() : text)
+    }
     /// `active`, `inactive`, `failed`, `activating`, …
     var activeState: String { properties["ActiveState"] ?? "unknown" }
     /// `running`, `listening`, `auto-restart`, …
