@@ -75,6 +75,17 @@ struct DoctorChecksTests {
         #expect(examination.complaints.first?.detail == ["only bob may"])
     }
 
+    @Test("a user without a name is not told to type one")
+    func namelessUsers() throws {
+        var examination = Examination.well
+        examination.socket.mayConnect = false
+        examination.socket.caller = SocketFacts.Caller(
+            user: 3000, name: "user 3000", hasName: false, groups: [3000], databaseGroups: [])
+        let complaint = try #require(examination.complaints.first)
+        #expect(complaint.detail.first?.contains("this host has no name for you") == true)
+        #expect(complaint.advice.allSatisfy { !$0.contains("usermod") && $0.contains("group 990") })
+    }
+
     @Test("a socket that everybody may write to works, but is pointed out")
     func openSocket() {
         var examination = Examination.well
@@ -154,6 +165,42 @@ struct DoctorChecksTests {
         #expect(examination.complaints.map(\.advice) == [["systemctl --user enable larder.socket"]])
         examination.service = .absent
         #expect(examination.complaints.map(\.level) == [.skipped])
+    }
+
+    @Test("who names the socket of another agent hears nothing of the service")
+    func otherAgents() {
+        var units = ServiceFacts.Units.down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code"])
+        units.socket = ServiceFacts.Units.unit([
+            "ActiveState": "active", "Listen": "/run/larder/larder.sock (Stream)",
+        ])
+        var socket = SocketFacts.well
+        #expect(ServiceFacts.units(units).of(socket) == .units(units))
+        socket.choice = .option
+        #expect(ServiceFacts.units(units).of(socket) == .units(units), "it is the service's")
+        socket.path = "/tmp/other.sock"
+        #expect(ServiceFacts.units(units).of(socket) == .another)
+        #expect(ServiceFacts.absent.of(socket) == .absent)
+        var examination = Examination.well
+        (examination.socket, examination.service) = (socket, .another)
+        #expect(examination.complaints.map(\.level) == [.skipped])
+        #expect(
+            ServiceFacts.another.howToStart(socket)
+                == ["start the agent of that socket: larderd --socket /tmp/other.sock"])
+        #expect(ServiceFacts.another.howToRestart == ["restart the agent"])
+    }
+
+    @Test("an agent that somebody started in another way is to be stopped before the service is started")
+    func agentsByHand() throws {
+        var examination = Examination.well
+        examination.service = .units(.down())
+        #expect(examination.complaints.map(\.level) == [.warning])
+        let complaint = try #require(examination.complaints.first)
+        #expect(complaint.title.hasPrefix("systemd does not run the agent that answers (process 612)"))
+        #expect(
+            complaint.advice == [
+                "to have systemd run it, stop that one first: sudo kill 612",
+                "sudo systemctl enable --now larder.socket",
+            ])
     }
 
     @Test("units that systemd has, but cannot start, are not called absent")

@@ -65,6 +65,10 @@ struct DoctorMoreChecksTests {
         var examination = Examination.well
         examination.clock = ClockFacts(isSynchronized: false)
         #expect(examination.complaints.map(\.title) == ["not synchronized with a time server"])
+        #expect(examination.complaints.first?.advice.first?.contains("timedatectl") == true)
+        #expect(
+            ClockCheck.findings(examination.clock, nil, .absent).flatMap(\.advice)
+                == ["start a time service on this host, such as chronyd or ntpd"])
         examination.clock = ClockFacts(isSynchronized: true)
         var facts = AgentFacts.well
         facts.now = Timestamp(milliseconds: AgentFacts.present.milliseconds - 7_200_000)
@@ -89,6 +93,10 @@ struct DoctorMoreChecksTests {
         #expect(finding { $0.freeInodes = 0 }.title == "state /s: the file system has no inodes left for new files")
         #expect(finding { $0.freeBytes = 32 << 20 }.level == .warning)
         #expect(finding { ($0.inodes, $0.freeInodes) = (0, 0) }.level == .ok, "btrfs counts none")
+        func small(free: Int) -> Finding { finding { ($0.bytes, $0.freeBytes) = (1 << 20, free) } }
+        #expect(small(free: 761_000).level == .ok, "a small file system is not full for being small")
+        #expect(small(free: 90_000).level == .warning)
+        #expect(small(free: 4096).level == .problem)
         let missing = DiskCheck.findings([VolumeFacts(purpose: "images", path: "/i", state: .missing)])
         #expect(missing.map(\.level) == [.problem])
     }

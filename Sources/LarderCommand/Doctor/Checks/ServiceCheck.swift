@@ -1,8 +1,11 @@
+import LarderClient
+
 /// Does systemd run the agent, and how does that go?
 enum ServiceCheck {
     private static let name = "service"
 
-    static func findings(_ facts: ServiceFacts, isAnswered: Bool, log: [String]) -> [Finding] {
+    static func findings(_ facts: ServiceFacts, agent: AgentFacts?, log: [String]) -> [Finding] {
+        let isAnswered = agent != nil
         switch facts {
         case .absent: return [Finding(.skipped, name, "systemd does not run here")]
         case .unknown(let reason): return [Finding(.skipped, name, "systemd cannot be asked: \(reason)")]
@@ -15,7 +18,11 @@ enum ServiceCheck {
                             + "another way")
                 ]
             }
+            // What failed is told as such, whoever answers.
+            if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             return socket(units, isAnswered) + service(units, isAnswered, log)
+        case .another:
+            return [Finding(.skipped, name, "not looked at: larder.service has another socket than the one you name")]
         }
     }
 
@@ -50,6 +57,23 @@ enum ServiceCheck {
                     advice: [units.systemctl("enable --now larder.socket")])
             ]
         }
+    }
+
+    /// An agent that answers though systemd runs none: what would start the service now would take the socket's path from it.
+    private static func foreign(_ agent: AgentFacts, _ units: ServiceFacts.Units) -> Finding {
+        let pid = agent.info.pid
+        let unit = units.socket.isAbsent ? "larder.service" : "larder.socket"
+        return Finding(
+            .warning, name,
+            "systemd does not run the agent that answers (process \(pid)): \(unit) is \(state(unit, units))",
+            detail: ["somebody started it in another way; nothing starts it again, and both would use the same socket"],
+            advice: ["to have systemd run it, stop that one first: \(units.isRoot ? "" : "sudo ")kill \(pid)"]
+                + units.unmasking + [units.systemctl("enable --now \(unit)")])
+    }
+
+    private static func state(_ unit: String, _ units: ServiceFacts.Units) -> String {
+        let facts = unit == "larder.socket" ? units.socket : units.service
+        return facts.isLoaded ? facts.activeState : facts.isMasked ? "masked" : "not usable (\(facts.loadState))"
     }
 
     /// A unit that systemd has, but cannot start; nothing for one that it does not have.

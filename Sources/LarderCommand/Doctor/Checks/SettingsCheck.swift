@@ -50,7 +50,7 @@ enum SettingsCheck {
         if agent.info.settings == nil {
             return Finding(
                 .warning, name, "\(facts.path) is right, but the agent was started without it",
-                advice: service.howToRestart(nil))
+                advice: service.howToRestart)
         }
         // An older agent tells of its start only: whether it was reloaded since is not known then.
         let readAt = agent.info.settingsReadAt

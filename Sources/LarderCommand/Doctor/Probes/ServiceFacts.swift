@@ -37,6 +37,11 @@ enum ServiceFacts: Sendable, Equatable {
     /// It does, but does not answer, for this reason.
     case unknown(String)
     case units(Units)
+    /// It runs an agent, or none, but not the one whose socket somebody named.
+    case another
+
+    /// Whether systemd runs here.
+    var hasSystemd: Bool { self != .absent }
 
     /// Whether the service or its socket is known to have failed.
     var hasFailed: Bool {
@@ -47,12 +52,12 @@ enum ServiceFacts: Sendable, Equatable {
     /// What to type to start the agent.
     func howToStart(_ socket: SocketFacts) -> [String] {
         switch self {
-        case .units(let units) where (units.socket.isLoaded || units.socket.isMasked) && !socket.isNamed:
+        case .units(let units) where (units.socket.isLoaded || units.socket.isMasked):
             if units.socket.activeState == "active" {
                 return units.unmasking + [units.systemctl("restart larder.socket larder.service")]
             }
             return units.unmasking + [units.systemctl("enable --now larder.socket")]
-        case .units(let units) where (units.service.isLoaded || units.service.isMasked) && !socket.isNamed:
+        case .units(let units) where (units.service.isLoaded || units.service.isMasked):
             return units.unmasking + [units.systemctl("start larder.service")]
         default:
             if socket.isNamed { return ["start the agent of that socket: larderd --socket \(socket.path)"] }
@@ -61,9 +66,8 @@ enum ServiceFacts: Sendable, Equatable {
     }
 
     /// What to type to restart the agent.
-    func howToRestart(_ socket: SocketFacts?) -> [String] {
-        if case .units(let units) = self, units.service.isLoaded || units.service.isMasked, !(socket?.isNamed ?? false)
-        {
+    var howToRestart: [String] {
+        if case .units(let units) = self, units.service.isLoaded || units.service.isMasked {
             return units.unmasking + [units.systemctl("restart larder.service")]
         }
         return ["restart the agent"]
@@ -78,25 +82,33 @@ enum ServiceFacts: Sendable, Equatable {
 
 extension ServiceFacts {
     /// Asks systemd, before anybody connects: that would start the service.
-    static func look(isUser: Bool) async -> ServiceFacts {
+    static func look(for socket: SocketFacts) async -> ServiceFacts {
+        let isUser = socket.choice == .user
         guard access("/run/systemd/system", F_OK) == 0 else { return .absent }
         func unit(_ name: String) async -> CapturedProgram? {
             let words = ["systemctl"] + (isUser ? ["--user"] : []) + ["show", name]
             return await CapturedProgram.run(words + UnitFacts.asked.map { "--property=\($0)" })
         }
-        guard let service = await unit("larder.service"), let socket = await unit("larder.socket") else {
+        guard let service = await unit("larder.service"), let listener = await unit("larder.socket") else {
             return .unknown("systemctl cannot be run, or does not answer")
         }
-        guard service.end == .exited(0), socket.end == .exited(0) else {
+        guard service.end == .exited(0), listener.end == .exited(0) else {
             return .unknown(service.lines.last ?? "systemctl ended with \(service.end.text)")
         }
         let units = Units(
             isUser: isUser, isRoot: geteuid() == 0, service: UnitFacts(printed: service.text),
-            socket: UnitFacts(printed: socket.text))
+            socket: UnitFacts(printed: listener.text))
         guard !units.service.loadState.isEmpty, !units.socket.loadState.isEmpty else {
             return .unknown("what systemctl says cannot be read")
         }
-        return .units(units)
+        return ServiceFacts.units(units).of(socket)
+    }
+
+    /// What concerns the agent of a socket: who names the socket of an agent that systemd does not run wants to hear nothing
+    /// of the one that it runs.
+    func of(_ socket: SocketFacts) -> ServiceFacts {
+        guard case .units(let units) = self, socket.isNamed else { return self }
+        return units.socket.listens(on: socket.path) ? self : .another
     }
 
     /// The last lines without what systemd says of every unit that fails, unless there are no others.

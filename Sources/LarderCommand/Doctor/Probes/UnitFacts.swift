@@ -5,7 +5,7 @@ struct UnitFacts: Sendable, Equatable {
     /// What is asked for.
     static let asked = [
         "LoadState", "LoadError", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
-        "WatchdogUSec",
+        "WatchdogUSec", "Listen",
     ]
 
     /// Reads what systemctl printed.
@@ -37,6 +37,8 @@ struct UnitFacts: Sendable, Equatable {
     var activeState: String { properties["ActiveState"] ?? "unknown" }
     /// `running`, `listening`, `auto-restart`, …
     var subState: String { properties["SubState"] ?? "" }
+    /// Whether it runs or listens, or is about to.
+    var isUp: Bool { !["inactive", "failed", "unknown"].contains(activeState) }
     /// How it ended last: `success`, `exit-code`, `watchdog`, …
     var result: String { properties["Result"] ?? "" }
     /// The exit status, or the number of the signal that ended it.
@@ -45,6 +47,10 @@ struct UnitFacts: Sendable, Equatable {
     var restarts: Int { properties["NRestarts"].flatMap(Int.init) ?? 0 }
     /// Whether it is not started at boot.
     var isDisabled: Bool { properties["UnitFileState"] == "disabled" }
+    /// Whether it listens on a path: `Listen=/run/larder/larder.sock (Stream)`.
+    func listens(on path: String) -> Bool {
+        properties["Listen"]?.split(separator: " ").contains { $0 == path } ?? false
+    }
     /// Whether systemd watches it.
     var hasWatchdog: Bool {
         let interval = properties["WatchdogUSec"] ?? "0"
