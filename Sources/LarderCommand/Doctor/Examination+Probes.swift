@@ -18,7 +18,8 @@ extension Examination {
         return Examination(
             socket: socket, service: service, agent: agent,
             settings: await SettingsFacts.look(
-                option: settings, inForce: facts?.info.settings, choice: socket.choice),
+                option: settings, inForce: facts?.info.settings,
+                agentUser: AgentUser.look(pid: facts?.info.pid, service), choice: socket.choice),
             clock: .now, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },
             log: needsLog ? await service.log(lines: 5) : [])

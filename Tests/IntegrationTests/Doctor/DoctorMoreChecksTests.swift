@@ -35,6 +35,27 @@ struct DoctorMoreChecksTests {
         #expect(SettingsCheck.findings(Examination.well.settings, facts, .absent).map(\.level) == [.warning])
     }
 
+    @Test("settings that the agent's user may not read are not right, whatever root may read")
+    func hiddenSettings() {
+        let findings = settings {
+            $0.hindered = SettingsFacts.Hindered(
+                userName: "larder", groupName: "larder", permissions: "root:root 0600")
+        }
+        #expect(findings.map(\.level) == [.problem])
+        #expect(
+            findings.first?.title == "/etc/larder/larder.json may not be read by larder, who runs the agent")
+        #expect(
+            findings.first?.advice.first
+                == "as root: chgrp larder /etc/larder/larder.json; chmod 640 /etc/larder/larder.json")
+    }
+
+    @Test("who runs the agent is read from its process")
+    func agentUsers() {
+        let status = "Name:\tlarderd\nUid:\t0\t990\t990\t990\nGid:\t991\t991\t991\t991\nGroups:\t7 8 \n"
+        #expect(AgentUser(status: status) == AgentUser(user: 990, group: 991, groups: [7, 8]))
+        #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
+    }
+
     @Test("settings that were changed are those that the agent has not read since")
     func settingsThatWereReadAgain() {
         func finding(changed: Int, readAt: Int?) -> Finding? {

@@ -11,6 +11,21 @@ enum SettingsCheck {
                 : [Finding(.ok, name, "the agent runs without any: the defaults are in force")]
         }
         let path = facts.path
+        if let hindered = facts.hindered {
+            return [
+                Finding(
+                    .problem, name, "\(path) may not be read by \(hindered.userName), who runs the agent",
+                    detail: [
+                        "it is \(hindered.permissions)"
+                            + (agent == nil
+                                ? "" : "; the agent goes on with what it had read, but could not start again")
+                    ],
+                    advice: [
+                        "as root: chgrp \(hindered.groupName) \(path); chmod 640 \(path)",
+                        "if it still may not, a directory on the way keeps it: namei -l \(path)",
+                    ])
+            ]
+        }
         switch facts.state {
         case .missing where agent?.info.settings == path:
             return [

@@ -5,7 +5,7 @@ struct UnitFacts: Sendable, Equatable {
     /// What is asked for.
     static let asked = [
         "LoadState", "LoadError", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
-        "WatchdogUSec", "Listen",
+        "WatchdogUSec", "Listen", "User",
     ]
 
     /// Reads what systemctl printed.
@@ -15,7 +15,7 @@ struct UnitFacts: Sendable, Equatable {
                 guard let equals = line.firstIndex(of: "=") else { return nil }
                 return (String(line[..<equals]), String(line[line.index(after: equals)...]))
             }
-        ) { $1 }
+        ) { "\($0) \($1)" }
     }
 
     /// How systemd gets on with the unit's file: `loaded`, `not-found`, `masked`, `bad-setting`, `error`, …; empty where it
@@ -43,6 +43,8 @@ struct UnitFacts: Sendable, Equatable {
     var result: String { properties["Result"] ?? "" }
     /// The exit status, or the number of the signal that ended it.
     var exitStatus: Int { properties["ExecMainStatus"].flatMap(Int.init) ?? 0 }
+    /// The user that it runs as; nil where that is root.
+    var user: String? { properties["User"].flatMap { $0.isEmpty ? nil : $0 } }
     /// How often systemd started it again by itself.
     var restarts: Int { properties["NRestarts"].flatMap(Int.init) ?? 0 }
     /// Whether it is not started at boot.
