@@ -1,5 +1,5 @@
 public import LarderConfig
-import LarderWire
+public import LarderWire
 public import Logging
 import Synchronization
 
@@ -42,13 +42,14 @@ public final class ServerContext: Sendable {
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
     private let limitsInForce: Mutex<LimitSettings>
+    private let settingsReading: Mutex<Timestamp>
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
     /// Makes the context of a server.
     public init(
-        namespaces: ConfigNamespaces, identity: Identity, limits: LimitSettings, access: AccessRules = AccessRules(),
-        copies: CurrentCopies? = nil, images: ImageService? = nil, logger: Logger
+        namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
+        access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil, logger: Logger
     ) {
         self.namespaces = namespaces
         self.copies = copies
@@ -57,6 +58,7 @@ public final class ServerContext: Sendable {
         self.logger = logger
         startedAt = Timestamp(milliseconds: WallClock.system.now)
         limitsInForce = Mutex(limits)
+        settingsReading = Mutex(settingsReadAt)
         self.access = Mutex(access)
     }
 
@@ -64,6 +66,12 @@ public final class ServerContext: Sendable {
     public var limits: LimitSettings {
         get { limitsInForce.withLock { $0 } }
         set { limitsInForce.withLock { $0 = newValue } }
+    }
+
+    /// When the settings in force were read.
+    public var settingsReadAt: Timestamp {
+        get { settingsReading.withLock { $0 } }
+        set { settingsReading.withLock { $0 = newValue } }
     }
 
     /// Who may do what.

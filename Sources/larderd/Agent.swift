@@ -90,7 +90,8 @@ struct Agent {
             identity: ServerContext.Identity(
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
-            limits: plan.limits, access: rules, copies: copies, images: images, logger: logger)
+            settingsReadAt: plan.settingsReadAt, limits: plan.limits, access: rules, copies: copies, images: images,
+            logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",

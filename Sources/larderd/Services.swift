@@ -76,6 +76,7 @@ struct ReloadService: AgentService {
                 await server.use(rules)
                 await context.copies?.use(rules)
                 context.copies?.follow(context.namespaces.all)
+                context.settingsReadAt = next.settingsReadAt
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.note(settingsProblem: nil)

@@ -1,5 +1,6 @@
 import Glibc
 import JSON
+import LarderClient
 import Testing
 
 extension Integration {
@@ -63,6 +64,7 @@ extension Integration {
                 let client = try agent.connect()
                 try client.call("config.subscribe", ["namespace": "mine"])
                 #expect(try client.event()["reason"] == "initial")
+                let atStart = try #require(agent.ask("agent.info")["settingsReadAt"]?.string)
                 try home.write(settings: "{ namespaces: { mine: { durabilty: 'full' } } }")
                 try agent.reload()
                 let line = try agent.waitForLog("refused")
@@ -70,10 +72,15 @@ extension Integration {
                 #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
                 try client.call("config.set", ["path": "n", "value": 1, "namespace": "mine"])
                 #expect(try client.event()["value"] == ["n": 1])
+                #expect(try agent.ask("agent.info")["settingsReadAt"]?.string == atStart)
 
                 try home.write(settings: "{ namespaces: { mine: {}, yours: {} } }")
+                var now = timespec()
+                clock_gettime(CLOCK_REALTIME, &now)
+                let changedAt = Timestamp(milliseconds: now.tv_sec * 1000 + now.tv_nsec / 1_000_000)
                 try agent.reload()
                 #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine", "yours"])
+                #expect(try #require(agent.ask("agent.info")["settingsReadAt"]?.string) >= changedAt.description)
             }
         }
 

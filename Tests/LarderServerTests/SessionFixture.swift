@@ -2,6 +2,7 @@ import Foundation
 import JSON
 import LarderConfig
 import LarderUpstream
+import LarderWire
 import Logging
 import NIOCore
 import NIOEmbedded
@@ -107,6 +108,6 @@ enum SessionFixture {
             namespaces: namespaces,
             identity: ServerContext.Identity(
                 version: "test", socketPath: "/x", isActivated: false, stateDirectory: directory, settingsPath: nil),
-            limits: LimitSettings(), access: access, logger: logger)
+            settingsReadAt: Timestamp(milliseconds: 0), limits: LimitSettings(), access: access, logger: logger)
     }
 }

@@ -9,11 +9,14 @@ enum Accounts {
     private static let bufferSize = 1 << 16
 
     /// A user's name; its number in words where there is none.
-    static func name(ofUser id: uid_t) -> String {
+    static func name(ofUser id: uid_t) -> String { knownName(ofUser: id) ?? "user \(id)" }
+
+    /// A user's name; nil where this host has none for it.
+    static func knownName(ofUser id: uid_t) -> String? {
         var (record, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
         var buffer = [CChar](repeating: 0, count: bufferSize)
         guard getpwuid_r(id, &record, &buffer, buffer.count, &found) == 0, let name = found?.pointee.pw_name else {
-            return "user \(id)"
+            return nil
         }
         return String(cString: name)
     }

@@ -9,16 +9,17 @@ extension Examination {
     static func make(socket option: String?, settings: String?, timeout: Duration) async -> Examination {
         let socket = SocketFacts(option: option)
         // Before the first connection, which starts a service that waits for one.
-        var service = await ServiceFacts.look(isUser: socket.choice == .user)
+        var service = await ServiceFacts.look(for: socket)
         let agent = await AgentAnswer.ask(socket: socket.path, timeout: timeout)
         let facts = agent.facts
         // What became of the service that the question started says why there is no answer.
-        if facts == nil { service = await ServiceFacts.look(isUser: socket.choice == .user) }
+        if facts == nil { service = await ServiceFacts.look(for: socket) }
         let needsLog = facts == nil || service.hasFailed
         return Examination(
             socket: socket, service: service, agent: agent,
             settings: await SettingsFacts.look(
-                option: settings, inForce: facts?.info.settings, choice: socket.choice),
+                option: settings, inForce: facts?.info.settings,
+                agentUser: AgentUser.look(pid: facts?.info.pid, service), choice: socket.choice),
             clock: .now, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },
             log: needsLog ? await service.log(lines: 5) : [])

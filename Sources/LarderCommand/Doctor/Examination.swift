@@ -15,14 +15,14 @@ struct Examination: Sendable {
     /// What there is to say, in the order in which to look at it: what comes first often explains the rest.
     var report: DoctorReport {
         var findings = SocketCheck.findings(socket, service)
-        findings += ServiceCheck.findings(service, isAnswered: agent.facts != nil, log: log)
+        findings += ServiceCheck.findings(service, agent: agent.facts, log: log)
         findings += ConnectionCheck.findings(agent, socket, service, log: log)
         if let facts = agent.facts {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
         }
         findings += SettingsCheck.findings(settings, agent.facts, service)
-        findings += ClockCheck.findings(clock, agent.facts)
+        findings += ClockCheck.findings(clock, agent.facts, service)
         findings += DiskCheck.findings(volumes)
         if let facts = agent.facts {
             findings += UpstreamCheck.findings(facts)

@@ -36,7 +36,7 @@ extension RequestScope {
             epoch: context.namespaces.epoch, socket: context.identity.socketPath,
             activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
             imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
-            namespaces: readableNamespaces.map(\.name),
+            settingsReadAt: context.settingsReadAt, namespaces: readableNamespaces.map(\.name),
             limits: AgentInfo.Limits(
                 lineBytes: limits.lineBytes, batch: SessionHandler.maximumBatch,
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,

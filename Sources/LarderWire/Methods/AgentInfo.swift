@@ -77,6 +77,9 @@ public enum AgentInfo: WireMethod {
         public var imageDirectory: String?
         /// The settings file in force; nil where there is none.
         public var settings: String?
+        /// When the agent read the settings that are in force, at its start or at a reload that took them; nil from an
+        /// agent that does not tell.
+        public var settingsReadAt: Timestamp?
         /// The names of the namespaces that the caller may read, sorted.
         public var namespaces: [String]
         /// The limits in force.
@@ -94,8 +97,8 @@ public enum AgentInfo: WireMethod {
         public init(
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
-            imageDirectory: String? = nil, settings: String?, namespaces: [String], limits: Limits, peer: Peer,
-            rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil
+            imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp? = nil, namespaces: [String],
+            limits: Limits, peer: Peer, rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil
         ) {
             self.name = name
             self.version = version
@@ -109,6 +112,7 @@ public enum AgentInfo: WireMethod {
             self.stateDirectory = stateDirectory
             self.imageDirectory = imageDirectory
             self.settings = settings
+            self.settingsReadAt = settingsReadAt
             self.namespaces = namespaces
             self.limits = limits
             self.peer = peer
@@ -131,6 +135,7 @@ public enum AgentInfo: WireMethod {
             stateDirectory = try reader.requiredString("stateDirectory")
             imageDirectory = try reader.string("imageDirectory")
             settings = try reader.string("settings")
+            settingsReadAt = try reader.timestamp("settingsReadAt")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
             let limits = try MemberReader(object: reader.requiredValue("limits"))
             self.limits = Limits(
@@ -174,6 +179,7 @@ public enum AgentInfo: WireMethod {
             writer.member("stateDirectory", stateDirectory)
             writer.nullableMember("imageDirectory", imageDirectory)
             writer.nullableMember("settings", settings)
+            if let settingsReadAt { writer.member("settingsReadAt", settingsReadAt.description) }
             writer.name("namespaces")
             writer.beginArray()
             for namespace in namespaces { writer.string(namespace) }

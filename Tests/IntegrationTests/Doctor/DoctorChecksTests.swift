@@ -75,6 +75,17 @@ struct DoctorChecksTests {
         #expect(examination.complaints.first?.detail == ["only bob may"])
     }
 
+    @Test("a user without a name is not told to type one")
+    func namelessUsers() throws {
+        var examination = Examination.well
+        examination.socket.mayConnect = false
+        examination.socket.caller = SocketFacts.Caller(
+            user: 3000, name: "user 3000", hasName: false, groups: [3000], databaseGroups: [])
+        let complaint = try #require(examination.complaints.first)
+        #expect(complaint.detail.first?.contains("this host has no name for you") == true)
+        #expect(complaint.advice.allSatisfy { !$0.contains("usermod") && $0.contains("group 990") })
+    }
+
     @Test("a socket that everybody may write to works, but is pointed out")
     func openSocket() {
         var examination = Examination.well
@@ -104,68 +115,6 @@ struct DoctorChecksTests {
             examination.complaints.first?.title == "/run/larder/larder.sock is a directory, not a socket")
     }
 
-    // MARK: Service
-
-    @Test(
-        "each way in which a service fails is explained",
-        arguments: [
-            ("exit-code", "78", "its settings are wrong"), ("exit-code", "1", "it ended with status 1"),
-            ("exit-code", "226", "systemd could not prepare it (exit status 226, systemd.exec(5))"),
-            ("watchdog", "6", "it no longer answered the watchdog, and was killed"),
-            ("signal", "9", "it was ended by signal 9"),
-            ("oom-kill", "9", "the system ran out of memory, and it was killed"),
-            ("start-limit-hit", "1", "it failed too often in a short time, and systemd has given up"),
-            ("timeout", "15", "it did not start or stop in time"), ("protocol", "0", "protocol"),
-        ])
-    func failures(result: String, status: String, reason: String) throws {
-        var examination = Examination.well
-        examination.service = .units(
-            .down(["ActiveState": "failed", "SubState": "failed", "Result": result, "ExecMainStatus": status]))
-        examination.log = ["2026-01-31 larderd: the last word"]
-        let complaint = try #require(examination.complaints.first { $0.title.hasPrefix("larder.service") })
-        #expect(complaint.level == .problem)
-        #expect(complaint.title == "larder.service is failed (failed): \(reason)")
-        #expect(complaint.detail.last == "  2026-01-31 larderd: the last word")
-        #expect(complaint.advice.contains("sudo systemctl restart larder.service"))
-        #expect(
-            complaint.advice.contains("sudo systemctl reset-failed larder.service larder.socket")
-                == (result == "start-limit-hit"))
-    }
-
-    @Test("a service that waits for its first client is well, one that was started again is not quite")
-    func servicesAtRest() {
-        var examination = Examination.well
-        var units = ServiceFacts.Units.well
-        units.service = ServiceFacts.Units.unit(["ActiveState": "inactive", "SubState": "dead"])
-        examination.service = .units(units)
-        #expect(examination.complaints.isEmpty)
-        units.service = ServiceFacts.Units.unit(["ActiveState": "active", "SubState": "running", "NRestarts": "3"])
-        units.isRoot = true
-        examination.service = .units(units)
-        #expect(
-            examination.complaints.map(\.title) == [
-                "larder.service is active (running), and systemd had to start it again 3 times"
-            ])
-        #expect(examination.complaints.first?.advice == ["see why: journalctl -u larder.service -e"])
-        units = .well
-        units.isUser = true
-        units.socket = ServiceFacts.Units.unit(["ActiveState": "active", "UnitFileState": "disabled"])
-        examination.service = .units(units)
-        #expect(examination.complaints.map(\.advice) == [["systemctl --user enable larder.socket"]])
-        examination.service = .absent
-        #expect(examination.complaints.map(\.level) == [.skipped])
-    }
-
-    @Test("of the log those lines are shown that say more than that it failed")
-    func logs() {
-        let own = "2026-01-31 host larderd[7]: 1:2: colour is not a setting"
-        let cause = "2026-01-31 host systemd[1]: larder.service: Failed at step NAMESPACE spawning /usr/sbin/larderd"
-        let phrase = "2026-01-31 host systemd[1]: larder.service: Failed with result 'exit-code'."
-        #expect(ServiceFacts.telling([phrase, own, cause, phrase, phrase], 5) == [own, cause])
-        #expect(ServiceFacts.telling([own, own, cause], 2) == [own, cause])
-        #expect(ServiceFacts.telling([phrase, phrase], 1) == [phrase])
-    }
-
     // MARK: Connection, version, rights
 
     @Test("why there is no answer decides on what to do")
@@ -184,6 +133,17 @@ struct DoctorChecksTests {
         #expect(try complaint(.foreign).advice == ["name the agent's socket: larder doctor --socket PATH"])
         #expect(try complaint(.closed).level == .problem)
         #expect(try complaint(.denied).level == .skipped)
+    }
+
+    @Test("an answer that cannot be read is told in words")
+    func unreadableAnswers() throws {
+        let answer = try JSONValue(parsing: #"{"x":1}"#)
+        let error = try #require(throws: WireError.self) { try AgentInfo.Result(from: answer) }
+        var examination = Examination.well
+        examination.agent = .failed(AgentAnswer.failure(of: error, socket: "/run/larder/larder.sock"))
+        let complaint = try #require(examination.complaints.first { $0.check == "connection" })
+        #expect(complaint.title.hasSuffix("is no Larder agent that this larder understands"))
+        #expect(complaint.detail == ["its answer cannot be read: \(error.detail)"])
     }
 
     @Test("another version and rights that are not there are told")

@@ -35,11 +35,61 @@ struct DoctorMoreChecksTests {
         #expect(SettingsCheck.findings(Examination.well.settings, facts, .absent).map(\.level) == [.warning])
     }
 
+    @Test("settings that the agent's user may not read are not right, whatever root may read")
+    func hiddenSettings() {
+        let findings = settings {
+            $0.hindered = SettingsFacts.Hindered(
+                userName: "larder", groupName: "larder", permissions: "root:root 0600")
+        }
+        #expect(findings.map(\.level) == [.problem])
+        #expect(
+            findings.first?.title == "/etc/larder/larder.json may not be read by larder, who runs the agent")
+        #expect(
+            findings.first?.advice.first
+                == "as root: chgrp larder /etc/larder/larder.json; chmod 640 /etc/larder/larder.json")
+    }
+
+    @Test("who runs the agent is read from its process")
+    func agentUsers() {
+        let status = "Name:\tlarderd\nUid:\t0\t990\t990\t990\nGid:\t991\t991\t991\t991\nGroups:\t7 8 \n"
+        #expect(AgentUser(status: status) == AgentUser(user: 990, group: 991, groups: [7, 8]))
+        #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
+    }
+
+    @Test("settings that were changed are those that the agent has not read since")
+    func settingsThatWereReadAgain() {
+        func finding(changed: Int, readAt: Int?) -> Finding? {
+            func time(_ seconds: Int) -> Timestamp {
+                Timestamp(milliseconds: AgentFacts.start.milliseconds + seconds * 1000)
+            }
+            var facts = AgentFacts.well
+            facts.info.settingsReadAt = readAt.map(time)
+            let file = SettingsFacts(
+                path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: time(changed))
+            return SettingsCheck.findings(file, facts, .units(.well)).first
+        }
+        #expect(
+            finding(changed: 20, readAt: 30)
+                == Finding(.ok, "settings", "/etc/larder/larder.json is right, and the agent has read it"))
+        #expect(finding(changed: 40, readAt: 30)?.level == .warning)
+        #expect(
+            finding(changed: 40, readAt: 30)?.title.hasSuffix("was changed after the agent had read it, 20 s ago")
+                == true)
+        #expect(finding(changed: 40, readAt: 30)?.advice == ["sudo systemctl reload larder.service"])
+        #expect(
+            finding(changed: 20, readAt: nil)?.advice
+                == ["sudo systemctl reload larder.service  (if that was not done since)"])
+    }
+
     @Test("a clock that is not kept right, that was set, and snapshots from the future")
     func clocks() {
         var examination = Examination.well
         examination.clock = ClockFacts(isSynchronized: false)
         #expect(examination.complaints.map(\.title) == ["not synchronized with a time server"])
+        #expect(examination.complaints.first?.advice.first?.contains("timedatectl") == true)
+        #expect(
+            ClockCheck.findings(examination.clock, nil, .absent).flatMap(\.advice)
+                == ["start a time service on this host, such as chronyd or ntpd"])
         examination.clock = ClockFacts(isSynchronized: true)
         var facts = AgentFacts.well
         facts.now = Timestamp(milliseconds: AgentFacts.present.milliseconds - 7_200_000)
@@ -64,6 +114,10 @@ struct DoctorMoreChecksTests {
         #expect(finding { $0.freeInodes = 0 }.title == "state /s: the file system has no inodes left for new files")
         #expect(finding { $0.freeBytes = 32 << 20 }.level == .warning)
         #expect(finding { ($0.inodes, $0.freeInodes) = (0, 0) }.level == .ok, "btrfs counts none")
+        func small(free: Int) -> Finding { finding { ($0.bytes, $0.freeBytes) = (1 << 20, free) } }
+        #expect(small(free: 761_000).level == .ok, "a small file system is not full for being small")
+        #expect(small(free: 90_000).level == .warning)
+        #expect(small(free: 4096).level == .problem)
         let missing = DiskCheck.findings([VolumeFacts(purpose: "images", path: "/i", state: .missing)])
         #expect(missing.map(\.level) == [.problem])
     }

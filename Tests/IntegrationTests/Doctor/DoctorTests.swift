@@ -2,6 +2,8 @@ import Foundation
 import JSON
 import Testing
 
+@testable import LarderCommand
+
 @Suite("larder doctor with real agents")
 struct DoctorTests {
     /// One finding as `--json` has it.
@@ -118,6 +120,19 @@ struct DoctorTests {
             let (status, told) = try await examine(agent, "--settings", "\(agent.directory)/settings.json")
             #expect(status == 5)
             #expect(told["settings"]?.map(\.title) == ["\(agent.directory)/settings.json is wrong"])
+        }
+    }
+
+    @Test("settings that root may read and the agent's user may not are a problem", .enabled(if: geteuid() == 0))
+    func hiddenSettings() async throws {
+        try await TemporaryAgent.withDirectory { agent in
+            chmod(agent.directory, 0o755)
+            let path = "\(agent.directory)/settings.json"
+            try agent.write("{}", to: "settings.json")
+            for (mode, isReadable) in [(0o600, false), (0o644, true)] as [(mode_t, Bool)] {
+                chmod(path, mode)
+                #expect(await AgentUser(user: 65534, group: 65534, groups: []).mayRead(path) == isReadable)
+            }
         }
     }
 

@@ -111,8 +111,8 @@ final class ImageFixture: Sendable {
         var access = AccessRules()
         access.general.others = Rights([.images, .administer])
         context = ServerContext(
-            namespaces: plain.namespaces, identity: plain.identity, limits: LimitSettings(), access: access,
-            images: images, logger: plain.logger)
+            namespaces: plain.namespaces, identity: plain.identity, settingsReadAt: plain.settingsReadAt,
+            limits: LimitSettings(), access: access, images: images, logger: plain.logger)
     }
 
     /// Runs `body` with the client's end of a connection, and ends everything.

@@ -6,7 +6,7 @@ enum ClockCheck {
     /// What two readings a moment apart may differ by, in milliseconds.
     private static let tolerance = 5000
 
-    static func findings(_ facts: ClockFacts, _ agent: AgentFacts?) -> [Finding] {
+    static func findings(_ facts: ClockFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
         var findings: [Finding] = []
         if let agent {
             let expected = agent.info.startedAt.milliseconds + agent.info.uptimeMilliseconds
@@ -29,7 +29,8 @@ enum ClockCheck {
                         .warning, name,
                         "the snapshot of namespace \(namespace.namespace) is from the future, by "
                             + Human.span(milliseconds: ahead),
-                        detail: ["it was published while the clock was wrong, or is wrong now"], advice: ["timedatectl"]
+                        detail: ["it was published while the clock was wrong, or is wrong now"],
+                        advice: [service.hasSystemd ? "timedatectl" : "date"]
                     ))
             }
         }
@@ -39,7 +40,11 @@ enum ClockCheck {
             findings.append(
                 Finding(
                     .warning, name, "not synchronized with a time server",
-                    advice: ["sudo timedatectl set-ntp true, or see what keeps it: timedatectl timesync-status"]))
+                    advice: [
+                        service.hasSystemd
+                            ? "sudo timedatectl set-ntp true, or see what keeps it: timedatectl timesync-status"
+                            : "start a time service on this host, such as chronyd or ntpd"
+                    ]))
         case nil: if findings.isEmpty { findings.append(Finding(.skipped, name, "the kernel does not say")) }
         }
         return findings

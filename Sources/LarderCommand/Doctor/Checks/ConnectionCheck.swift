@@ -37,12 +37,12 @@ enum ConnectionCheck {
             let whom = failure.listener.map { " (\($0))" } ?? ""
             return Finding(
                 .problem, name, "somebody listens on \(socket.path)\(whom), but does not answer in time",
-                detail: [failure.reason] + lines, advice: service.howToRestart(socket))
+                detail: [failure.reason] + lines, advice: service.howToRestart)
         case .closed:
             return Finding(
                 .problem, name, "the connection was closed before the agent had answered",
                 detail: [failure.reason] + lines,
-                advice: ["try again: it may just have been stopped"] + service.howToRestart(socket))
+                advice: ["try again: it may just have been stopped"] + service.howToRestart)
         case .foreign:
             return Finding(
                 .problem, name, "what answers on \(socket.path) is no Larder agent that this larder understands",

@@ -1,10 +1,11 @@
 /// Is there room for what the agent must write down?
 enum DiskCheck {
     private static let name = "disk"
-    /// With less than this nothing can be relied on to be written, in bytes.
-    private static let least = 1 << 20
+    /// With less than this nothing can be relied on to be written, in bytes. Of a small file system, as made for this alone,
+    /// it is a share.
+    private static func least(_ room: VolumeFacts.Room) -> Int { min(1 << 20, room.bytes / 50) }
     /// With less than this somebody should look, in bytes.
-    private static let little = 64 << 20
+    private static func little(_ room: VolumeFacts.Room) -> Int { min(64 << 20, room.bytes / 10) }
 
     static func findings(_ volumes: [VolumeFacts]) -> [Finding] { volumes.map(finding) }
 
@@ -24,7 +25,7 @@ enum DiskCheck {
                     detail: ["nothing that is set or fetched can be kept"],
                     advice: ["see why: dmesg | tail; then: sudo mount -o remount,rw MOUNTPOINT"])
             }
-            if room.freeBytes < least {
+            if room.freeBytes < least(room) {
                 return Finding(
                     .problem, name, "\(place): the file system is full (\(free))", detail: [consequence(volume)],
                     advice: ["see what takes the room: du -xh --max-depth=1 MOUNTPOINT | sort -h"])
@@ -35,7 +36,7 @@ enum DiskCheck {
                     detail: [consequence(volume)],
                     advice: ["see: df -i \(volume.path); remove directories of small files"])
             }
-            if room.freeBytes < little || (room.inodes > 0 && room.freeInodes < 1024) {
+            if room.freeBytes < little(room) || (room.inodes > 0 && room.freeInodes < 1024) {
                 return Finding(
                     .warning, name, "\(place): little room is left (\(free), \(room.freeInodes) inodes)",
                     advice: ["see: df -h \(volume.path)"])

@@ -1,13 +1,16 @@
+import LarderClient
+
 /// Does systemd run the agent, and how does that go?
 enum ServiceCheck {
     private static let name = "service"
 
-    static func findings(_ facts: ServiceFacts, isAnswered: Bool, log: [String]) -> [Finding] {
+    static func findings(_ facts: ServiceFacts, agent: AgentFacts?, log: [String]) -> [Finding] {
+        let isAnswered = agent != nil
         switch facts {
         case .absent: return [Finding(.skipped, name, "systemd does not run here")]
         case .unknown(let reason): return [Finding(.skipped, name, "systemd cannot be asked: \(reason)")]
         case .units(let units):
-            guard units.service.isLoaded || units.socket.isLoaded else {
+            guard !units.service.isAbsent || !units.socket.isAbsent else {
                 return [
                     Finding(
                         isAnswered ? .ok : .skipped, name,
@@ -15,13 +18,17 @@ enum ServiceCheck {
                             + "another way")
                 ]
             }
+            // What failed is told as such, whoever answers.
+            if let agent, !units.service.isUp, !units.socket.isUp, !facts.hasFailed { return [foreign(agent, units)] }
             return socket(units, isAnswered) + service(units, isAnswered, log)
+        case .another:
+            return [Finding(.skipped, name, "not looked at: larder.service has another socket than the one you name")]
         }
     }
 
     private static func socket(_ units: ServiceFacts.Units, _ isAnswered: Bool) -> [Finding] {
         let unit = units.socket
-        guard unit.isLoaded else { return [] }
+        guard unit.isLoaded else { return unusable(unit, "larder.socket", units, isAnswered) }
         switch unit.activeState {
         case "failed":
             return [
@@ -52,9 +59,54 @@ enum ServiceCheck {
         }
     }
 
+    /// An agent that answers though systemd runs none: what would start the service now would take the socket's path from it.
+    private static func foreign(_ agent: AgentFacts, _ units: ServiceFacts.Units) -> Finding {
+        let pid = agent.info.pid
+        let unit = units.socket.isAbsent ? "larder.service" : "larder.socket"
+        return Finding(
+            .warning, name,
+            "systemd does not run the agent that answers (process \(pid)): \(unit) is \(state(unit, units))",
+            detail: ["somebody started it in another way; nothing starts it again, and both would use the same socket"],
+            advice: ["to have systemd run it, stop that one first: \(units.isRoot ? "" : "sudo ")kill \(pid)"]
+                + units.unmasking + [units.systemctl("enable --now \(unit)")])
+    }
+
+    private static func state(_ unit: String, _ units: ServiceFacts.Units) -> String {
+        let facts = unit == "larder.socket" ? units.socket : units.service
+        return facts.isLoaded ? facts.activeState : facts.isMasked ? "masked" : "not usable (\(facts.loadState))"
+    }
+
+    /// A unit that systemd has, but cannot start; nothing for one that it does not have.
+    private static func unusable(
+        _ unit: UnitFacts, _ name: String, _ units: ServiceFacts.Units, _ isAnswered: Bool
+    ) -> [Finding] {
+        if unit.isAbsent { return [] }
+        let level: Finding.Level = isAnswered ? .warning : .problem
+        if unit.isMasked {
+            return [
+                Finding(
+                    level, self.name, "\(name) is masked: nothing can start it",
+                    advice: [
+                        units.systemctl("unmask \(name)"),
+                        "then: \(units.systemctl(name.hasSuffix(".socket") ? "enable --now \(name)" : "start \(name)"))",
+                    ])
+            ]
+        }
+        let scope = units.isUser ? "--user " : ""
+        return [
+            Finding(
+                level, self.name, "systemd cannot use \(name): its file is wrong (\(unit.loadState))",
+                detail: unit.loadError.map { [$0] } ?? [],
+                advice: [
+                    "see what is wrong: systemd-analyze \(scope)verify \(name), and systemctl \(scope)status \(name)",
+                    "correct it (systemctl \(scope)cat \(name)), then: \(units.systemctl("daemon-reload"))",
+                ])
+        ]
+    }
+
     private static func service(_ units: ServiceFacts.Units, _ isAnswered: Bool, _ log: [String]) -> [Finding] {
         let unit = units.service
-        guard unit.isLoaded else { return [] }
+        guard unit.isLoaded else { return unusable(unit, "larder.service", units, isAnswered) }
         let state = "larder.service is \(unit.activeState)\(unit.subState.isEmpty ? "" : " (\(unit.subState))")"
         if unit.activeState == "failed" || (unit.subState == "auto-restart") {
             return [

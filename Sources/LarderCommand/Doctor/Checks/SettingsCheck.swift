@@ -11,6 +11,21 @@ enum SettingsCheck {
                 : [Finding(.ok, name, "the agent runs without any: the defaults are in force")]
         }
         let path = facts.path
+        if let hindered = facts.hindered {
+            return [
+                Finding(
+                    .problem, name, "\(path) may not be read by \(hindered.userName), who runs the agent",
+                    detail: [
+                        "it is \(hindered.permissions)"
+                            + (agent == nil
+                                ? "" : "; the agent goes on with what it had read, but could not start again")
+                    ],
+                    advice: [
+                        "as root: chgrp \(hindered.groupName) \(path); chmod 640 \(path)",
+                        "if it still may not, a directory on the way keeps it: namei -l \(path)",
+                    ])
+            ]
+        }
         switch facts.state {
         case .missing where agent?.info.settings == path:
             return [
@@ -50,18 +65,21 @@ enum SettingsCheck {
         if agent.info.settings == nil {
             return Finding(
                 .warning, name, "\(facts.path) is right, but the agent was started without it",
-                advice: service.howToRestart(nil))
+                advice: service.howToRestart)
         }
-        guard let changed = facts.modifiedAt, changed > agent.info.startedAt else {
-            return Finding(.ok, name, "\(facts.path) is right, and older than the agent's start")
+        // An older agent tells of its start only: whether it was reloaded since is not known then.
+        let readAt = agent.info.settingsReadAt
+        guard let changed = facts.modifiedAt, changed > readAt ?? agent.info.startedAt else {
+            let age = readAt == nil ? "older than the agent's start" : "the agent has read it"
+            return Finding(.ok, name, "\(facts.path) is right, and \(age)")
         }
         return Finding(
             .warning, name,
-            "\(facts.path) is right, and was changed after the agent's start, "
+            "\(facts.path) is right, and was changed after \(readAt == nil ? "the agent's start" : "the agent had read it"), "
                 + Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds),
             detail: [
                 "socket, state, cache, log, service, current and images.enabled need a restart, all else a reload"
             ],
-            advice: service.howToReload.map { "\($0)  (if that was not done since)" })
+            advice: service.howToReload.map { readAt == nil ? "\($0)  (if that was not done since)" : $0 })
     }
 }

@@ -71,6 +71,17 @@ enum SocketCheck {
                 detail: ["you are in group \(owner.groupName), but not yet when you logged in"],
                 advice: ["log out and in again, or go on in a new shell: newgrp \(owner.groupName)"])
         }
+        guard caller.hasName else {
+            return Finding(
+                .problem, name, title,
+                detail: [
+                    "members of group \(owner.groupName) may; this host has no name for you, so you cannot be added to it"
+                ],
+                advice: [
+                    "start the program with group \(owner.group) in whatever starts it: SupplementaryGroups= of a unit, "
+                        + "--group-add of a container"
+                ])
+        }
         return Finding(
             .problem, name, title, detail: ["members of group \(owner.groupName) may"],
             advice: ["sudo usermod -aG \(owner.groupName) \(caller.name), then log in again"])

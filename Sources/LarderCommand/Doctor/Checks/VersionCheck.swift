@@ -10,7 +10,7 @@ enum VersionCheck {
         return [
             Finding(
                 .warning, name, "larder is \(own), but the agent that runs is \(theirs)",
-                detail: ["it may be older than what is installed"], advice: service.howToRestart(nil))
+                detail: ["it may be older than what is installed"], advice: service.howToRestart)
         ]
     }
 }

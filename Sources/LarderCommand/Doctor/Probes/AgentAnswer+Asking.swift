@@ -23,17 +23,25 @@ extension AgentAnswer {
             }
             guard let facts else { return .failed(Failure(kind: .other, reason: "the agent said nothing")) }
             return .facts(facts)
-        } catch let error as LarderClientError {
-            return .failed(failure(error, socket))
         } catch {
-            return .failed(Failure(kind: .other, reason: "\(error)"))
+            return .failed(failure(of: error, socket: socket))
+        }
+    }
+
+    /// What an error on the way to the answer says of the agent at a socket.
+    static func failure(of error: any Error, socket: String) -> Failure {
+        switch error {
+        case let error as LarderClientError: failure(error, socket)
+        // It answered, but not as an agent does.
+        case let error as WireError: Failure(kind: .foreign, reason: "its answer cannot be read: \(error.detail)")
+        default: Failure(kind: .other, reason: "\(error)")
         }
     }
 
     private static func facts(_ client: LarderClient, _ roundTrip: Duration) async throws -> AgentFacts {
         let answer = try await client.call(AgentInfo.name)
         let now = Timestamp.now
-        let info = try readable { () throws(WireError) in try AgentInfo.Result(from: answer) }
+        let info = try AgentInfo.Result(from: answer)
         var namespaceRights: [String: [String]] = [:]
         if let value = answer["namespaceRights"] {
             for (name, rights) in value.members { namespaceRights[name] = strings(rights) }
@@ -53,11 +61,11 @@ extension AgentAnswer {
         do {
             let result = try await client.call(
                 Method.name, params: JSONValue.building { parameters.write(to: &$0) })
-            return .success(try readable { () throws(WireError) in try Method.Result(from: result) })
+            return .success(try Method.Result(from: result))
         } catch let error as LarderClientError {
             return .failure(LarderCommand.Failure(error))
-        } catch let failure as LarderCommand.Failure {
-            return .failure(failure)
+        } catch let error as WireError {
+            return .failure(LarderCommand.Failure(.failure, "the agent's answer cannot be read: \(error.detail)"))
         } catch {
             return .failure(LarderCommand.Failure(.failure, "\(error)"))
         }

@@ -20,6 +20,12 @@ enum ServiceFacts: Sendable, Equatable {
             isUser ? "systemctl --user \(words)" : "\(isRoot ? "" : "sudo ")systemctl \(words)"
         }
 
+        /// The commands that let systemd start again what somebody forbade it.
+        var unmasking: [String] {
+            let masked = [("larder.socket", socket), ("larder.service", service)].filter { $0.1.isMasked }.map { $0.0 }
+            return masked.isEmpty ? [] : [systemctl("unmask \(masked.joined(separator: " "))")]
+        }
+
         /// The command that shows a unit's log.
         func journalctl(_ unit: String) -> String {
             isUser ? "journalctl --user -u \(unit) -e" : "\(isRoot ? "" : "sudo ")journalctl -u \(unit) -e"
@@ -31,6 +37,11 @@ enum ServiceFacts: Sendable, Equatable {
     /// It does, but does not answer, for this reason.
     case unknown(String)
     case units(Units)
+    /// It runs an agent, or none, but not the one whose socket somebody named.
+    case another
+
+    /// Whether systemd runs here.
+    var hasSystemd: Bool { self != .absent }
 
     /// Whether the service or its socket is known to have failed.
     var hasFailed: Bool {
@@ -41,11 +52,13 @@ enum ServiceFacts: Sendable, Equatable {
     /// What to type to start the agent.
     func howToStart(_ socket: SocketFacts) -> [String] {
         switch self {
-        case .units(let units) where units.socket.isLoaded && !socket.isNamed:
-            if units.socket.activeState == "active" { return [units.systemctl("restart larder.socket larder.service")] }
-            return [units.systemctl("enable --now larder.socket")]
-        case .units(let units) where units.service.isLoaded && !socket.isNamed:
-            return [units.systemctl("start larder.service")]
+        case .units(let units) where (units.socket.isLoaded || units.socket.isMasked):
+            if units.socket.activeState == "active" {
+                return units.unmasking + [units.systemctl("restart larder.socket larder.service")]
+            }
+            return units.unmasking + [units.systemctl("enable --now larder.socket")]
+        case .units(let units) where (units.service.isLoaded || units.service.isMasked):
+            return units.unmasking + [units.systemctl("start larder.service")]
         default:
             if socket.isNamed { return ["start the agent of that socket: larderd --socket \(socket.path)"] }
             return ["start the agent: larderd, or as root for the whole host"]
@@ -53,9 +66,9 @@ enum ServiceFacts: Sendable, Equatable {
     }
 
     /// What to type to restart the agent.
-    func howToRestart(_ socket: SocketFacts?) -> [String] {
-        if case .units(let units) = self, units.service.isLoaded, !(socket?.isNamed ?? false) {
-            return [units.systemctl("restart larder.service")]
+    var howToRestart: [String] {
+        if case .units(let units) = self, units.service.isLoaded || units.service.isMasked {
+            return units.unmasking + [units.systemctl("restart larder.service")]
         }
         return ["restart the agent"]
     }
@@ -69,22 +82,33 @@ enum ServiceFacts: Sendable, Equatable {
 
 extension ServiceFacts {
     /// Asks systemd, before anybody connects: that would start the service.
-    static func look(isUser: Bool) async -> ServiceFacts {
+    static func look(for socket: SocketFacts) async -> ServiceFacts {
+        let isUser = socket.choice == .user
         guard access("/run/systemd/system", F_OK) == 0 else { return .absent }
         func unit(_ name: String) async -> CapturedProgram? {
             let words = ["systemctl"] + (isUser ? ["--user"] : []) + ["show", name]
             return await CapturedProgram.run(words + UnitFacts.asked.map { "--property=\($0)" })
         }
-        guard let service = await unit("larder.service"), let socket = await unit("larder.socket") else {
+        guard let service = await unit("larder.service"), let listener = await unit("larder.socket") else {
             return .unknown("systemctl cannot be run, or does not answer")
         }
-        guard service.end == .exited(0), socket.end == .exited(0) else {
+        guard service.end == .exited(0), listener.end == .exited(0) else {
             return .unknown(service.lines.last ?? "systemctl ended with \(service.end.text)")
         }
-        return .units(
-            Units(
-                isUser: isUser, isRoot: geteuid() == 0, service: UnitFacts(printed: service.text),
-                socket: UnitFacts(printed: socket.text)))
+        let units = Units(
+            isUser: isUser, isRoot: geteuid() == 0, service: UnitFacts(printed: service.text),
+            socket: UnitFacts(printed: listener.text))
+        guard !units.service.loadState.isEmpty, !units.socket.loadState.isEmpty else {
+            return .unknown("what systemctl says cannot be read")
+        }
+        return ServiceFacts.units(units).of(socket)
+    }
+
+    /// What concerns the agent of a socket: who names the socket of an agent that systemd does not run wants to hear nothing
+    /// of the one that it runs.
+    func of(_ socket: SocketFacts) -> ServiceFacts {
+        guard case .units(let units) = self, socket.isNamed else { return self }
+        return units.socket.listens(on: socket.path) ? self : .another
     }
 
     /// The last lines without what systemd says of every unit that fails, unless there are no others.
@@ -102,7 +126,7 @@ extension ServiceFacts {
     /// The last lines of the service's log that say something of their own; none where there is no journal or it may not be
     /// read.
     func log(lines count: Int) async -> [String] {
-        guard case .units(let units) = self, units.service.isLoaded else { return [] }
+        guard case .units(let units) = self, !units.service.isAbsent else { return [] }
         let unit = units.isUser ? ["--user-unit", "larder.service"] : ["--unit", "larder.service"]
         let words = ["journalctl", "--quiet", "--no-pager", "--output=short-iso", "--lines=50"] + unit
         guard let journal = await CapturedProgram.run(words), journal.end == .exited(0) else { return [] }

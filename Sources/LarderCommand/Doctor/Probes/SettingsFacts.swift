@@ -27,6 +27,17 @@ struct SettingsFacts: Sendable, Equatable {
     var state: State
     /// When it was changed last.
     var modifiedAt: Timestamp?
+    /// Who the agent runs as, where that user may not read the file.
+    var hindered: Hindered?
+
+    /// A user who may not read it.
+    struct Hindered: Sendable, Equatable {
+        var userName: String
+        /// The user's group.
+        var groupName: String
+        /// The file's owner, group and mode: `root:root 0600`.
+        var permissions: String
+    }
 }
 
 extension SettingsFacts {
@@ -34,9 +45,12 @@ extension SettingsFacts {
     /// - Parameters:
     ///   - option: what `--settings` says.
     ///   - inForce: the file that the agent says it runs with.
+    ///   - agentUser: who the agent runs as, where that is known.
     ///   - choice: which agent it is; where somebody named its socket, nobody knows where its settings are.
     /// - Returns: nil where it is not known which file to look at.
-    static func look(option: String?, inForce: String?, choice: SocketFacts.Choice) async -> SettingsFacts? {
+    static func look(option: String?, inForce: String?, agentUser: AgentUser?, choice: SocketFacts.Choice) async
+        -> SettingsFacts?
+    {
         guard let path = option ?? inForce ?? defaultPath(choice) else { return nil }
         var facts = SettingsFacts(path: path, isNamed: option != nil, state: .missing)
         var status = stat()
@@ -46,6 +60,14 @@ extension SettingsFacts {
         }
         facts.modifiedAt = Timestamp(
             milliseconds: status.st_mtim.tv_sec * 1000 + status.st_mtim.tv_nsec / 1_000_000)
+        // A file that is only to be checked may be where the agent does not look.
+        if let agentUser, option == nil || option == inForce, await agentUser.mayRead(path) == false {
+            let mode = String(status.st_mode & 0o7777, radix: 8)
+            facts.hindered = Hindered(
+                userName: Accounts.name(ofUser: agentUser.user), groupName: Accounts.name(ofGroup: agentUser.group),
+                permissions: "\(Accounts.name(ofUser: status.st_uid)):\(Accounts.name(ofGroup: status.st_gid)) 0\(mode)"
+            )
+        }
         guard faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 else {
             facts.state = .unreadable
             return facts

@@ -36,6 +36,8 @@ struct SocketFacts: Sendable, Equatable {
     struct Caller: Sendable, Equatable {
         var user: UInt32
         var name: String
+        /// Whether the host's database has that name; there is only the number else.
+        var hasName = true
         /// The groups of this process.
         var groups: Set<UInt32>
         /// The groups that the user has by the host's database.
@@ -73,10 +75,11 @@ extension SocketFacts {
         otherPath = choice == .system ? users : nil
         file = Self.look(at: path)
         mayConnect = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
-        let name = Accounts.name(ofUser: geteuid())
+        let name = Accounts.knownName(ofUser: geteuid())
         caller = Caller(
-            user: geteuid(), name: name, groups: Accounts.ownGroups,
-            databaseGroups: Accounts.groups(ofUser: name, primary: getegid()))
+            user: geteuid(), name: name ?? Accounts.name(ofUser: geteuid()), hasName: name != nil,
+            groups: Accounts.ownGroups,
+            databaseGroups: name.map { Accounts.groups(ofUser: $0, primary: getegid()) } ?? [])
     }
 
     private static func look(at path: String) -> File {
