@@ -31,13 +31,19 @@ enum ServiceCheck {
         guard unit.isLoaded else { return unusable(unit, "larder.socket", units, isAnswered) }
         switch unit.activeState {
         case "failed":
+            let gaveUp = unit.result == "service-start-limit-hit"
             return [
                 Finding(
-                    .problem, name, "larder.socket failed (\(unit.result))",
+                    .problem, name,
+                    gaveUp
+                        ? "larder.socket failed: systemd gave it up, because larder.service failed again and again"
+                        : "larder.socket failed (\(unit.result))",
                     detail: ["so nobody can connect, and the agent is not started for them"],
                     advice: [
-                        "see why: \(units.journalctl("larder.socket"))",
-                        "then: \(units.systemctl("restart larder.socket"))",
+                        "see why: \(units.journalctl(gaveUp ? "larder.service" : "larder.socket"))",
+                        // Without the first, what counts its failures refuses the next start at once.
+                        "then: \(units.systemctl("reset-failed larder.service larder.socket"))",
+                        "and: \(units.systemctl("start larder.socket"))",
                     ])
             ]
         case "active", "activating":

@@ -113,6 +113,7 @@ extension AgentAnswer {
         }
         var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
         guard connected == 0, larder_peer_credentials(descriptor, &pid, &uid, &gid) == 0, pid > 0 else { return nil }
+        if kill(pid, 0) != 0, errno == ESRCH { return "systemd, which waits for the agent to start" }
         let comm = try? Input.contents(of: "/proc/\(pid)/comm")
         let command = comm.map { String(decoding: $0.dropLast(), as: UTF8.self) }
         return "\(command ?? "a process") (process \(pid), \(Accounts.name(ofUser: uid)))"
