@@ -64,15 +64,21 @@ def a_crash_leaves_a_backtrace_with_names_of_functions_in_the_journal():
     since = now()
     killed(signal.SIGSEGV, thread="NIO")
 
-    def frames():
-        lines = [entry["MESSAGE"] for entry in journal(since) if isinstance(entry.get("MESSAGE"), str)]
-        return [line for line in lines if re.search(r"^\s*\d+ .* in larderd", line)]
+    def lines(pattern):
+        messages = [entry["MESSAGE"] for entry in journal(since) if isinstance(entry.get("MESSAGE"), str)]
+        return [line for line in messages if re.search(pattern, line)]
 
-    found = eventually(frames, "frames of larderd in the journal", 20)
+    found = eventually(lambda: lines(r"^\s*\d+ .* in larderd"), "frames of larderd in the journal", 20)
+    # What the watchdog ends says nothing in the thread that its signal comes to.
+    eventually(lambda: len(lines(r'^Thread \d+ "')) > 3, "the other threads of larderd in the journal", 20)
+    threads = len(lines(r'^Thread \d+ "'))
     named = [line for line in found if not re.search(r"<unknown>|\?\?\?", line)]
     swift = [line for line in named if "NIO" in line or "Selector" in line or "Loop" in line]
     expect(swift, "no frame has the name of a function of Swift's:\n" + "\n".join(found))
-    return f"{len(named)} of {len(found)} frames have names, such as: {' '.join(swift[-1].split())[:120]}"
+    return (
+        f"{len(named)} of {len(found)} frames in {threads} threads have names, such as: "
+        f"{' '.join(swift[-1].split())[:100]}"
+    )
 
 
 @check
