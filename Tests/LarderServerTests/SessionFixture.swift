@@ -54,7 +54,8 @@ enum SessionFixture {
         let client = try await SessionClient { eventLoop, socket in
             let registry = ConnectionRegistry()
             let loop = LoopContext(
-                LoopLoad(eventLoop: eventLoop), try Epoll(), server: context, methods: methods.table, registry: registry)
+                LoopLoad(eventLoop: eventLoop), try Epoll(), server: context, methods: methods.table, registry: registry
+            )
             let id = registry.admit(limit: 1) ?? 0
             return Session(id: id, loop: loop, socket: socket, peer: peer, limits: limits)
         }

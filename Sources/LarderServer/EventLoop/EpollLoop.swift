@@ -163,18 +163,23 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     // MARK: EventLoop
 
+    /// Whether the calling thread is the loop's.
     public var inEventLoop: Bool { thread.load(ordering: .relaxed) == Self.currentThread }
 
+    /// Has something done on the loop, behind what was handed to it before.
     public func execute(_ task: @escaping @Sendable () -> Void) { hand(.task(task)) }
 
+    /// Runs a step of a task on the loop, behind what was handed to it before.
     public func enqueue(_ job: consuming ExecutorJob) { hand(.job(UnownedJob(job))) }
 
+    /// Has something done on the loop, and tells what came out.
     public func submit<T>(_ task: @escaping @Sendable () throws -> T) -> EventLoopFuture<T> {
         let promise = makePromise(of: T.self)
         execute { promise.assumeIsolated().completeWith(Result(catching: task)) }
         return promise.futureResult
     }
 
+    /// Has something done on the loop at a time, unless it is cancelled before.
     public func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
         let promise = makePromise(of: T.self)
         let timer = PendingTimer(self)
@@ -184,6 +189,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         return Scheduled(promise: promise) { self.run { timer.cancel() } }
     }
 
+    /// Has something done on the loop after a time, unless it is cancelled before.
     public func scheduleTask<T>(in time: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
         scheduleTask(deadline: now + time, task)
     }
