@@ -33,7 +33,8 @@ public final class MappedSnapshot: @unchecked Sendable {
         let needed = CInt(LARDER_SEAL_SHRINK) | CInt(LARDER_SEAL_WRITE)
         let seals = larder_get_seals(descriptor)
         guard seals >= 0, seals & needed == needed else {
-            throw SnapshotFileError(.notSealed, "the snapshot file is not sealed, so that it could change while it is read")
+            throw SnapshotFileError(
+                .notSealed, "the snapshot file is not sealed: it could change while it is read")
         }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw SealedFile.failed("look at the snapshot file") }
@@ -56,7 +57,7 @@ public final class MappedSnapshot: @unchecked Sendable {
 
     /// Hands over the compact JSON text of the value at a path; nil if there is none. The bytes are valid during the call.
     ///
-    /// - Parameter path: names with dots between them, or an RFC 6901 pointer. Nothing inside an array has a place of its own.
+    /// - Parameter path: names with dots between them, or an RFC 6901 pointer. What is in an array has no place of its own.
     public func withText<R>(at path: String, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
         try withExtendedLifetime(self) {
             guard let found = find(path) else { return try body(nil) }
@@ -94,7 +95,8 @@ public final class MappedSnapshot: @unchecked Sendable {
             do throws(JSONError) {
                 let value = try JSONValue(parsing: text)
                 return depth == path.segments.count
-                    ? value : value.kind == .array ? value.value(at: JSONPath(Array(path.segments.dropFirst(depth)))) : nil
+                    ? value
+                    : value.kind == .array ? value.value(at: JSONPath(Array(path.segments.dropFirst(depth)))) : nil
             } catch {
                 throw SnapshotFileError(.damaged, "the snapshot file is damaged: \(error)")
             }

@@ -37,7 +37,8 @@ struct SnapshotFileIndex {
                 "this snapshot file is of version \(file[7]) of the format, and this program knows 1; update it")
         }
         func number(_ offset: Int) -> Int { Int(Self.load32(file, offset)) }
-        func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int> {
+        func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int>
+        {
             // Neither product nor sum can overflow: all of them have 32 bits.
             let end = offset + count * stride
             guard offset >= Layout.headerBytes, end <= file.count else {
@@ -90,7 +91,9 @@ struct SnapshotFileIndex {
             let start = entries.lowerBound + entry * Layout.entryBytes
             let offset = Int(Self.load32(file, start + Layout.Entry.nameOffset))
             let count = Int(Self.load32(file, start + Layout.Entry.nameBytes))
-            guard offset + count <= names.count, count < end, key[end - count - 1] == Layout.separator else { return false }
+            guard offset + count <= names.count, count < end, key[end - count - 1] == Layout.separator else {
+                return false
+            }
             let name = UnsafeRawBufferPointer(rebasing: file[(names.lowerBound + offset)...].prefix(count))
             if !name.elementsEqual(key[(end - count)..<end]) { return false }
             end -= count + 1

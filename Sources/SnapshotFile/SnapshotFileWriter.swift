@@ -88,7 +88,8 @@ public struct SnapshotFileWriter {
         let textOffset = Layout.aligned(nameOffset + names.count)
         let total = Layout.aligned(textOffset + text.count)
         guard total <= Layout.maximumBytes else {
-            throw SnapshotFileError(.tooLarge, "the snapshot needs \(total) bytes, and a snapshot file has 4 GiB at most")
+            throw SnapshotFileError(
+                .tooLarge, "the snapshot needs \(total) bytes, and a snapshot file has 4 GiB at most")
         }
         var file = [UInt8](repeating: 0, count: total)
         file.withUnsafeMutableBytes { file in

@@ -43,7 +43,9 @@ struct SnapshotFileTests {
         #expect(snapshot.withText(at: "search.limit") { $0.map { Array($0) } } == Array("25".utf8))
     }
 
-    @Test("What is not there is not found", arguments: ["nothing", "search.limit.x", "searc", "search.", ".", "/", "//", "/~2", "n.0", "list.1.1"])
+    @Test(
+        "What is not there is not found",
+        arguments: ["nothing", "search.limit.x", "searc", "search.", ".", "/", "//", "/~2", "n.0", "list.1.1"])
     func missing(path: String) throws {
         #expect(try Self.mapped(Self.document).withText(at: path) { $0 == nil })
     }
@@ -102,10 +104,13 @@ struct SnapshotFileTests {
     func unsealed() throws {
         let file = tmpfile()
         defer { fclose(file) }
-        #expect { try MappedSnapshot(descriptor: fileno(file)) } throws: { ($0 as? SnapshotFileError)?.code == .notSealed }
+        #expect { try MappedSnapshot(descriptor: fileno(file)) } throws: {
+            ($0 as? SnapshotFileError)?.code == .notSealed
+        }
     }
 
-    @Test("A sealed file that is something else is refused", arguments: ["", "short", String(repeating: "x", count: 500)])
+    @Test(
+        "A sealed file that is something else is refused", arguments: ["", "short", String(repeating: "x", count: 500)])
     func somethingElse(text: String) throws {
         let file = try SealedFile(Array(text.utf8), name: "test")
         #expect { try MappedSnapshot(descriptor: file.descriptor) } throws: {
