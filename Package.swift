@@ -36,7 +36,6 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
-let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 
 let package = Package(
@@ -53,7 +52,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/hummingbird-project/swift-mustache", .upToNextMinor(from: "2.1.1")),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -64,6 +62,7 @@ let package = Package(
         .target(name: "CProtocolDescription"),
         larder("JSON"),
         larder("SnapshotFile", ["JSON", "CLinuxShims"]),
+        larder("Template", ["JSON"]),
         larder("Systemd", ["CSystemd", logging]),
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP, nioPosix]),
@@ -79,18 +78,19 @@ let package = Package(
         larder(
             "larderd",
             [
-                "JSON", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderWire", "Systemd",
-                "CLinuxShims",
+                "JSON", "LarderCommand", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderWire",
+                "Systemd", "CLinuxShims",
                 arguments, logging, nioCore, nioPosix, lifecycle, signals,
             ],
             executable: true),
-        larder("LarderCommand", ["JSON", "LarderWire", "LarderClient", "CLinuxShims", arguments, crypto, mustache]),
+        larder("LarderCommand", ["JSON", "LarderWire", "LarderClient", "Template", "CLinuxShims", arguments, crypto]),
         larder("larder", ["LarderCommand"], executable: true),
         larder(
             "larder-bench",
             ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
         tests("JSONTests", ["JSON"]),
         tests("SnapshotFileTests", ["SnapshotFile", "JSON", "CLinuxShims"]),
+        tests("TemplateTests", ["Template", "JSON"]),
         tests("SystemdTests", ["Systemd"]),
         tests("LarderWireTests", ["LarderWire", "JSON"]),
         tests("LarderUpstreamTests", ["LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
@@ -107,6 +107,12 @@ let package = Package(
             ]),
         tests("LarderClientTests", ["LarderClient", "JSON", "LarderWire"]),
         tests("LarderBenchTests", ["larder-bench"]),
+        tests(
+            "LarderdTests",
+            [
+                "larderd", "LarderConfig", "LarderServer", "LarderUpstream", "JSON", logging, nioCore, nioEmbedded,
+                nioPosix,
+            ]),
         tests(
             "IntegrationTests",
             ["JSON", "LarderWire", "LarderClient", "LarderCommand", "CLinuxShims", "larderd", "larder", crypto]),

@@ -5,7 +5,8 @@
     generate-openrpc.py --check    write nothing; fail when openrpc.json is out of date or malformed
 
 The schemas are the source: each file in schemas/methods names a method (title), its parameters in positional
-order ($defs/params), its result ($defs/result), its errors (x-errors, names from error.json) and its examples.
+order ($defs/params), its result ($defs/result), its errors (x-errors, names from error.json), the right that its
+caller needs (x-right), if it needs one, and its examples.
 """
 
 import argparse
@@ -78,7 +79,11 @@ def method_object(file):
         descriptor["schema"] = rewritten({key: value for key, value in schema.items() if key != "description"})
         method["params"].append(descriptor)
     method["result"] = {"name": "result", "schema": rewritten(source["$defs"]["result"])}
-    method["errors"] = [{"$ref": "#/components/errors/" + error} for error in source["x-errors"] + ["invalidParams"]]
+    errors = source["x-errors"] + ["invalidParams"]
+    if "x-right" in source:
+        method["x-right"] = source["x-right"]
+        errors.append("denied")
+    method["errors"] = [{"$ref": "#/components/errors/" + error} for error in errors]
     method["examples"] = [
         {
             "name": name if index == 0 else f"{name} {index + 1}",
@@ -108,6 +113,8 @@ def document():
                     "retryable": {"type": "boolean"},
                     "detail": {"type": "string"},
                     "reason": {"$ref": "common.json#/$defs/ErrorName"},
+                    "right": {"$ref": "common.json#/$defs/Right"},
+                    "namespace": {"$ref": "common.json#/$defs/Namespace"},
                 },
             },
         },
@@ -151,6 +158,7 @@ SHAPES = {
         "paramStructure": False,
         "errors": False,
         "examples": False,
+        "x-right": False,
     },
     "descriptor": {"name": True, "schema": True, "description": False, "required": False},
     "error": {"code": True, "message": True, "data": False},

@@ -2,7 +2,8 @@
 """Hold golden conversations with an agent and compare what it says.
 
     run-transcripts.py --agent .build/debug/larderd Protocol/transcripts/*.jsonl
-        starts a fresh agent for each transcript, in a temporary directory
+        starts a fresh agent for each transcript, in a temporary directory; skips those in which another user connects
+        unless it is root
     run-transcripts.py --socket /run/user/1000/larder/larder.sock Protocol/transcripts/config-get.jsonl
         talks to a running agent, of which it expects to be the only user with an empty state;
         skips transcripts that need settings, files, an upstream or control of the process
@@ -256,6 +257,10 @@ class Transcript:
     def needs_agent(self):
         return self.settings is not None or any(step.kind in NEEDS_AGENT for step in self.steps)
 
+    @property
+    def needs_root(self):
+        return any(step.kind == "open" and step.payload is not None for step in self.steps)
+
     def _step(self, number, line):
         if line.startswith("# settings:"):
             if self.steps:
@@ -284,7 +289,9 @@ class Transcript:
         if not rest.startswith("!"):
             return Step(number, line, "send", connection, rest)
         verb, _, argument = rest[1:].partition(" ")
-        if verb in ("end", "close", "open"):
+        if verb == "open":
+            return Step(number, line, verb, connection, int(argument) if argument else None)
+        if verb in ("end", "close"):
             return Step(number, line, verb, connection)
         if verb == "bytes":
             return Step(number, line, "bytes", connection, unescaped(argument))
@@ -618,13 +625,26 @@ class Agent:
         finally:
             os.close(process)
 
-    def connect(self):
+    def connect(self, user):
         self.start()
-        if self.spare:
+        if user is None and self.spare:
             stream, self.spare = self.spare, None
             return stream
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        stream.connect(str(self.socket))
+        if user is None:
+            stream.connect(str(self.socket))
+            return stream
+        self.directory.chmod(0o711)
+        groups = os.getgroups()
+        os.setgroups([])
+        os.setegid(user)
+        os.seteuid(user)
+        try:
+            stream.connect(str(self.socket))
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(groups)
         return stream
 
     def wait(self):
@@ -668,7 +688,7 @@ class RunningAgent:
     def __init__(self, path):
         self.path = path
 
-    def connect(self):
+    def connect(self, user):
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         stream.connect(self.path)
         return stream
@@ -695,10 +715,11 @@ class Conversation:
         self.matcher = Matcher()
         self.connections = {}
 
-    def connection(self, letter):
+    def connection(self, letter, user=None):
+        """The connection of a letter, opened when it is first named."""
         if letter not in self.connections:
             name = f"{self.transcript.name}.{os.getpid()}.{letter}"
-            self.connections[letter] = Connection(self.agent.connect(), name, self.recorder, self.timeout)
+            self.connections[letter] = Connection(self.agent.connect(user), name, self.recorder, self.timeout)
         return self.connections[letter]
 
     def run(self):
@@ -734,7 +755,7 @@ class Conversation:
         if step.kind in NEEDS_AGENT:
             self.agent.control(step)
             return
-        connection = self.connection(step.connection)
+        connection = self.connection(step.connection, step.payload if step.kind == "open" else None)
         if step.kind == "send":
             connection.send(self.matcher.substituted(self.agent.expanded(step.payload)).encode() + b"\n")
         elif step.kind == "bytes":
@@ -850,6 +871,10 @@ def main():
         return 0
 
     if arguments.agent:
+        skipped = [transcript.name for transcript in transcripts if transcript.needs_root and os.geteuid() != 0]
+        if skipped:
+            print("skipped, they need root: " + ", ".join(skipped))
+        transcripts = [transcript for transcript in transcripts if transcript.name not in skipped]
         make_agent = lambda transcript: Agent(arguments.agent, transcript.settings)
     else:
         skipped = [transcript.name for transcript in transcripts if transcript.needs_agent]

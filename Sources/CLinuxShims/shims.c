@@ -2,6 +2,7 @@
 #include "CLinuxShims.h"
 
 #include <linux/magic.h>
+#include <signal.h>
 #include <sys/vfs.h>
 
 // Not in a header: what these declare is the C library's for Swift, and not this module's.
@@ -9,4 +10,31 @@ int larder_is_kernel_file(int fd) {
     struct statfs information;
     if (fstatfs(fd, &information) != 0) return -1;
     return information.f_type == PROC_SUPER_MAGIC || information.f_type == SYSFS_MAGIC;
+}
+
+int larder_is_memory_file(int fd) {
+    struct statfs information;
+    if (fstatfs(fd, &information) != 0) return -1;
+    return information.f_type == TMPFS_MAGIC;
+}
+
+// What the Swift runtime has for each signal.
+static struct sigaction reported[NSIG];
+
+static void report_and_end(int number, siginfo_t *information, void *context) {
+    // It sets all of them to their defaults.
+    reported[number].sa_sigaction(number, information, context);
+    // Blocked until this returns; then it ends the process (sigaction(2): up to 0 it was sent by a process).
+    if (information->si_code <= 0) raise(number);
+}
+
+void larder_end_by_sent_signals(void) {
+    static const int fatal[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    for (unsigned index = 0; index < sizeof(fatal) / sizeof(*fatal); index++) {
+        struct sigaction action;
+        if (sigaction(fatal[index], NULL, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0) continue;
+        reported[fatal[index]] = action;
+        action.sa_sigaction = report_and_end;
+        sigaction(fatal[index], &action, NULL);
+    }
 }

@@ -16,6 +16,7 @@ extension ConnectionHandler {
             try mailbox.receive(event)
             guard case .end(let reason) = event.content else { return }
             subscriptions[event.subscription] = nil
+            if reason == .denied || reason == .namespaceRemoved { return mailbox.withdraw() }
             // Replies may still come, but what is asked from now on would be in vain here.
             if reason == .shutdown { isUsable.value.store(false, ordering: .relaxed) }
             mailbox.interrupt(LarderClientError(.disconnected, "the agent ended the subscription (\(reason))"))

@@ -3,6 +3,12 @@ import LarderWire
 import NIOCore
 import Synchronization
 
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// Whether a connection takes new calls, for who is not on its event loop.
 final class UseFlag: Sendable {
     let value = Atomic(true)
@@ -71,7 +77,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        finish(LarderClientError(.disconnected, "the connection to the agent broke: \(error)"))
+        finish(LarderClientError(.disconnected, "the connection to the agent broke: \(Self.words(error))"))
+    }
+
+    /// An error in the system's words, where it has some.
+    private static func words(_ error: any Error) -> String {
+        // strerror(3) is safe here: glibc gives a constant or thread-local text for every number.
+        (error as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(error)"
     }
 
     /// Ends the connection: everybody who waits is told why, and the channel closes.

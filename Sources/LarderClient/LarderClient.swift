@@ -15,8 +15,9 @@ public import LarderWire
 /// The long-running form suits services; see ``run()``.
 ///
 /// One client is one connection, made when it is first needed and made again by the next call after it broke. Calls from
-/// any number of tasks share it. A call in flight while it breaks fails with `disconnected`, because nobody can tell
-/// whether the agent carried it out; ``ConfigSnapshots`` goes on by itself.
+/// any number of tasks share it. A call in flight while it breaks, because the agent is restarted say, is made once more over
+/// the next one if it only reads. Any other fails with `disconnected`, because nobody can tell whether the agent carried it
+/// out. ``ConfigSnapshots`` goes on by itself.
 public final class LarderClient: Sendable {
     /// How a client behaves.
     public struct Configuration: Sendable {
@@ -101,9 +102,18 @@ public final class LarderClient: Sendable {
         return (try Method.read(value), connection)
     }
 
+    /// What can be asked once more where the answer did not come: it changes nothing, here or there, and says nothing of the
+    /// connection.
+    private static let readingMethods: Set<String> = [
+        AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
+        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ImagePeek.name, ImageList.name,
+    ]
+
     private func send(
         _ method: String, timeout: Duration?, purpose: CallPurpose = .answer, params: (inout JSONWriter) -> Void
     ) async throws(LarderClientError) -> (result: JSONValue, connection: Connection) {
+        var mayRepeat = false
+        if case .answer = purpose { mayRepeat = Self.readingMethods.contains(method) }
         // A connection may end between being picked and being written to; then nothing was sent and the next one serves.
         for _ in 0..<3 {
             if Task.isCancelled { throw .cancelled }
@@ -112,6 +122,7 @@ public final class LarderClient: Sendable {
                 method, timeout: timeout ?? configuration.timeout, purpose: purpose, params: params)
             switch outcome {
             case .result(let value): return (value, connection)
+            case .failure(let error) where mayRepeat && error.code == .disconnected: mayRepeat = false
             case .failure(let error): throw error
             case .notSent: continue
             }

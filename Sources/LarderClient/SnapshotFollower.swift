@@ -39,40 +39,48 @@ final class SnapshotFollower {
     /// Waits for the next snapshot or interruption; nil once the task is cancelled.
     /// - Throws: what another attempt cannot mend, such as `remote` with `unknownNamespace`.
     func next() async throws(LarderClientError) -> Step? {
-        if let pause {
-            self.pause = nil
-            try? await configuration.clock.sleep(for: pause)
-        }
-        if Task.isCancelled { return nil }
-        do throws(LarderClientError) {
-            let current: Subscription
-            if let subscription { current = subscription } else { current = try await subscribe() }
-            subscription = current
-            switch await mailbox.next() {
-            case .cancelled: return nil
-            case .snapshot(let snapshot):
-                failures = 0
-                return .snapshot(snapshot)
-            case .interruption(let error):
-                // A subscription that lasted counts as a success even if nothing changed in its time.
-                if current.age() > configuration.backoff.cap { failures = 0 }
-                throw error
+        while true {
+            if let pause {
+                self.pause = nil
+                try? await configuration.clock.sleep(for: pause)
             }
-        } catch {
-            subscription = nil
             if Task.isCancelled { return nil }
-            guard error.mayPass else { throw error }
-            return .interruption(interruption(error))
+            do throws(LarderClientError) {
+                let current: Subscription
+                if let subscription { current = subscription } else { current = try await subscribe() }
+                subscription = current
+                switch await mailbox.next() {
+                case .cancelled: return nil
+                case .snapshot(let snapshot):
+                    failures = 0
+                    return .snapshot(snapshot)
+                case .withdrawal:
+                    // The agent is there, so nothing is interrupted: its answer to the next attempt is what counts.
+                    subscription = nil
+                    _ = planNextAttempt()
+                case .interruption(let error):
+                    // A subscription that lasted counts as a success even if nothing changed in its time.
+                    if current.age() > configuration.backoff.cap { failures = 0 }
+                    throw error
+                }
+            } catch {
+                subscription = nil
+                if Task.isCancelled { return nil }
+                guard error.mayPass else { throw error }
+                let delay = planNextAttempt()
+                return .interruption(ConfigInterruption(error: error, attempt: failures, delay: delay))
+            }
         }
     }
 
     private var configuration: LarderClient.Configuration { snapshots.client.configuration }
 
-    private func interruption(_ error: LarderClientError) -> ConfigInterruption {
+    /// Counts a failure and says how long the next attempt waits.
+    private func planNextAttempt() -> Duration {
         let delay = configuration.backoff.delay(beforeAttempt: failures)
         failures += 1
         pause = delay
-        return ConfigInterruption(error: error, attempt: failures, delay: delay)
+        return delay
     }
 
     private func subscribe() async throws(LarderClientError) -> Subscription {

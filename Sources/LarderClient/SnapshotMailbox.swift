@@ -9,16 +9,19 @@ final class SnapshotMailbox: Sendable {
         case snapshot(ConfigSnapshot)
         /// The subscription is over.
         case interruption(LarderClientError)
+        /// The subscription is over by a change of the settings; the agent says what is true now when it is asked again.
+        case withdrawal
         /// The consumer's task was cancelled.
         case cancelled
     }
 
     private struct State {
         var receiver: SnapshotReceiver
-        var interruption: LarderClientError?
+        /// How the subscription ended; nil while it goes on.
+        var end: Delivery?
         var consumer: CheckedContinuation<Void, Never>?
 
-        var isEmpty: Bool { !receiver.hasSnapshot && interruption == nil }
+        var isEmpty: Bool { !receiver.hasSnapshot && end == nil }
     }
 
     private let state: Mutex<State>
@@ -31,7 +34,7 @@ final class SnapshotMailbox: Sendable {
     func begin() -> SnapshotReceiver.Position? {
         state.withLock { state in
             state.receiver.begin()
-            state.interruption = nil
+            state.end = nil
             return state.receiver.resumption
         }
     }
@@ -44,7 +47,12 @@ final class SnapshotMailbox: Sendable {
 
     /// Says that the subscription is over.
     func interrupt(_ error: LarderClientError) {
-        change { $0.interruption = error }
+        change { $0.end = .interruption(error) }
+    }
+
+    /// Says that the settings ended the subscription.
+    func withdraw() {
+        change { $0.end = .withdrawal }
     }
 
     /// Waits for the newest snapshot, or for the end of the subscription once every snapshot was picked up.
@@ -69,7 +77,7 @@ final class SnapshotMailbox: Sendable {
     private func take() -> Delivery? {
         state.withLock { state in
             if let snapshot = state.receiver.take() { return .snapshot(snapshot) }
-            return state.interruption.map { .interruption($0) }
+            return state.end
         }
     }
 

@@ -9,11 +9,17 @@ import LarderClient
 
 /// The command line as a program: parses, runs, and turns each failure into one line and an exit status.
 public enum CommandEntry {
-    /// Runs the command that this process was started with. It ends the process where that failed.
+    /// Runs the command that this process was started with, and ends the process.
     public static func main() async {
         // Before anything changes it: what is started from here gets what this program got.
         _ = SignalDispositions.inherited
         _ = OpenDescriptors.inherited
+        await run()
+    }
+
+    /// Away from the main thread's queue: to come back to it at the end, only to exit, would take one more thread.
+    @concurrent
+    private static func run() async -> Never {
         let arguments = Arguments.normalized(Array(CommandLine.arguments.dropFirst()))
         do {
             var command = try Larder.parseAsRoot(arguments)
@@ -25,6 +31,7 @@ public enum CommandEntry {
         } catch {
             end(error, arguments)
         }
+        exit(ExitStatus.success.rawValue)
     }
 
     private static func end(_ error: any Error, _ arguments: [String]) -> Never {

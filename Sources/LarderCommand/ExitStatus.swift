@@ -44,6 +44,9 @@ enum ExitStatus: Int32, CaseIterable {
         }
     }
 
+    /// Ends the program with it.
+    func endThisProcess() -> Never { exit(rawValue) }
+
     /// The status for a failed call.
     init(_ error: LarderClientError) {
         switch error.code {

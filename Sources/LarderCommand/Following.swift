@@ -4,10 +4,11 @@ extension LarderClient {
     /// Hands each snapshot of a part of the configuration to `body`, for as long as the task lives. What interrupts it
     /// is noted on standard error.
     ///
-    /// A namespace that leaves the settings after the first snapshot is asked for until it is back: settings may be
-    /// replaced in two steps, and whoever stays must not be left without changes for that.
-    /// - Throws: ``LarderClientError`` where no further attempt can help, such as a namespace that is not declared from
-    ///   the start; what `body` throws.
+    /// A namespace that leaves the settings after the first snapshot, or that they do not let this user read any more, is
+    /// asked for until it is back: settings may be replaced in two steps, or by mistake, and whoever stays must not be left
+    /// without changes for that.
+    /// - Throws: ``LarderClientError`` where no further attempt can help, such as a namespace that is not declared, or may
+    ///   not be read, from the start; what `body` throws.
     func follow(_ source: SelectionOptions, _ body: (ConfigSnapshot) async throws -> Void) async throws {
         let notes = InterruptionNotes()
         let namespace = source.namespace.namespace
@@ -23,11 +24,20 @@ extension LarderClient {
                     try await body(snapshot)
                 }
                 return
-            } catch let error as LarderClientError where hasBegun && error.remoteError?.code == .unknownNamespace {
-                notes.removed(namespace)
+            } catch let error as LarderClientError where hasBegun && error.isWithdrawal {
+                notes.withdrawn(namespace, error)
                 try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
                 attempt += 1
             }
         }
+    }
+}
+
+extension LarderClientError {
+    /// Whether it says that the settings have no such namespace, or none for this user. Who may not know which namespaces
+    /// there are hears the latter of both.
+    fileprivate var isWithdrawal: Bool {
+        guard let remoteError else { return false }
+        return remoteError.code == .unknownNamespace || (remoteError.code == .denied && remoteError.right == .read)
     }
 }

@@ -16,6 +16,7 @@ struct Larder: AsyncParsableCommand {
               larder watch search                one line for each new snapshot
               larder explain search.limit        which layer says so, from where, since when
               larder status                      how fresh everything is, and why
+              larder doctor                      what is wrong with the agent, and what to do
               larder image get URL -o FILE       an image, fetched once for the whole machine
 
             EXIT STATUS:
@@ -31,10 +32,17 @@ struct Larder: AsyncParsableCommand {
             GetCommand.self, SetCommand.self, UnsetCommand.self, WatchCommand.self, WaitCommand.self,
             ExplainCommand.self, HistoryCommand.self, DiffCommand.self, RollbackCommand.self, RefreshCommand.self,
             PushCommand.self, RenderCommand.self, ExecCommand.self, AcknowledgeCommand.self, StatusCommand.self,
-            InfoCommand.self, PingCommand.self, ClientsCommand.self, ImageCommand.self, CallCommand.self,
+            DoctorCommand.self, InfoCommand.self, PingCommand.self, ClientsCommand.self, ImageCommand.self,
+            CallCommand.self,
         ])
 
+    // Every start makes this text. joined() would first have the runtime look for what a list of strings conforms to.
     private static var exitStatuses: String {
-        ExitStatus.allCases.map { "  \($0.rawValue)  \($0.meaning)" }.joined(separator: "\n")
+        var text = ""
+        for status in ExitStatus.allCases {
+            if !text.isEmpty { text += "\n" }
+            text += "  \(status.rawValue)  \(status.meaning)"
+        }
+        return text
     }
 }

@@ -10,6 +10,7 @@ public final class ConfigNamespace: Sendable {
     public struct Environment: Sendable {
         var epoch: String
         var stateDirectory: String
+        var runtimeDirectory: String?
         var files: any FileSystem
         var blocking: BlockingWork
         var watcher: FileWatcher
@@ -57,15 +58,30 @@ public final class ConfigNamespace: Sendable {
         return Explainer(configuration: configuration, source: source, blocking: environment.blocking)
     }
 
-    /// Reads the last known good state and the administrator's files, and is then ready to be read. The network is not
-    /// waited for.
+    /// What the disk has of a namespace at a start: its last known good state, and the files of its layers.
+    struct Found: Sendable {
+        var configuration: NamespaceConfiguration
+        var archive: SnapshotArchive
+        var restored: SnapshotArchive.Restored
+        var published: PublishedRevision?
+        var status: NamespaceStatus
+        var sources: OfEachFileLayer<FileLayerSource>
+    }
+
+    /// Reads the last known good state and the administrator's files. Blocks on the disk.
     /// - Throws: ``FileError`` where the state directory cannot be used.
-    init(_ configuration: NamespaceConfiguration, environment: Environment) async throws(FileError) {
+    static func find(
+        _ configuration: NamespaceConfiguration, environment: Environment
+    ) throws(FileError) -> Found {
         let archive = SnapshotArchive(
             namespace: configuration.name, epoch: environment.epoch,
             directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
             logger: environment.logger)
-        var restored = try await environment.blocking.run { () throws(FileError) in try archive.restore() }
+        var restored = try archive.restore()
+        let published = environment.runtimeDirectory.map {
+            PublishedRevision(directory: $0, namespace: configuration.name, epoch: environment.epoch)
+        }
+        restored.lastPublished = published?.last(reservedBound: restored.reservedBound)
         var status = NamespaceStatus(configuration)
         let sources = OfEachFileLayer { configuration.files($0, holding: restored.layers[$0]?.document) }
         for layer in FileLayer.allCases {
@@ -74,28 +90,38 @@ public final class ConfigNamespace: Sendable {
                 restored.layers[layer] = nil
                 continue
             }
-            switch await Self.read(files, environment) {
-            case .success(let document):
+            do throws(FileReadError) {
+                let document = try files.read()
                 if restored.layers[layer]?.document != document {
                     restored.layers[layer] = Layers.Files(document: document, updatedAt: environment.wallClock.now)
                 }
-            case .failure(let error):
+            } catch {
                 status.filesRead(layer, problem: error.description, now: environment.wallClock.now)
             }
         }
         if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != pushOrigin {
             restored.layers.dropRemote()
         }
+        return Found(
+            configuration: configuration, archive: archive, restored: restored, published: published, status: status,
+            sources: sources)
+    }
+
+    /// Is ready to be read at once, with what the disk had. The network is not waited for.
+    /// - Throws: ``FileError`` where the state directory cannot be used.
+    init(_ found: Found, environment: Environment) async throws(FileError) {
+        let (configuration, sources) = (found.configuration, found.sources)
         name = configuration.name
         self.environment = environment
         store = try await ConfigStore.open(
-            restored, archive: archive, blocking: environment.blocking, wallClock: environment.wallClock,
+            found.restored, archive: found.archive, published: found.published, blocking: environment.blocking,
+            wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
             maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,
             rules: configuration.rules(hostIdentity: environment.hostIdentity),
-            status: status, logger: environment.logger)
+            status: found.status, logger: environment.logger)
         let source = Self.source(configuration, environment)
-        refresher = ConfigRefresher(store: store, source: source, logger: environment.logger)
+        refresher = ConfigRefresher(store: store, source: source)
         let store = store
         running = Mutex(
             Running(
@@ -227,14 +253,8 @@ public final class ConfigNamespace: Sendable {
             return
         }
         for await _ in environment.watcher.changes(at: path) {
-            do throws(ConfigError) {
-                _ = try await flow.refresh()
-            } catch {
-                if Task.isCancelled { return }
-                environment.logger.warning(
-                    "files cannot be read; the last good content of their layer stays",
-                    metadata: ["namespace": "\(name)", "layer": "\(layer)", "error": "\(error.message)"])
-            }
+            // A failure is in the status and the log already.
+            _ = try? await flow.refresh()
         }
     }
 

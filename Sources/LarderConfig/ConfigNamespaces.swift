@@ -15,26 +15,52 @@ public final class ConfigNamespaces: Sendable {
 
     /// Opens the state directory and every namespace's last known good state. Nothing is asked of the network.
     /// - Parameters:
+    ///   - runtimeDirectory: where it is noted which revision was published last, if that is in memory; nil for nowhere.
     ///   - threads: where system calls that may wait for the disk are made.
     ///   - hostIdentity: what tells this host from others, for the phase of its polls.
     ///   - generator: the source of chance for everything that waits before it goes to the network.
     /// - Throws: ``FileError`` or ``StateDirectory/Locked``.
     public init(
-        _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
+        _ configurations: [NamespaceConfiguration], stateDirectory path: String, runtimeDirectory: String? = nil,
+        threads: NIOThreadPool,
         fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
         wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
         files: any FileSystem = LocalFileSystem(), logger: Logger
     ) async throws {
         stateDirectory = try StateDirectory(path: path, files: files)
-        environment = ConfigNamespace.Environment(
-            epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
+        let environment = ConfigNamespace.Environment(
+            epoch: stateDirectory.epoch, stateDirectory: path, runtimeDirectory: runtimeDirectory, files: files,
+            blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
             clock: clock, wallClock: wallClock, generator: generator, logger: logger)
-        var opened: [String: ConfigNamespace] = [:]
-        for configuration in configurations {
-            opened[configuration.name] = try await ConfigNamespace(configuration, environment: environment)
+        self.environment = environment
+        byName = Mutex([:])
+        // A few at a time: to change threads for each of a hundred takes longer than to read them.
+        let opened = try await withThrowingTaskGroup { group in
+            for start in stride(from: 0, to: configurations.count, by: Self.openedTogether) {
+                let some = configurations[start..<min(start + Self.openedTogether, configurations.count)]
+                group.addTask { try await Self.open(Array(some), environment) }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
         }
-        byName = Mutex(opened)
+        byName.withLock { $0 = Dictionary(uniqueKeysWithValues: opened.map { ($0.name, $0) }) }
+    }
+
+    private static let openedTogether = 16
+
+    private static func open(
+        _ configurations: [NamespaceConfiguration], _ environment: ConfigNamespace.Environment
+    ) async throws(FileError) -> [ConfigNamespace] {
+        let found = try await environment.blocking.run { () throws(FileError) in
+            var found: [ConfigNamespace.Found] = []
+            for configuration in configurations {
+                found.append(try ConfigNamespace.find(configuration, environment: environment))
+            }
+            return found
+        }
+        var opened: [ConfigNamespace] = []
+        for one in found { opened.append(try await ConfigNamespace(one, environment: environment)) }
+        return opened
     }
 
     /// The namespace of a name; nil where the settings declare none.
@@ -66,9 +92,10 @@ public final class ConfigNamespaces: Sendable {
                 continue
             }
             do {
-                let namespace = try await ConfigNamespace(configuration, environment: environment)
-                byName.withLock { $0[namespace.name] = namespace }
-                namespace.start()
+                for namespace in try await Self.open([configuration], environment) {
+                    byName.withLock { $0[namespace.name] = namespace }
+                    namespace.start()
+                }
             } catch {
                 environment.logger.error(
                     "a new namespace cannot be opened and is left out",
@@ -83,10 +110,5 @@ public final class ConfigNamespaces: Sendable {
             for namespace in all { group.addTask { await namespace.stop() } }
         }
         await environment.watcher.stop()
-    }
-
-    /// Asks every store for a sign of life, for the watchdog.
-    public func probe() async {
-        for namespace in all { await namespace.store.probe() }
     }
 }

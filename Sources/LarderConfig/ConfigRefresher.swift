@@ -1,6 +1,5 @@
 import DequeModule
 import LarderUpstream
-import Logging
 
 /// The ordered flow of one namespace: refreshes, forced refreshes and pushes run strictly one after the other, first
 /// come first served, each from its first line to its last, network waits included.
@@ -63,13 +62,14 @@ public actor ConfigRefresher {
         var waiters: [Int: Waiter]
         /// When it began, in milliseconds since 1970; nil as long as it waits.
         var beganAt: Int?
+        /// Whether the source has answered. Who comes now would get what was known before it asked.
+        var hasAnswer = false
         /// Whether the last waiter cancelled while it ran; nobody joins it any more.
         var isAbandoned = false
     }
 
     private let store: ConfigStore
     private var source: (any ConfigSource)?
-    private let logger: Logger
     private var queue = Deque<Entry>()
     private var running: Entry?
     private var runningTask: Task<Outcome, any Error>?
@@ -80,17 +80,16 @@ public actor ConfigRefresher {
     private nonisolated let wakeups: AsyncStream<Void>
     private nonisolated let wake: AsyncStream<Void>.Continuation
 
-    init(store: ConfigStore, source: (any ConfigSource)?, logger: Logger) {
+    init(store: ConfigStore, source: (any ConfigSource)?) {
         self.store = store
         self.source = source
-        self.logger = logger
         (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
     // MARK: Commands
 
     /// Asks the source, with the validator of what is held. Callers that wait for the same answer share it: whoever
-    /// comes while the last command in the queue is a plain refresh, running or waiting, joins that one.
+    /// comes while the last command in the queue is a plain refresh that waits, or runs and has no answer yet, joins that one.
     /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
     public func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
@@ -153,7 +152,7 @@ public actor ConfigRefresher {
                 return
             }
         } else if case .refresh = command, let running, command.shares(with: running.command), !running.isAbandoned,
-            running.beganAt ?? .min >= earliest
+            !running.hasAnswer, running.beganAt ?? .min >= earliest
         {
             self.running?.waiters[waiterID] = waiter
             return
@@ -186,6 +185,12 @@ public actor ConfigRefresher {
     private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
     private static let stopped = ConfigError(.stopped, "the namespace is being stopped; try again later")
 
+    /// Whether a command runs or waits.
+    var isAtWork: Bool { running != nil || !queue.isEmpty }
+
+    /// Returns when the actor has come to it, whatever it waits for: for a watchdog.
+    public func probe() {}
+
     // MARK: The flow
 
     /// Runs the commands until the surrounding task is cancelled; those that wait then fail with `stopped`.
@@ -212,6 +217,7 @@ public actor ConfigRefresher {
             }
             let (command, source) = (entry.command, source)
             running?.beganAt = store.wallClock.now
+            running?.hasAnswer = false
             // A task of its own, because it ends with its last waiter and not with the flow.
             let task = Task { try await self.execute(command, source) }
             runningTask = task
@@ -263,6 +269,7 @@ public actor ConfigRefresher {
         do throws(ConfigError) {
             let validator = force ? nil : await store.validator(ofOrigin: source.location)
             let answer = try await fetch(from: source, ifChangedFrom: validator, on: occasion)
+            await answered()
             // From here on nothing is written for a caller that went away.
             if Task.isCancelled { throw Self.cancelled }
             switch answer {
@@ -282,15 +289,11 @@ public actor ConfigRefresher {
                 throw Self.cancelled
             }
             await store.refreshFailed(error)
-            logger.warning(
-                "the source gave no usable answer; the last good snapshot stays",
-                metadata: [
-                    "namespace": "\(store.publication.namespace)", "source": "\(source.location)",
-                    "error": "\(error.message)",
-                ])
             throw error
         }
     }
+
+    private func answered() { running?.hasAnswer = true }
 
     /// Fetches, and has the status show a document that is none. One that can be read is compared with what is held
     /// later, and noted there.

@@ -59,7 +59,10 @@ extension ConfigStore {
         } catch {
             return refuse(accepted.map(\.pending), because: error)
         }
-        if accepted.contains(where: \.layerChanged) { status.storageWorked() }
+        if accepted.contains(where: \.layerChanged) {
+            status.storageWorked()
+            storageProblem.ended()
+        }
         // Before the snapshot is published: it tells the state, and who sees an answer's content is not told that the
         // answer is waited for.
         for (pending, layerChanged, _) in accepted { note(pending.change, changed: layerChanged) }
@@ -69,9 +72,12 @@ extension ConfigStore {
         layers = candidate
         if changed {
             snapshot = next
+            notePublished()
             history.append(image(causes: causes))
             status.publishes += 1
             publication.publish(next, status: status.report(layers: layers))
+            logPublication(causes)
+            sourceLog.note(status, now: now)
         } else {
             history.update(
                 candidate, ofRevision: snapshot.revision, saysOther: accepted.contains(where: \.layerChanged))
@@ -153,18 +159,38 @@ extension ConfigStore {
         }
     }
 
+    /// Notes the current revision before anybody sees it.
+    func notePublished() { published?.note(snapshot.revision, reservedBound: reservedBound) }
+
     /// How many revisions one disk write reserves.
     static let reservedBlock = 1024
 
     private func refuse(_ batch: [Pending], because error: FileError) {
-        logger.error(
-            "a change could not be put on disk and was not made",
-            metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+        if let untold = storageProblem.occurred("\(error.operation) \(error.errno)", now: wallClock.now) {
+            logger.error(
+                "namespace \(archive.namespace): a change could not be put on disk and was not made: \(error)",
+                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)", "before": "\(untold)"])
+        }
         let refusal = ConfigError(
             .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
         status.storageFailed(refusal, now: wallClock.now)
         report()
         for pending in batch { pending.continuation.resume(returning: .failure(refusal)) }
+    }
+
+    /// Has the log tell of the snapshot that was just published.
+    func logPublication(_ causes: [ChangeCause]) {
+        guard publicationLog.isWanted else { return }
+        let entry = PublicationLog.Entry(
+            revision: snapshot.revision, digest: snapshot.digest, bytes: snapshot.bytes, causes: causes)
+        if publicationLog.add(entry) { Task { await self.tellPublications() } }
+    }
+
+    /// Tells what is published faster than the log tells it, window after window.
+    private func tellPublications() async {
+        repeat {
+            do { try await clock.sleep(for: PublicationLog.window) } catch { return }
+        } while publicationLog.windowEnded()
     }
 
     func writeBehind() { writer.note(currentGeneration) }

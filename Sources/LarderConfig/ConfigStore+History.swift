@@ -1,4 +1,5 @@
 public import JSON
+import LarderUpstream
 
 /// One of the newest snapshots, as the history tells of it.
 public struct PastSnapshot: Sendable {
@@ -16,11 +17,21 @@ public struct PastSnapshot: Sendable {
     public var causes: [ChangeCause]
 }
 
+/// Where the generations are that came before the start.
+enum OlderGenerations {
+    /// On disk, in these files, newest first.
+    case inFiles([String])
+    /// Somebody asked, and it is waited for the disk.
+    case beingRead(Task<[Generation], Never>)
+    case inHistory
+}
+
 /// What was: the newest snapshots, and the way back to one of them.
 extension ConfigStore {
     /// The newest snapshots, at most sixteen, newest first.
-    public func pastSnapshots() -> [PastSnapshot] {
-        history.generations.reversed().map { generation in
+    public func pastSnapshots() async -> [PastSnapshot] {
+        await readOlderGenerations()
+        return history.generations.reversed().map { generation in
             PastSnapshot(
                 revision: generation.revision, digest: generation.digest,
                 bytes: generation.bytes ?? generation.layers.resolved().textSize, publishedAt: generation.publishedAt,
@@ -32,7 +43,7 @@ extension ConfigStore {
     /// - Throws: `notFound`, naming those that are known.
     public func value(ofRevision revision: Int) async throws(ConfigError) -> JSONValue {
         if revision == snapshot.revision, revision > 0 { return snapshot.value }
-        let generation = try generation(ofRevision: revision)
+        let generation = try await generation(ofRevision: revision)
         if let recent = publication.recent(revision: revision) { return recent.value }
         return await generation.layers.resolvedConcurrently()
     }
@@ -42,14 +53,35 @@ extension ConfigStore {
     /// or a document of the source that is newer than the one which is current now.
     /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
     public func rollBack(toRevision revision: Int, by peer: Peer?) async throws(ConfigError) -> Commit {
-        try await commit(.rollback(to: generation(ofRevision: revision), by: peer))
+        try await commit(.rollback(to: await generation(ofRevision: revision), by: peer))
     }
 
     /// Shows what the sources say again, where a rollback holds something else.
     /// - Throws: `storageFailed`, `cancelled`, `stopped`.
     public func release(by peer: Peer?) async throws(ConfigError) -> Commit { try await commit(.release(by: peer)) }
 
-    private func generation(ofRevision revision: Int) throws(ConfigError) -> Generation {
+    /// Has the history tell of what came before the start, too. A start reads the newest generation alone, so that it is
+    /// soon over; whoever asks for older ones waits for them, once.
+    func readOlderGenerations() async {
+        let reading: Task<[Generation], Never>
+        switch olderGenerations {
+        case .inHistory: return
+        case .beingRead(let task): reading = task
+        case .inFiles(let names):
+            if history.isFull { return olderGenerations = .inHistory }
+            let (archive, blocking, next) = (archive, blocking, history.generations.first)
+            reading = Task { await blocking.run { archive.generations(inFiles: names, before: next) } }
+            olderGenerations = .beingRead(reading)
+        }
+        let older = await reading.value
+        // Of those who waited together, the first has added them.
+        guard case .beingRead = olderGenerations else { return }
+        olderGenerations = .inHistory
+        history.prepend(older)
+    }
+
+    private func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
+        if history[revision] == nil { await readOlderGenerations() }
         if let generation = history[revision] { return generation }
         let known = history.generations.map { String($0.revision) }.joined(separator: ", ")
         throw ConfigError(

@@ -1,6 +1,12 @@
 import JSON
 import LarderUpstream
 
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// What the store knows of its sources, and tells of them.
 extension ConfigStore {
     /// What proves to a source that its document is held; nil where another document is held, such as a pushed one.
@@ -14,8 +20,13 @@ extension ConfigStore {
     /// Whether experiments are left out of the document held, which its source may have corrected.
     var lacksExperiments: Bool { layers.experiment.problem != nil }
 
-    /// Answers when the actor is alive.
-    func probe() {}
+    /// Returns when the actor has come to it: for a watchdog.
+    public func probe() {}
+
+    #if DEBUG
+        /// Blocks the actor, and a thread, for ever: for a test of the watchdog.
+        public func blockForEver() -> Never { while true { pause() } }
+    #endif
 
     /// - Parameter isLongPoll: whether the source may take its time, which takes nothing from what is held.
     func refreshBegan(isLongPoll: Bool) {
@@ -79,5 +90,7 @@ extension ConfigStore {
     /// Publishes the status.
     func report() {
         publication.update(status.report(layers: layers))
+        // Who acts on a line in the log finds what it says.
+        sourceLog.note(status, now: wallClock.now)
     }
 }

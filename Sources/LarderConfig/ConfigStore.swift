@@ -42,6 +42,8 @@ public actor ConfigStore {
     // What follows is touched by this actor only: here, and in the extensions beside this file.
 
     let archive: SnapshotArchive
+    /// Where the revision that was published last outlives this process; nil where it does not.
+    let published: PublishedRevision?
     let blocking: BlockingWork
     let wallClock: WallClock
     let clock: any Clock<Duration>
@@ -54,8 +56,10 @@ public actor ConfigStore {
 
     var layers: Layers
     var snapshot: ConfigSnapshot
-    /// The newest snapshots, the current one included.
+    /// The newest snapshots, the current one included; without those before the start until somebody asks for them. See
+    /// ``readOlderGenerations()``.
     var history: GenerationHistory
+    var olderGenerations: OlderGenerations
     var journalSequence: Int
     /// The highest bound that was ever reserved, and the one up to which reservations are settled.
     var reservedBound: Int
@@ -70,16 +74,20 @@ public actor ConfigStore {
     var expiryTimer: (time: Int, task: Task<Void, Never>)?
     var committerWaiter: CheckedContinuation<Void, Never>?
     let writer: GenerationWriter
+    var publicationLog: PublicationLog
+    var sourceLog: SourceLog
+    var storageProblem = RepeatedProblem()
 
     private init(
         snapshot: ConfigSnapshot, history: GenerationHistory, epoch: String?, restored: SnapshotArchive.Restored,
-        archive: SnapshotArchive,
+        archive: SnapshotArchive, published: PublishedRevision?,
         blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
         maximumDeletion: Int?,
         status: NamespaceStatus, logger: Logger
     ) {
         self.archive = archive
+        self.published = published
         self.blocking = blocking
         self.wallClock = wallClock
         self.clock = clock
@@ -98,15 +106,21 @@ public actor ConfigStore {
         self.status = restoredStatus
         self.snapshot = snapshot
         self.history = history
+        // Under an epoch of its own nothing of what was before has a number.
+        olderGenerations =
+            epoch == nil && !restored.olderFiles.isEmpty ? .inFiles(restored.olderFiles) : .inHistory
         publication = ConfigPublication(
             namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
             status: restoredStatus.report(layers: restored.layers))
         writer = GenerationWriter(archive: archive, blocking: blocking, clock: clock, logger: logger)
+        publicationLog = PublicationLog(namespace: archive.namespace, logger: logger)
+        sourceLog = SourceLog(namespace: archive.namespace, logger: logger)
     }
 
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
     static func open(
-        _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, blocking: BlockingWork, wallClock: WallClock,
+        _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, published: PublishedRevision? = nil,
+        blocking: BlockingWork, wallClock: WallClock,
         clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, maximumDeletion: Int? = nil,
         rules: LayerRules = LayerRules(),
         status: NamespaceStatus, logger: Logger
@@ -148,15 +162,19 @@ public actor ConfigStore {
             history.update(restored.layers, ofRevision: first.revision, saysOther: saysOther)
         }
         let store = ConfigStore(
-            snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive, blocking: blocking,
-            wallClock: wallClock,
+            snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive,
+            // The numbers of an epoch that ends with the process are nobody's later.
+            published: epoch == nil ? published : nil, blocking: blocking, wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: maximumBytes, maximumDeletion: maximumDeletion,
             status: status, logger: logger)
+        // Before anybody is told of it.
+        await store.notePublished()
         // The journal will be written from its start again once the newest generation is on disk.
         if epoch == nil {
             for generation in restored.unwritten { store.writer.note(history[generation.revision] ?? generation) }
         }
         if isNew || isRegained { await store.writeBehind() }
+        if isNew, first.revision > 0 { await store.logPublication([ChangeCause(.start)]) }
         return store
     }
 
@@ -279,7 +297,9 @@ public actor ConfigStore {
             await withCheckedContinuation { committerWaiter = $0 }
         }
         // Nothing more is published, so that this generation settles every reservation.
+        publicationLog.flush()
         released = reservedBound
+        if case .beingRead(let reading) = olderGenerations { _ = await reading.value }
         if snapshot.revision == 0 { return }
         await writer.finish(with: currentGeneration)
         let (archive, contained) = (archive, writer.containedSequence)

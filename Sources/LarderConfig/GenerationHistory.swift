@@ -9,6 +9,9 @@ struct GenerationHistory: Sendable {
     /// The one that is current; nil where nothing was published.
     var current: Generation? { generations.last }
 
+    /// Whether there is no room for any that came before.
+    var isFull: Bool { generations.count >= Self.capacity }
+
     /// The snapshot of a revision; nil where it is not known, or no longer.
     subscript(revision: Int) -> Generation? { generations.last { $0.revision == revision } }
 
@@ -21,6 +24,12 @@ struct GenerationHistory: Sendable {
         }
         generations.append(generation)
         if generations.count > Self.capacity { generations.removeFirst() }
+    }
+
+    /// Adds those that came before all that are known, as many as there is room for.
+    /// - Parameter older: newest first.
+    mutating func prepend(_ older: [Generation]) {
+        generations.insert(contentsOf: older.prefix(Self.capacity - generations.count).reversed(), at: 0)
     }
 
     /// Notes layers that resolve to what is current already.

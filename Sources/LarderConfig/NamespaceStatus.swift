@@ -10,24 +10,25 @@ struct NamespaceStatus: Sendable {
     /// How long what is held counts as stale when the source fails; nil for ever.
     private var staleIfError: Duration?
     /// Why a layer of files could not be read last time.
-    private var fileProblems: [FileLayer: String] = [:]
+    private(set) var fileProblems: [FileLayer: String] = [:]
     /// Why the disk did not take a change last time.
     private var storageProblem: ConfigStatusReport.Problem?
     /// When the source will be asked next.
     var nextAttemptAt: Int?
     var publishes = 0
 
-    private var settled: Freshness
+    /// The state without what is under way.
+    private(set) var settled: Freshness
     private var isRefreshing = false
     private var since = 0
-    private var lastError: ConfigStatusReport.Problem?
+    private(set) var lastError: ConfigStatusReport.Problem?
     private var refused: ConfigStatusReport.Refusal?
     private var quarantine: ConfigStatusReport.Quarantine?
     /// When the source was asked for what it confirmed last.
     private var confirmedAt: Int?
     private var lastAttemptAt: Int?
-    private var lastSuccessAt: Int?
-    private var consecutiveFailures = 0
+    private(set) var lastSuccessAt: Int?
+    private(set) var consecutiveFailures = 0
     private var counters = ConfigStatusReport.Counters()
 
     init(

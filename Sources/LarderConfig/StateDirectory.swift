@@ -27,9 +27,10 @@ public final class StateDirectory: Sendable {
         try files.createDirectory(path)
         let lockPath = path + "/lock"
         var descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let failure = errno
         // A file system that turned read-only after an error still has what is to be served.
-        if descriptor < 0, errno == EROFS { descriptor = open(lockPath, O_RDONLY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw FileError("open", lockPath, errno: errno) }
+        if descriptor < 0, failure == EROFS { descriptor = open(lockPath, O_RDONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw FileError("open", lockPath, errno: failure) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let failure = errno
             close(descriptor)

@@ -18,10 +18,11 @@ final class Acceptor: Sendable {
     /// How many connections a loop has more than the one with the fewest before that one accepts.
     private static let block = 64
 
-    private let loads: [LoopLoad]
+    let loads: [LoopLoad]
     /// One for each loop, all of the same socket.
     private let listeners = Mutex<[any Channel]>([])
     private let accepting = Atomic<Int>(0)
+    private let isPaused = Atomic<Bool>(false)
 
     /// - Parameter loads: the loops that share the connections.
     init(_ loads: [LoopLoad]) { self.loads = loads }
@@ -62,8 +63,22 @@ final class Acceptor: Sendable {
         let (old, new) = listeners.withLock { ($0[current], $0[next]) }
         // It fails only for a listener that is closed.
         old.setOption(.autoRead, value: false).whenComplete { _ in
+            if self.isPaused.load(ordering: .acquiring) { return }
             _ = new.setOption(.autoRead, value: true)
         }
+    }
+
+    /// Accepts nothing until ``resume()``. When it returns, whoever was accepted is counted among the connections.
+    func pause() async {
+        isPaused.store(true, ordering: .releasing)
+        for listener in listeners.withLock({ $0 }) { try? await listener.setOption(.autoRead, value: false).get() }
+    }
+
+    /// Accepts again.
+    func resume() async {
+        isPaused.store(false, ordering: .releasing)
+        let current = listeners.withLock { $0.isEmpty ? nil : $0[accepting.load(ordering: .relaxed)] }
+        try? await current?.setOption(.autoRead, value: true).get()
     }
 
     /// Accepts nothing more. The socket itself is not shut down: one that systemd holds goes on queueing.

@@ -11,6 +11,7 @@ public final class AgentServer: Sendable {
     private let socket: ListeningSocket
     private let group: any EventLoopGroup
     private let registry = ConnectionRegistry()
+    private let acceptor: Acceptor
 
     /// How long connections may take to finish at the end.
     private static let finishTime = Duration.seconds(3)
@@ -20,15 +21,30 @@ public final class AgentServer: Sendable {
         self.context = context
         self.socket = socket
         self.group = group
+        acceptor = Acceptor(group.makeIterator().map(LoopLoad.init))
+    }
+
+    /// How many clients are connected.
+    public var connections: Int { registry.connections }
+
+    /// How long nobody has been connected; nil while somebody is.
+    public var idleTime: Duration? { registry.idleTime }
+
+    /// Accepts no more connections, unless somebody is connected. Those who connect from then on wait in the kernel's queue,
+    /// and are served by the next agent where the socket was handed over.
+    /// - Returns: whether nobody is connected.
+    public func stopAcceptingIfIdle() async -> Bool {
+        await acceptor.pause()
+        if registry.connections == 0 { return true }
+        await acceptor.resume()
+        return false
     }
 
     /// Serves until the task is cancelled; then accepts nothing more, lets every connection finish, and returns.
     /// - Parameter onReady: called once connections are accepted.
     public func run(onReady: @Sendable () async -> Void) async throws {
-        let loads = group.makeIterator().map(LoopLoad.init)
-        let loops = try await makeLoops(loads)
+        let loops = try await makeLoops(acceptor.loads)
         let (context, registry) = (context, registry)
-        let acceptor = Acceptor(loads)
         try await acceptor.start(socket) { (channel, eventLoop) in
             guard let loop = loops[ObjectIdentifier(eventLoop)]?.value else { return }
             try Self.accept(channel, on: loop, context, registry)
@@ -42,13 +58,17 @@ public final class AgentServer: Sendable {
         await onReady()
         // Ends only by cancellation.
         try? await Task.sleep(for: .seconds(Int64.max / 2))
-        await stop(acceptor)
+        await stop()
     }
 
-    /// Asks every event loop for a sign of life.
-    public func probe() async { await registry.probe() }
+    /// Takes other rules of access; returns once nobody is served by the former ones: subscriptions and waits that they let
+    /// in and these do not have ended.
+    public func use(_ rules: AccessRules) async {
+        guard context.use(rules) else { return }
+        await registry.reviewAll()
+    }
 
-    private func stop(_ acceptor: Acceptor) async {
+    private func stop() async {
         // A task that is cancelled cannot wait for anything; what is left to do is done in one that is not.
         await Task {
             await acceptor.close()
@@ -60,6 +80,7 @@ public final class AgentServer: Sendable {
             }
             await registry.waitUntilEmpty()
             patience.cancel()
+            registry.denials.flush(context.logger)
         }.value
     }
 

@@ -7,8 +7,12 @@ final class ConnectionRegistry: Sendable {
     private let nextID = Atomic<Int>(0)
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
+    /// When the last connection ended; at first, when the agent started.
+    private let emptySince = Mutex(ContinuousClock.now)
     /// Tells of refused connections.
     let refusals = RefusalLog()
+    /// Tells of refused requests.
+    let denials = DenialLog()
     /// What the clients say of snapshots.
     let acknowledgements = AcknowledgementBook()
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
@@ -32,7 +36,19 @@ final class ConnectionRegistry: Sendable {
         return nil
     }
 
+    /// How many there are.
+    var connections: Int { open.load(ordering: .relaxed) }
+
+    /// How long there has been none; nil while there is one.
+    var idleTime: Duration? {
+        let since = emptySince.withLock { $0 }
+        return connections == 0 ? ContinuousClock.now - since : nil
+    }
+
     func sessionEnded() {
+        // Before it counts as over, and each of them, because several may end at once: whoever finds none open knows since
+        // when.
+        emptySince.withLock { $0 = .now }
         guard open.subtract(1, ordering: .relaxed).newValue == 0 else { return }
         let waiters = emptied.withLock { waiters in
             defer { waiters = [] }
@@ -78,14 +94,14 @@ final class ConnectionRegistry: Sendable {
         await onEachLoop { loop in loop.sessions.values.map(\.description) }.flatMap { $0 }.sorted { $0.id < $1.id }
     }
 
-    /// Asks every event loop for a sign of life, for the watchdog.
-    func probe() async {
-        _ = await onEachLoop { _ in true }
-    }
-
     /// Lets every connection finish: no new requests, replies written, `end` to every subscription.
     func finishAll() async {
         _ = await onEachLoop { loop in for session in loop.sessions.values { session.finish() } }
+    }
+
+    /// Lets every connection look at its rights anew: what it may have no more ends.
+    func reviewAll() async {
+        _ = await onEachLoop { loop in for session in loop.sessions.values { session.review() } }
     }
 
     /// Closes every connection that is left.

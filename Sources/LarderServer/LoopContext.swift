@@ -21,6 +21,8 @@ final class LoopContext {
     var passed: BlobFile?
     var replies = ReplyCache()
     var askedImages = AskedImages()
+    /// The rights of the peers that are, or were a while ago, connected here: as many connections of one peer share them.
+    private var rights: [Accounts: PeerRights] = [:]
     let openBlobs: OpenBlobs
     let leaseSweep: LeaseSweep
     var traffic = AgentStats.Traffic()
@@ -62,6 +64,29 @@ final class LoopContext {
         registry.sessionEnded()
         giveBackMemory()
     }
+
+    // MARK: Rights
+
+    /// What tells the rights of one peer from those of another.
+    private struct Accounts: Hashable {
+        let (user, group): (Int, Int)
+        let groups: [UInt32]
+    }
+
+    /// More are kept for nobody.
+    private static let mostRights = 256
+
+    /// The rights of a peer by the rules in force.
+    func rights(of peer: PeerCredentials) -> PeerRights {
+        let accounts = Accounts(user: peer.uid, group: peer.gid, groups: peer.groups)
+        if let known = rights[accounts], known.version == server.rulesVersion { return known }
+        if rights.count >= Self.mostRights { rights.removeAll() }
+        let new = server.rights(of: peer)
+        rights[accounts] = new
+        return new
+    }
+
+    // MARK: Memory
 
     /// What a crowd needed is given back once most of it has left. The allocator itself keeps it for the next time, which
     /// may never come.

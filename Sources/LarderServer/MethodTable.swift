@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderWire
+import NIOCore
 
 /// What the server can be asked: each method's name and what answers it.
 struct MethodTable {
@@ -25,12 +26,19 @@ struct MethodTable {
         }
     }
 
+    // Each of them reads the parameters and then looks whether the peer may, before anything else.
     typealias Immediate = (RequestScope, JSONValue?, inout JSONWriter) throws(WireError) -> Void
     typealias Reading = (RequestScope, JSONValue?) throws(WireError) -> SnapshotReading?
-    typealias Deferred = @Sendable (RequestScope, JSONValue?) async throws(WireError) -> any WireResult
-    typealias Waiting = (RequestScope, JSONValue?) throws(WireError) -> SnapshotWait
-    typealias Own = (SessionHandler, Request, BatchPlace?, RequestWords?) -> Void
+    typealias Deferred = (RequestScope, JSONValue?) throws(WireError) -> Work
+    typealias Waiting = (RequestScope, JSONValue?) throws(WireError) -> (SnapshotWait, Admission)
+    typealias Own = (SessionHandler, Request, BatchPlace?, RequestWords?) throws(WireError) -> Void
     typealias InSession = (SessionHandler, JSONValue?) throws(WireError) -> SessionReply
+
+    /// What a task is to do for a request that was let in.
+    struct Work: Sendable {
+        var admission: Admission
+        var run: @Sendable () async throws(WireError) -> any WireResult
+    }
 
     /// A result, and the snapshot that it was read from.
     struct SnapshotReading {
@@ -39,6 +47,18 @@ struct MethodTable {
         var result: ConfigGet.Result
         /// Whether the same words get the same reply as long as the snapshot is current.
         var isRepeatable: Bool
+    }
+
+    /// A request that the session answers by itself.
+    struct OwnRequest<Method: GuardedMethod> {
+        /// Nil for a notification.
+        var id: RequestID?
+        var parameters: Method.Parameters
+        var admission: Admission
+        /// Where its reply belongs, if it came in a batch.
+        var place: BatchPlace?
+        /// The line's, where it is certain that their id is the request's.
+        var words: RequestWords?
     }
 
     /// What a method that changes the session leaves to do after its reply was written.
@@ -58,12 +78,12 @@ struct MethodTable {
     mutating func add(_ name: String, _ answer: Answer) { answers[name] = answer }
 
     /// Adds a method that is answered at once.
-    mutating func immediate<Method: WireMethod>(
+    mutating func immediate<Method: GuardedMethod>(
         _ method: Method.Type,
         _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> Method.Result
     ) {
         answers[Method.name] = .immediate { (scope, params, writer) throws(WireError) in
-            try body(scope, Method.Parameters(params: params)).write(to: &writer)
+            try body(scope, scope.admit(Method.self, params).0).write(to: &writer)
         }
     }
 
@@ -71,53 +91,69 @@ struct MethodTable {
     /// - Parameters:
     ///   - body: reads it; nil where that snapshot does not do
     ///   - later: gets one that does
-    mutating func reading<Method: WireMethod>(
+    mutating func reading<Method: GuardedMethod>(
         _ method: Method.Type,
         _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> SnapshotReading?,
         orLater later: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) {
         answers[Method.name] = .reading(
-            { (scope, params) throws(WireError) in try body(scope, Method.Parameters(params: params)) },
-            orLater: { (scope, params) async throws(WireError) -> any WireResult in
-                try await later(scope, Method.Parameters(params: params))
-            })
+            { (scope, params) throws(WireError) in try body(scope, scope.admit(Method.self, params).0) },
+            orLater: Self.deferred(Method.self, later))
     }
 
     /// Adds a method that is answered when a condition holds in the current snapshot.
-    mutating func waiting<Method: WireMethod>(
+    mutating func waiting<Method: GuardedMethod>(
         _ method: Method.Type, _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> SnapshotWait
     ) {
         answers[Method.name] = .waiting { (scope, params) throws(WireError) in
-            try body(scope, Method.Parameters(params: params))
+            let (parameters, admission) = try scope.admit(Method.self, params)
+            return (try body(scope, parameters), admission)
         }
     }
 
     /// Adds a method that waits for something.
     /// - Parameter endsWithConnection: whether it is given up when the client goes away. What a client hands over is
     ///   not.
-    mutating func deferred<Method: WireMethod>(
+    mutating func deferred<Method: GuardedMethod>(
         _ method: Method.Type, endsWithConnection: Bool,
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) {
-        answers[Method.name] = .deferred(
-            { (scope, params) async throws(WireError) -> any WireResult in
-                try await body(scope, Method.Parameters(params: params))
-            }, endsWithConnection: endsWithConnection)
+        answers[Method.name] = .deferred(Self.deferred(method, body), endsWithConnection: endsWithConnection)
+    }
+
+    private static func deferred<Method: GuardedMethod>(
+        _ method: Method.Type,
+        _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
+    ) -> Deferred {
+        { (scope, params) throws(WireError) in
+            let (parameters, admission) = try scope.admit(method, params)
+            return Work(admission: admission) { () async throws(WireError) in try await body(scope, parameters) }
+        }
     }
 
     /// Adds a method that the session answers, now or later.
-    mutating func own<Method: WireMethod>(_ method: Method.Type, _ body: @escaping Own) {
-        answers[Method.name] = .own(body)
+    mutating func own<Method: GuardedMethod>(
+        _ method: Method.Type,
+        _ body: @escaping (SessionHandler, OwnRequest<Method>) throws(WireError) -> Void
+    ) {
+        answers[Method.name] = .own { (session, request, place, words) throws(WireError) in
+            let (parameters, admission) = try session.scope.admit(method, request.params)
+            try body(
+                session,
+                OwnRequest(id: request.id, parameters: parameters, admission: admission, place: place, words: words))
+        }
     }
 
     /// Adds a method that changes the session.
     /// - Parameter needsReply: whether it has no use, and so no effect, as a notification.
-    mutating func session<Method: WireMethod>(
+    mutating func session<Method: GuardedMethod>(
         _ method: Method.Type, needsReply: Bool = false,
         _ body: @escaping (SessionHandler, Method.Parameters) throws(WireError) -> SessionReply
     ) {
         answers[Method.name] = .session(
-            { (session, params) throws(WireError) in try body(session, Method.Parameters(params: params)) },
+            { (session, params) throws(WireError) in
+                try body(session, session.scope.admit(method, params).0)
+            },
             needsReply: needsReply)
     }
 }
@@ -130,4 +166,41 @@ struct RequestScope: Sendable {
     let connections: ConnectionRegistry
     /// Whom the request comes from.
     let peer: PeerCredentials
+    /// What the peer may do.
+    let rights: PeerRights
+    /// The connection's.
+    let eventLoop: any EventLoop
+
+    /// Reads the parameters of a request and looks whether the peer may have it carried out.
+    /// - Throws: `invalidParams`; `denied`, which is logged; `unknownNamespace`
+    func admit<Method: GuardedMethod>(
+        _ method: Method.Type, _ params: JSONValue?
+    ) throws(WireError) -> (Method.Parameters, Admission) {
+        let parameters = try Method.Parameters(params: params)
+        let admission = Admission(method, parameters)
+        if let refusal = refusal(of: admission) { throw refusal }
+        return (parameters, admission)
+    }
+
+    /// Why the peer may not have a request carried out, or not any more; nil where it may. It is logged.
+    func refusal(of admission: Admission) -> WireError? {
+        guard let refusal = rights.refusal(of: admission.need, context.namespaces) else { return nil }
+        connections.denials.add(refusal, to: admission.method, of: peer, on: eventLoop, context.logger)
+        return refusal
+    }
+
+    /// A namespace.
+    /// - Throws: `unknownNamespace`, naming those that exist.
+    func namespace(_ name: String) throws(WireError) -> ConfigNamespace {
+        if let namespace = context.namespaces[name] { return namespace }
+        throw rights.unknownNamespace(name, context.namespaces)
+    }
+
+    /// The namespaces that the peer may read.
+    var readableNamespaces: [ConfigNamespace] { context.namespaces.all.filter { rights.mayRead($0.name) } }
+
+    /// What has to be masked in a namespace's values for the peer; nothing for one that may see secrets.
+    func secrets(of namespace: ConfigNamespace) -> SecretPatterns {
+        rights.rights(in: namespace.name).contains(.secrets) ? .none : namespace.configuration.secrets
+    }
 }

@@ -53,8 +53,8 @@ struct ReplyCache {
     /// How many replies are held.
     var count: Int { entries.count { $0 != nil } }
 
-    /// Appends the whole reply, if it is known and still right.
-    mutating func append(for words: RequestWords, to output: inout JSONWriter) -> Bool {
+    /// Appends the whole reply, if it is known and still right, and the peer may read what it is of.
+    mutating func append(for words: RequestWords, with rights: PeerRights, to output: inout JSONWriter) -> Bool {
         let slot = words.slot(of: Self.slots)
         guard let entry = entries[slot] else { return false }
         guard entry.version == entry.publication.version else {
@@ -62,7 +62,7 @@ struct ReplyCache {
             entries[slot] = nil
             return false
         }
-        guard entry.isFor(words) else { return false }
+        guard entry.isFor(words), rights.mayRead(entry.publication.namespace) else { return false }
         Self.appendHead(id: words.id, to: &output)
         withExtendedLifetime(entry) { output.rawUnframed(entry.tail) }
         return true

@@ -1,5 +1,5 @@
 public import LarderConfig
-import LarderWire
+public import LarderWire
 public import Logging
 import Synchronization
 
@@ -42,11 +42,14 @@ public final class ServerContext: Sendable {
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
     private let limitsInForce: Mutex<LimitSettings>
+    private let settingsReading: Mutex<Timestamp>
+    private let access: Mutex<AccessRules>
+    private let accessVersion = Atomic<Int>(0)
 
     /// Makes the context of a server.
     public init(
-        namespaces: ConfigNamespaces, identity: Identity, limits: LimitSettings, copies: CurrentCopies? = nil,
-        images: ImageService? = nil, logger: Logger
+        namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
+        access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil, logger: Logger
     ) {
         self.namespaces = namespaces
         self.copies = copies
@@ -55,6 +58,8 @@ public final class ServerContext: Sendable {
         self.logger = logger
         startedAt = Timestamp(milliseconds: WallClock.system.now)
         limitsInForce = Mutex(limits)
+        settingsReading = Mutex(settingsReadAt)
+        self.access = Mutex(access)
     }
 
     /// The limits for connections that are accepted from now on.
@@ -63,18 +68,39 @@ public final class ServerContext: Sendable {
         set { limitsInForce.withLock { $0 = newValue } }
     }
 
+    /// When the settings in force were read.
+    public var settingsReadAt: Timestamp {
+        get { settingsReading.withLock { $0 } }
+        set { settingsReading.withLock { $0 = newValue } }
+    }
+
+    /// Who may do what.
+    public var rules: AccessRules { access.withLock { $0 } }
+
+    /// Grows with each change of the rules: rights that were worked out before count no more.
+    var rulesVersion: Int { accessVersion.load(ordering: .acquiring) }
+
+    /// The rights of a peer.
+    func rights(of peer: PeerCredentials) -> PeerRights {
+        // First the version: whatever changes meanwhile makes these rights too old, and not the next.
+        let version = rulesVersion
+        return PeerRights(of: peer, by: rules, version: version)
+    }
+
+    /// Takes other rules.
+    /// - Returns: false where they say the same.
+    func use(_ rules: AccessRules) -> Bool {
+        let isChanged = access.withLock { access in
+            defer { access = rules }
+            return access != rules
+        }
+        if isChanged { accessVersion.add(1, ordering: .releasing) }
+        return isChanged
+    }
+
     /// Milliseconds since the start.
     var uptimeMilliseconds: Int {
         let (seconds, attoseconds) = (ContinuousClock.now - startedOnClock).components
         return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
-    }
-
-    /// The namespace of a request.
-    /// - Throws: `unknownNamespace`, naming those that exist.
-    func namespace(_ name: String) throws(WireError) -> ConfigNamespace {
-        if let namespace = namespaces[name] { return namespace }
-        let known = namespaces.all.map(\.name).joined(separator: ", ")
-        throw WireError(
-            .unknownNamespace, "\"\(name)\" is not declared in the settings; declared are: \(known)")
     }
 }

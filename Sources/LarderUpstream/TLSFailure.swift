@@ -10,6 +10,10 @@ struct TLSFailure: Sendable {
         let reasons = Self.reasons(in: description)
         if description.contains("failedToValidateHostname") {
             text = "its certificate is for another name; use a name that it has, or replace the certificate"
+        } else if description.hasSuffix("unknownError([])") {
+            // What BoringSSL says, or rather does not, where it finds no authorities to load.
+            text =
+                "this host has no certificates of authorities; install ca-certificates, or name one by certificateAuthority"
         } else if let (reason, advice) = reasons.lazy.compactMap({ reason in
             Self.advice(on: reason).map { (reason, $0) }
         }).first {

@@ -51,7 +51,7 @@ extension UpstreamError {
             guard let failure = error.connectionErrors.first?.error else {
                 return unresolved(url)
             }
-            return ofConnection(failure, url)
+            return ofConnection(failure, url) ?? ofLibrary(failure, url)
         case let error as IOError:
             // strerror(3) is safe here: glibc gives a constant or thread-local text for every code.
             let reason = String(cString: strerror(error.errnoCode))

@@ -8,22 +8,33 @@ public struct ConfigEvent: Sendable, Equatable {
     /// The notification's method.
     public static let method = "config.event"
 
-    /// Why an event carries the whole value, or why the subscription ended.
-    public enum Reason: String, Sendable {
+    /// Why an event carries the whole value, or why the subscription ended. A reason that this version does not know is kept
+    /// as it came.
+    public struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        /// The name on the wire.
+        public let rawValue: String
+        /// Makes a reason from its name on the wire.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
         /// The first event of a subscription that held nothing.
-        case initial
+        public static let initial = Self(rawValue: "initial")
         /// A new snapshot.
-        case change
+        public static let change = Self(rawValue: "change")
         /// The revision that the client held is no longer known.
-        case gap
+        public static let gap = Self(rawValue: "gap")
         /// The client's revision belongs to another epoch.
-        case restart
+        public static let restart = Self(rawValue: "restart")
         /// A merge patch cannot say this change.
-        case inexpressible
+        public static let inexpressible = Self(rawValue: "inexpressible")
         /// The agent is stopping.
-        case shutdown
+        public static let shutdown = Self(rawValue: "shutdown")
         /// The settings no longer declare the namespace.
-        case namespaceRemoved
+        public static let namespaceRemoved = Self(rawValue: "namespaceRemoved")
+        /// The settings no longer let the peer read the namespace.
+        public static let denied = Self(rawValue: "denied")
+
+        /// The name on the wire.
+        public var description: String { rawValue }
     }
 
     /// What an event says.
@@ -95,11 +106,7 @@ public struct ConfigEvent: Sendable, Equatable {
     }
 
     private static func reason(_ reader: MemberReader) throws(WireError) -> Reason {
-        let name = try reader.requiredString("reason")
-        guard let reason = Reason(rawValue: name) else {
-            throw WireError(.invalidParams, "\"reason\" is \"\(name)\", which this version does not know")
-        }
-        return reason
+        Reason(rawValue: try reader.requiredString("reason"))
     }
 
     /// Appends the head: all that comes before the shared body.

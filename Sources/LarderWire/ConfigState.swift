@@ -13,7 +13,8 @@ public struct ConfigState: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let refreshing = Self(rawValue: "refreshing")
     /// The last attempt failed; the last good snapshot is served.
     public static let stale = Self(rawValue: "stale")
-    /// The last attempt failed and there never was a usable answer.
+    /// The last attempt failed, and there never was a usable answer, or what is held is older than the settings say by
+    /// `staleIfErrorSeconds`; it is served all the same.
     public static let failed = Self(rawValue: "failed")
 
     /// The name on the wire.

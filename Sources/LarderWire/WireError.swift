@@ -20,6 +20,11 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     public let detail: String
     /// Which of several reasons it is, for programs; only where the error's description in the protocol lists them.
     public let reason: String?
+    /// The right that the peer lacks; only where an error ``Code/denied`` is about one. One that this version does not know
+    /// is left out.
+    public let right: Right?
+    /// The namespace in which it lacks that; nil for the whole agent.
+    public let namespace: String?
 
     /// Makes an error of the given kind.
     /// - Parameters:
@@ -29,6 +34,17 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         self.code = code
         self.detail = detail
         self.reason = reason
+        (right, namespace) = (nil, nil)
+    }
+
+    /// Makes the error ``Code/denied`` for a peer that lacks a right.
+    /// - Parameters:
+    ///   - namespace: where it lacks it; nil for the whole agent.
+    ///   - detail: what it lacks and who grants it, in one line.
+    public init(lacking right: Right, in namespace: String?, _ detail: String) {
+        code = .denied
+        reason = nil
+        (self.right, self.namespace, self.detail) = (right, namespace, detail)
     }
 
     /// The message and the detail in one line.
@@ -111,6 +127,8 @@ extension WireError {
                 isRetryable: data?["retryable"]?.bool ?? false)
         detail = data?["detail"]?.string ?? message
         reason = data?["reason"]?.string
+        right = (data?["right"]?.string).flatMap(Right.init)
+        namespace = data?["namespace"]?.string
     }
 
     /// Writes the `error` member's value: `{"code":…,"message":…,"data":{"name":…,"retryable":…,"detail":…}}`.
@@ -124,6 +142,8 @@ extension WireError {
         writer.member("retryable", code.isRetryable)
         writer.member("detail", detail)
         if let reason { writer.member("reason", reason) }
+        if let right { writer.member("right", right.rawValue) }
+        if let namespace { writer.member("namespace", namespace) }
         writer.endObject()
         writer.endObject()
     }

@@ -10,6 +10,9 @@ public struct ServiceNotifier: Sendable {
     /// A notifier for this process. The environment is read at each call, and left as it is.
     public init() {}
 
+    /// Whether there is somebody to be told: whether `NOTIFY_SOCKET` is set.
+    public static var isHeard: Bool { getenv("NOTIFY_SOCKET") != nil }
+
     /// `READY=1`: start-up, or a reload that ``reloading()`` announced, is over.
     ///
     /// - Parameter status: The new status line, in the same message.

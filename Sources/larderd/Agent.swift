@@ -68,7 +68,8 @@ struct Agent {
         let images: ImageService?
         do {
             namespaces = try await ConfigNamespaces(
-                plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
+                plan.namespaces, stateDirectory: plan.stateDirectory,
+                runtimeDirectory: Self.directory(of: socket.path) + "/revisions", threads: threads, fetcher: fetcher,
                 hostIdentity: Self.hostIdentity(), logger: logger)
         } catch {
             socket.remove()
@@ -82,32 +83,44 @@ struct Agent {
             throw error
         }
         let copies = await copies(besideSocket: socket.path, BlockingWork(threads))
-        await copies?.start(namespaces.all)
+        let rules = plan.settings.accessRules(isForHost: isForHost(socket), logger: logger)
+        await copies?.start(namespaces.all, by: rules)
         let context = ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
-            limits: plan.limits, copies: copies, images: images, logger: logger)
+            settingsReadAt: plan.settingsReadAt, limits: plan.limits, access: rules, copies: copies, images: images,
+            logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
         let server = AgentServer(context: context, socket: socket, group: group)
+        let status = ServiceStatus(namespaces: namespaces, server: server)
         // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no
         // client has one any more.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
-            ServingService(server: server, namespaces: namespaces),
-            ReloadService(context: context, plan: plan, hangups: hangups, logger: logger),
+            ServingService(server: server, namespaces: namespaces, status: status),
+            ReloadService(
+                context: context, server: server, plan: plan, status: status, isForHost: isForHost(socket),
+                hangups: hangups, logger: logger),
         ]
+        if ServiceNotifier.isHeard { services.append(StatusService(status: status)) }
+        if let idleExit = idleExit(server, namespaces, images) { services.append(idleExit) }
         if let interval = Watchdog.interval {
             services.append(
                 WatchdogService(
-                    server: server, namespaces: namespaces, images: images, interval: interval, logger: logger))
+                    interval: interval, eventLoops: Array(group.makeIterator()), namespaces: namespaces, images: images,
+                    logger: logger))
         }
+        #if DEBUG
+            services.append(
+                DeadlockSwitch(namespaces: namespaces, signals: await UnixSignalsSequence(trapping: .sigusr2)))
+        #endif
         // A service that ends by itself ends the agent; the signals are this group's alone.
         let run = ServiceGroup(
             configuration: .init(
@@ -119,6 +132,22 @@ struct Agent {
         try await run.run()
         await namespaces.stop()
         logger.info("stopped")
+    }
+
+    private func idleExit(
+        _ server: AgentServer, _ namespaces: ConfigNamespaces, _ images: ImageService?
+    ) -> IdleExitService? {
+        guard let minutes = plan.settings.service.idleExitMinutes else { return nil }
+        guard !sockets.isEmpty else {
+            logger.warning(
+                """
+                service.idleExitMinutes has no effect: systemd does not hold the agent's socket, so that nobody would start \
+                it again; enable larder.socket, or leave the setting out
+                """)
+            return nil
+        }
+        return IdleExitService(
+            patience: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
     }
 
     /// Opens the image cache, which takes no longer than to read its index.
@@ -134,8 +163,8 @@ struct Agent {
 
     /// Makes the cache directory, which the clients in our group have to pass through; the cache itself makes what is in it.
     private static func makeDirectory(above path: String) throws {
-        let cache = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-        try LocalFileSystem().createDirectory(String(cache[..<(cache.lastIndex(of: "/") ?? cache.startIndex)]))
+        let cache = directory(of: path)
+        try LocalFileSystem().createDirectory(directory(of: cache))
         // Where it fails, the cache says why.
         mkdir(cache, 0o750)
     }
@@ -156,8 +185,18 @@ struct Agent {
         }
         if let activated = sockets.first { return ListeningSocket(activated: activated.descriptor) }
         let path = try plan.socketPath.get()
-        try LocalFileSystem().createDirectory(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]))
+        try LocalFileSystem().createDirectory(Self.directory(of: path))
         return try ListeningSocket(path: path, mode: plan.settings.socket.mode, group: plan.settings.socket.group)
+    }
+
+    private static func directory(of path: String) -> String {
+        String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    }
+
+    /// Whether the agent serves the host: root runs it, or the system's service manager handed it the socket, which is not
+    /// below a user's directory (systemd.unit(5), `%t`).
+    private func isForHost(_ socket: ListeningSocket) -> Bool {
+        geteuid() == 0 || socket.isActivated && socket.path.hasPrefix("/run/") && !socket.path.hasPrefix("/run/user/")
     }
 
     /// What tells this host from others (machine-id(5)), or its name.

@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderServer
+import LarderWire
 import Logging
 
 #if canImport(Musl)
@@ -14,6 +15,8 @@ struct AgentPlan: Sendable {
     /// The settings file in force; nil where there is none.
     var settingsPath: String?
     var settings: Settings
+    /// When they were read: what is changed in the file from then on is not among them.
+    let settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
     /// nil where no default is known; an activated socket needs none.
     var socketPath: Result<String, SettingsError>
     var stateDirectory: String

@@ -1,4 +1,5 @@
 import ArgumentParser
+import LarderCommand
 import LarderServer
 import LarderWire
 import Logging
@@ -11,7 +12,8 @@ import UnixSignals
     import Glibc
 #endif
 
-/// The agent's command line.
+/// The agent's command line, and under the name `larder` that of its users: one program with two names takes half the
+/// room of two, since most of either is the same libraries.
 @main
 struct Larderd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -67,6 +69,9 @@ struct Larderd: AsyncParsableCommand {
     private static let activation = Result { try SocketActivation.takeStreamListeners() }
 
     static func main() async {
+        // Before anything else: what the agent sets up is not for the programs that `larder exec` becomes, and sockets
+        // of systemd that it finds are theirs.
+        if Process.name == "larder" { return await CommandEntry.main() }
         Process.prepare()
         _ = activation
         do {
@@ -87,6 +92,11 @@ struct Larderd: AsyncParsableCommand {
             Process.fail(error, status: EX_CONFIG)
         }
         if checkSettings {
+            // What is right may still name accounts that are not there: warnings, to stderr.
+            Process.startLogging(level: .warning)
+            let logger = Logger(label: "larderd")
+            _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)
+            _ = try? plan.settings.images.cacheSettings(directory: plan.imageDirectory ?? "", logger: logger)
             print("\(plan.settingsPath ?? "no settings file; the defaults"): right")
             return
         }

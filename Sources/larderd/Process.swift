@@ -10,6 +10,12 @@ import Systemd
 
 /// What concerns the process as a whole.
 enum Process {
+    /// The name under which it was started, without the way to it.
+    static var name: Substring {
+        let path = CommandLine.arguments.first ?? ""
+        return path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
+    }
+
     /// Sets what must be set before there are threads.
     static func prepare() {
         // Until it is trapped, which is before the settings are read, SIGHUP has nothing to say. To block it would not
@@ -19,6 +25,7 @@ enum Process {
         signal(SIGPIPE, SIG_IGN)
         // Two arenas are enough for a handful of threads, and take half the address space of the default.
         larder_limit_arenas(2)
+        larder_end_by_sent_signals()
         raiseDescriptorLimit()
     }
 

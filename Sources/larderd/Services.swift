@@ -7,9 +7,10 @@ import Systemd
 import UnixSignals
 
 /// Accepts and serves connections, and keeps the namespaces fresh meanwhile.
-struct ServingService: Service {
+struct ServingService: AgentService {
     let server: AgentServer
     let namespaces: ConfigNamespaces
+    let status: ServiceStatus
 
     func run() async throws {
         let notifier = ServiceNotifier()
@@ -17,7 +18,7 @@ struct ServingService: Service {
             try await cancelWhenGracefulShutdown {
                 try await server.run {
                     namespaces.start()
-                    _ = try? notifier.ready(status: "Serving \(namespaces.all.count) namespaces")
+                    _ = try? notifier.ready(status: status.line)
                     CodePages.giveBack()
                 }
             }
@@ -28,7 +29,7 @@ struct ServingService: Service {
 }
 
 /// Does what the image cache does in the background, and puts it away at the end.
-struct ImageCacheService: Service {
+struct ImageCacheService: AgentService {
     let images: ImageService
 
     func run() async {
@@ -38,7 +39,7 @@ struct ImageCacheService: Service {
 }
 
 /// Keeps the plain copies of the snapshots.
-struct CopyService: Service {
+struct CopyService: AgentService {
     let copies: CurrentCopies
 
     func run() async {
@@ -47,9 +48,13 @@ struct CopyService: Service {
 }
 
 /// Re-reads the settings on SIGHUP. Settings that are wrong are refused, and those in force stay.
-struct ReloadService: Service {
+struct ReloadService: AgentService {
     let context: ServerContext
+    let server: AgentServer
     let plan: AgentPlan
+    let status: ServiceStatus
+    /// Whether the agent serves the host, not one user.
+    let isForHost: Bool
     let hangups: UnixSignalsSequence
     let logger: Logger
 
@@ -63,15 +68,25 @@ struct ReloadService: Service {
                 warnOfRestart(inForce, next)
                 try await updateImages(next)
                 context.limits = next.limits
+                let rules = next.settings.accessRules(isForHost: isForHost, logger: logger)
+                // Before a namespace appears that is not for all, and until one is gone that was not.
+                await server.use(rules.keepingNamespaces(of: context.rules))
+                await context.copies?.use(context.rules)
                 await context.namespaces.apply(next.namespaces)
+                await server.use(rules)
+                await context.copies?.use(rules)
                 context.copies?.follow(context.namespaces.all)
+                context.settingsReadAt = next.settingsReadAt
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
-                _ = try? notifier.ready(status: "Serving \(context.namespaces.all.count) namespaces")
+                status.note(settingsProblem: nil)
             } catch {
-                logger.error("the new settings are wrong and were refused", metadata: ["error": "\(error)"])
-                _ = try? notifier.ready(status: "Serving with the former settings; the new ones are wrong: \(error)")
+                logger.error(
+                    "the new settings are wrong and were refused; those in force stay: \(error)",
+                    metadata: ["error": "\(error)"])
+                status.note(settingsProblem: "\(error)")
             }
+            _ = try? notifier.ready(status: status.line)
         }
     }
 
@@ -91,36 +106,10 @@ struct ReloadService: Service {
         if old.settings.images.isEnabled != new.settings.images.isEnabled { members.append("images.enabled") }
         if old.logLevel != new.logLevel { members.append("log.level") }
         if old.settings.current != new.settings.current { members.append("current") }
+        if old.settings.service != new.settings.service { members.append("service") }
         if members.isEmpty { return }
         logger.warning(
-            "some changed settings take effect at the next start only",
+            "changed settings that take effect at the next start only: \(members.joined(separator: ", "))",
             metadata: ["settings": "\(members.joined(separator: ", "))"])
-    }
-}
-
-/// Tells the service manager that the agent is alive, as long as every event loop, every store and the image cache answer.
-struct WatchdogService: Service {
-    let server: AgentServer
-    let namespaces: ConfigNamespaces
-    let images: ImageService?
-    let interval: Duration
-    let logger: Logger
-
-    func run() async {
-        let notifier = ServiceNotifier()
-        await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                await server.probe()
-                await namespaces.probe()
-                await images?.cache.probe()
-                do {
-                    try notifier.watchdog()
-                } catch {
-                    // The manager may hear of the next one. If not, it will act.
-                    logger.warning("the watchdog could not be fed", metadata: ["error": "\(error)"])
-                }
-                try? await Task.sleep(for: interval / 2)
-            }
-        }
     }
 }

@@ -102,6 +102,15 @@ struct CommandParsingTests {
         #expect(!Larder.message(for: error).contains("\n"))
     }
 
+    @Test("help says what is easily taken for something else")
+    func carefulHelp() {
+        func words(_ verb: any ParsableCommand.Type) -> String {
+            Larder.helpMessage(for: verb).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        }
+        #expect(words(StatusCommand.self).contains("or what is held is older than staleIfErrorSeconds in the settings"))
+        #expect(words(RenderCommand.self).contains("escaped for HTML; within a section both count until its end"))
+    }
+
     @Test("help for every verb has examples, and the root names every exit status")
     func help() throws {
         #expect(Larder.helpMessage().contains("  8  not available yet"))

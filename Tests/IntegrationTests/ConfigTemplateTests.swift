@@ -93,7 +93,7 @@ struct ConfigTemplateTests {
         "a slip in the template is told with its line and column",
         arguments: [
             ("a\n{{#b}}\n{{/c}}\n", "t:3:4: this closes"), ("{{#b}}\n", "t:2:1: the template ends"),
-            ("a\n  {{b", "t:2:"), ("{{b c}}", "t:1:"), ("x\n{{ >y}}", "t:2: one template"), ("{{%X:Y}}", "t:1:"),
+            ("a\n  {{b", "t:2:"), ("{{b c}}", "t:1:"), ("x\n{{ >y}}", "t:2:1: one template"), ("{{%X:Y}}", "t:1:"),
         ])
     func slips(text: String, beginning: String) {
         let failure = failure(text)

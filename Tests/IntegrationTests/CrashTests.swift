@@ -80,11 +80,13 @@ extension Integration {
         }
 
         @Test(
-            "after kill -9 at 200 random moments, what was acknowledged is there, whole, and no revision is used twice")
-        func kills() throws {
+            "after kill -9 at 200 random moments, what was acknowledged is there, whole, and no revision is used twice",
+            // In memory, it is known which revision was published last.
+            arguments: [("/tmp", 120), ("/dev/shm", 80)])
+        func kills(parent: String, rounds: Int) throws {
             var chance = SeededGenerator()
             print("seed of the kills: \(chance.seed)")
-            try AgentHome.with(settings: Self.settings) { home in
+            try AgentHome.with(settings: Self.settings, in: parent) { home in
                 var ledger = Ledger(writers: [
                     .init(namespace: "default", path: "a", isPush: false, isDurable: true),
                     .init(namespace: "default", path: "b", isPush: false, isDurable: true),
@@ -92,7 +94,7 @@ extension Integration {
                     .init(namespace: "loose", path: "a", isPush: false, isDurable: false),
                     .init(namespace: "loose", path: "pushed", isPush: true, isDurable: false),
                 ])
-                for round in 0..<200 {
+                for round in 0..<rounds {
                     // Now and then it does not even get to its start's end.
                     if round % 10 == 9 {
                         try home.startAndKill(after: .microseconds(.random(in: 0..<60_000, using: &chance)))
@@ -108,7 +110,7 @@ extension Integration {
                 try ledger.check(last)
                 try checkArchive(home)
                 #expect(!last.log.contains("damaged"), "\(last.log)")
-                #expect(ledger.acknowledgements > 200)
+                #expect(ledger.acknowledgements > rounds)
                 print("\(ledger.acknowledgements) changes were acknowledged")
             }
         }

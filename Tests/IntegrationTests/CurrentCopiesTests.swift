@@ -5,6 +5,9 @@ import Testing
 extension Integration {
     @Suite("Plain copies of the current snapshots")
     struct CurrentCopiesTests {
+        /// Lets everybody read, so that the copies have the mode of the settings.
+        private static let forAll = "access: { others: ['read'] }"
+
         private func path(_ home: AgentHome, _ namespace: String = "default") -> String {
             "\(home.directory)/current/\(namespace).json"
         }
@@ -24,7 +27,7 @@ extension Integration {
 
         @Test("each is there when the agent is ready, follows every change, and stays when the agent ends")
         func following() throws {
-            try AgentHome.with(settings: "{ namespaces: { web: {} } }") { home in
+            try AgentHome.with(settings: "{ \(Self.forAll), namespaces: { web: {} } }") { home in
                 let agent = try home.start()
                 #expect(try names(home) == ["default.json", "web.json"])
                 #expect(try copy(home) == [:])
@@ -40,6 +43,33 @@ extension Integration {
                 #expect(try agent.stop() == .exit(0))
                 #expect(try copy(home) == ["a": "last"])
                 #expect(try names(home) == ["default.json", "web.json"])
+            }
+        }
+
+        @Test("a start leaves those that are right where they are, and replaces those that are not")
+        func untouched() throws {
+            let settings = "{ access: { others: ['read'] }, namespaces: { cut: {}, open: {}, other: {} } }"
+            try AgentHome.with(settings: settings) { home in
+                func inode(_ namespace: String) throws -> Int {
+                    try require(
+                        FileManager.default.attributesOfItem(atPath: path(home, namespace))[.systemFileNumber] as? Int,
+                        "inode of \(namespace)")
+                }
+                let first = try home.start()
+                #expect(try first.stop() == .exit(0))
+                let names = ["default", "cut", "open", "other"]
+                let before = try names.map(inode)
+                try Data().write(to: URL(fileURLWithPath: path(home, "cut")))
+                chmod(path(home, "open"), 0o644)
+                // Of the same length.
+                try Data("[]\n".utf8).write(to: URL(fileURLWithPath: path(home, "other")))
+                _ = try home.start()
+                // What is right but for its mode gets that where it is.
+                #expect(try zip(names, before).map { try inode($0) == $1 } == [true, false, true, false])
+                for name in names {
+                    #expect(try copy(home, name) == [:])
+                    #expect(try permissions(path(home, name)) == 0o640)
+                }
             }
         }
 
@@ -70,7 +100,7 @@ extension Integration {
         @Test("mode from the settings, and the group of the socket")
         func access() throws {
             let group = geteuid() == 0 ? "'12345'" : "null"
-            let settings = "{ socket: { group: \(group) }, current: { mode: '0644' } }"
+            let settings = "{ socket: { group: \(group) }, current: { mode: '0644' }, \(Self.forAll) }"
             try AgentHome.with(settings: settings) { home in
                 _ = try home.start()
                 #expect(try permissions(path(home)) == 0o644)
@@ -79,6 +109,52 @@ extension Integration {
                     try FileManager.default.attributesOfItem(atPath: $0)[.groupOwnerAccountID] as? Int
                 }
                 #expect(files == [files[0], files[0], files[0]])
+            }
+        }
+
+        @Test("the group of the socket, and others, may read a copy where they may read the namespace, and nobody else")
+        func rights() throws {
+            let group = geteuid() == 0 ? 12345 : getegid()
+            let settings = """
+                { socket: { group: '\(group)' }, current: { mode: '0644' }, access: { users: { '4711': ['read'] } }, \
+                namespaces: { group: { access: { groups: { '\(group)': ['read'] } } }, all: { \(Self.forAll) }, \
+                writers: { access: { groups: { '\(group)': ['write'], '4712': ['read'] } } } } }
+                """
+            try AgentHome.with(settings: settings) { home in
+                _ = try home.start()
+                let modes = try ["default", "group", "all", "writers"].map { try permissions(path(home, $0)) }
+                #expect(modes == [0o600, 0o640, 0o644, 0o600])
+            }
+        }
+
+        @Test("who may not read a namespace any more may not read its old copy either, where no new one can be written")
+        func rightsTaken() throws {
+            try AgentHome.with(settings: "{ current: { mode: '0644' }, \(Self.forAll) }") { home in
+                let agent = try home.start()
+                let changes = try DirectoryChanges(home.directory + "/current")
+                try agent.ask("config.set", ["path": "a", "value": 1])
+                try changes.wait("the copy") { try copy(home) == ["a": 1] && permissions(path(home)) == 0o644 }
+                // It is in the way of the next copy, as a full disk would be.
+                try home.makeDirectory("current/.default.json.tmp")
+                try home.write(settings: "{ current: { mode: '0644' }, access: {} }")
+                try agent.reload()
+                #expect(try permissions(path(home)) == 0o600)
+                try agent.ask("config.set", ["path": "a", "value": 2])
+                #expect(try agent.waitForLog("missing or old").contains("default.json.tmp"))
+                #expect(try agent.stop() == .exit(0))
+                #expect(try copy(home) == ["a": 1])
+
+                // What an agent with other rules left, and what is no copy at all.
+                #expect(chmod(path(home), 0o644) == 0)
+                let second = try home.start()
+                #expect(try permissions(path(home)) == 0o600)
+                #expect(try second.stop() == .exit(0))
+                try home.write("elsewhere", "{}")
+                #expect(chmod(home.directory + "/elsewhere", 0o644) == 0)
+                #expect(unlink(path(home)) == 0 && symlink(home.directory + "/elsewhere", path(home)) == 0)
+                _ = try home.start()
+                #expect(!home.exists(path(home)))
+                #expect(try permissions(home.directory + "/elsewhere") == 0o644)
             }
         }
 

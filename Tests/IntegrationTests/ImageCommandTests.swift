@@ -52,7 +52,10 @@ extension Integration {
         func stranger() throws {
             try AgentHome.with(
                 settings:
-                    "{ socket: { mode: '0666' }, images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }"
+                    """
+                    { socket: { mode: '0666' }, access: { others: ['images'] }, \
+                    images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 } }
+                    """
             ) { home in
                 // The other user has to get to the socket and to the program.
                 chmod(home.directory, 0o755)

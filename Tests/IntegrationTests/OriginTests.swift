@@ -194,7 +194,7 @@ extension Integration {
                 #expect(["failed", "refreshing"].contains(status["state"]?.string))
                 #expect(status["lastError"]?["name"] == "upstreamFailed")
                 #expect(status["digest"]?.isNull == true)
-                try agent.waitForLog("the last good snapshot stays")
+                try agent.waitForLog("the source gave no usable answer; there is none")
 
                 origin.listen()
                 let event = try client.event()

@@ -1,5 +1,6 @@
 import Glibc
 import JSON
+import LarderClient
 import Testing
 
 extension Integration {
@@ -63,6 +64,7 @@ extension Integration {
                 let client = try agent.connect()
                 try client.call("config.subscribe", ["namespace": "mine"])
                 #expect(try client.event()["reason"] == "initial")
+                let atStart = try #require(agent.ask("agent.info")["settingsReadAt"]?.string)
                 try home.write(settings: "{ namespaces: { mine: { durabilty: 'full' } } }")
                 try agent.reload()
                 let line = try agent.waitForLog("refused")
@@ -70,10 +72,15 @@ extension Integration {
                 #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
                 try client.call("config.set", ["path": "n", "value": 1, "namespace": "mine"])
                 #expect(try client.event()["value"] == ["n": 1])
+                #expect(try agent.ask("agent.info")["settingsReadAt"]?.string == atStart)
 
                 try home.write(settings: "{ namespaces: { mine: {}, yours: {} } }")
+                var now = timespec()
+                clock_gettime(CLOCK_REALTIME, &now)
+                let changedAt = Timestamp(milliseconds: now.tv_sec * 1000 + now.tv_nsec / 1_000_000)
                 try agent.reload()
                 #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine", "yours"])
+                #expect(try #require(agent.ask("agent.info")["settingsReadAt"]?.string) >= changedAt.description)
             }
         }
 
@@ -93,6 +100,32 @@ extension Integration {
                 let right = try Command.run(
                     Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
                 #expect(right.end == .exit(0))
+            }
+        }
+
+        @Test("--check-settings warns of accounts that the host does not have; the settings are right all the same")
+        func unknownAccounts() throws {
+            let settings = "{ access: { users: { 'no-such-user': ['read'] }, groups: { root: ['read'] } } }"
+            try AgentHome.with(settings: settings) { home in
+                let check = try Command.run(
+                    Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
+                #expect(check.end == .exit(0))
+                let warnings = check.log.split(separator: "\n")
+                #expect(warnings.count == 1, "\(check.log)")
+                #expect(check.log.contains("no-such-user") && check.log.contains("access.users"), "\(check.log)")
+            }
+        }
+
+        @Test(
+            "an agent for the host says what to do where nobody may anything, for want of access and of the usual group",
+            .enabled(if: geteuid() == 0 && getgrnam("larder") == nil))
+        func missingGroup() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                #expect(try agent.waitForLog("addgroup --system larder").contains("warning"))
+                #expect(try agent.stop() == .exit(0))
+                try home.write(settings: "{ access: {} }")
+                #expect(try !home.start().log.contains("addgroup"))
             }
         }
 

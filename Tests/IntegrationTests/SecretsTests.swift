@@ -7,7 +7,8 @@ extension Integration {
     struct SecretsTests {
         private static let secret = "hunter2-is-no-password"
         private static let settings = """
-            { socket: { mode: '0666' }, namespaces: { default: {
+            { socket: { mode: '0666' }, access: { users: { "4711": ['read', 'secrets'] }, others: ['read'] },
+              namespaces: { default: {
               host: { directory: '@/config.d' }, secrets: ['db.password', '*.token', 'tls.**'], locks: ['tls.pin'],
               experiments: { member: 'experiments' },
             } } }
@@ -42,6 +43,16 @@ extension Integration {
                 #expect(explanation["value"] == .string(Self.secret))
                 #expect(explanation["masked"] == nil)
                 #expect(explanation["layers"]?[1]?["value"] == .string(Self.secret))
+            }
+        }
+
+        @Test("who has the right to secrets sees what there is", .enabled(if: geteuid() == 0))
+        func right() throws {
+            try withSecrets { home, agent in
+                let client = try OtherUser.connect(4711, to: agent, home)
+                let explanation = try client.call("config.explain", ["path": "db.password"])
+                #expect(explanation["value"] == .string(Self.secret))
+                #expect(explanation["masked"] == nil)
             }
         }
 

@@ -61,7 +61,7 @@ extension Integration {
                 try agent.ask("config.set", ["path": "large", "value": Self.large])
                 let (client, observer) = try (agent.connect(), agent.connect())
                 try client.call(method)
-                let before = try agent.residentBytes()
+                let before = try agent.anonymousBytes()
                 let bytes = Array((LineClient.text(id: 7, method) + "\n").utf8)
                 // The socket is full, and the agent has no more room either: it was given time to read more.
                 var (sent, isFull) = (0, 0)
@@ -72,7 +72,7 @@ extension Integration {
                     if count == 0 { try observer.call("agent.ping") }
                 }
                 #expect(sent > 10 * bytes.count)
-                let after = try agent.residentBytes()
+                let after = try agent.anonymousBytes()
                 #expect(after < before + 32_000_000, "\(sent) bytes of requests grew it from \(before) to \(after)")
                 let clients = try observer.call("agent.clients")["clients"] ?? .null
                 let waiting = clients.elements.compactMap { $0["pendingBytes"]?.int }.max() ?? 0
@@ -128,7 +128,7 @@ extension Integration {
                 for part in 0..<8 {
                     try writer.call("config.set", ["path": .string("part\(part)"), "value": Self.large])
                 }
-                let (client, before) = try (agent.connect(), agent.residentBytes())
+                let (client, before) = try (agent.connect(), agent.anonymousBytes())
                 let requests = (1...60).map { LineClient.text(id: $0, "config.get") }
                 let tail = [
                     LineClient.text(id: nil, "config.set", ["path": "n", "value": 1]),
@@ -143,7 +143,7 @@ extension Integration {
                     until: { clients in
                         clients["clients"]?.elements.contains { ($0["pendingBytes"]?.int ?? 0) > 0 } ?? false
                     })
-                let after = try agent.residentBytes()
+                let after = try agent.anonymousBytes()
                 #expect(after < before + 150_000_000, "from \(before) to \(after) bytes")
                 #expect(try writer.call("config.get", ["n"])["value"] == 1, "a notification has no reply to be refused")
 
@@ -181,9 +181,9 @@ extension Integration {
                     }
                 }
                 let first = try deaf(2)
-                let before = try agent.residentBytes()
+                let before = try agent.anonymousBytes()
                 let others = try deaf(60)
-                let after = try agent.residentBytes()
+                let after = try agent.anonymousBytes()
                 #expect(after < before + 15_000_000, "from \(before) to \(after) bytes")
                 for client in first + others {
                     let event = try client.event()

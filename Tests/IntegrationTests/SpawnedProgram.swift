@@ -26,12 +26,13 @@ final class SpawnedProgram: Sendable {
 
     /// Starts a program.
     /// - Parameters:
-    ///   - path: its name within ``products``, or an absolute path.
+    ///   - path: its name within ``products``, `larder` for what is installed under this name, or an absolute path.
     ///   - environment: all of it; the tests' own is not passed on.
     init(_ path: String, _ arguments: [String], environment: [String: String] = [:]) throws {
         let process = Process()
         let (input, output, errors) = (Pipe(), Pipe(), Pipe())
-        process.executableURL = URL(fileURLWithPath: path.hasPrefix("/") ? path : "\(Self.products)/\(path)")
+        let program = path == "larder" ? try Products.commandLine : "\(Self.products)/\(path)"
+        process.executableURL = URL(fileURLWithPath: path.hasPrefix("/") ? path : program)
         process.arguments = arguments
         process.environment = environment
         process.standardInput = input

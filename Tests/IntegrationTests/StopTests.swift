@@ -130,17 +130,5 @@ extension Integration {
                 #expect(agent.log.split(separator: "\n").last?.contains("stopped") == true, "\(agent.log)")
             }
         }
-
-        @Test("a watchdog that cannot be fed is a line in the log, not the end")
-        func watchdog() throws {
-            try AgentHome.with { home in
-                let agent = try home.start(wrapper: ["env", "WATCHDOG_USEC=100000"])
-                try agent.waitForNotification("WATCHDOG=1")
-                agent.closeNotifications()
-                try agent.waitForLog("the watchdog could not be fed")
-                try agent.ask("agent.ping")
-                #expect(try agent.stop() == .exit(0), "\(agent.log)")
-            }
-        }
     }
 }

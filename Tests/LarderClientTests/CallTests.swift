@@ -55,6 +55,42 @@ struct CallTests {
         }
     }
 
+    @Test("a call that only reads is made once more when its connection breaks, and not a third time")
+    func repeatedReading() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let value = client.config.value(at: "search.limit", as: Int.self)
+            let connection = try await agent.accept()
+            _ = try await connection.request("config.get")
+            connection.close()
+            let next = try await agent.accept()
+            try await next.reply(
+                next.request("config.get"),
+                ["value": 25, "revision": 2, "epoch": "00ff00ff00ff00ff", "state": "fresh"])
+            #expect(try await value == 25)
+
+            async let failure = error { try await client.config.value(at: "search.limit", as: Int.self) }
+            _ = try await next.request("config.get")
+            next.close()
+            let last = try await agent.accept()
+            _ = try await last.request("config.get")
+            last.close()
+            #expect(await failure?.code == .disconnected)
+        }
+    }
+
+    @Test("a change is not made again when its connection breaks: it may have been made")
+    func changeIsNotRepeated() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            async let failure = error { try await client.call("config.set", params: ["path": "a", "value": 1]) }
+            let connection = try await agent.accept()
+            _ = try await connection.request("config.set")
+            connection.close()
+            #expect(await failure?.code == .disconnected)
+        }
+    }
+
     @Test("a cancelled call ends at once, the agent is asked to stop, and its late reply harms nobody")
     func cancellation() async throws {
         try await ScriptedAgent.with { (agent) async throws in

@@ -194,6 +194,33 @@ struct ConfigSnapshotsTests {
         }
     }
 
+    @Test("a subscription that the settings end is asked for again, and what the agent says then is all that is told")
+    func withdrawn() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let interruptions = Mutex(0)
+            let snapshots = client.config.snapshots(onInterruption: { _ in interruptions.withLock { $0 += 1 } })
+            async let script: Void = {
+                let connection = try await agent.accept()
+                try await connection.subscription(revision: 1)
+                try await connection.snapshot(1, revision: 1, "one")
+                try await connection.end(2, revision: 1, reason: "namespaceRemoved")
+                // It is back already.
+                let again = try await connection.subscription(revision: 2)
+                #expect(again.params?["since"] == 1)
+                try await connection.snapshot(1, revision: 2, "two")
+                try await connection.end(2, revision: 2, reason: "denied")
+                try await connection.fail(connection.request("config.subscribe"), .denied, "needs the right read")
+            }()
+            var received: [Int] = []
+            let failure = await error { for try await snapshot in snapshots { received.append(snapshot.revision) } }
+            try await script
+            #expect(received == [1, 2])
+            #expect(failure?.remoteError?.code == .denied)
+            #expect(interruptions.withLock { $0 } == 0)
+        }
+    }
+
     @Test("a path that is none is thrown before anything is sent")
     func invalidPath() async throws {
         let client = LarderClient(socket: "/nonexistent")

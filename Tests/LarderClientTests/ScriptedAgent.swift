@@ -140,6 +140,11 @@ final class ScriptedConnection: Sendable {
         try await event(sequence, revision, epoch, 0, #""kind":"patch","from":\#(from),"patch":\#(patch)"#)
     }
 
+    /// Ends subscription 1.
+    func end(_ sequence: Int, revision: Int, reason: String) async throws {
+        try await event(sequence, revision, "e1", 0, #""kind":"end","reason":"\#(reason)""#)
+    }
+
     private func event(
         _ sequence: Int, _ revision: Int, _ epoch: String, _ skipped: Int, _ content: String
     ) async throws {

@@ -9,6 +9,7 @@ final class FaultyFileSystem: FileSystem {
         var replacementFailure: CInt?
         var truncationFailure: CInt?
         var writes = 0
+        var generationsRead = 0
         var gate: DispatchGate?
     }
 
@@ -23,12 +24,18 @@ final class FaultyFileSystem: FileSystem {
     func failTruncations(with errno: CInt?) { state.withLock { $0.truncationFailure = errno } }
     /// Lets the next journal writes wait at a gate.
     func holdJournal(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
+    /// Files of generations that were read so far.
+    var generationsRead: Int { state.withLock { $0.generationsRead } }
     /// Journal writes so far.
     var journalWrites: Int { state.withLock { $0.writes } }
 
     func createDirectory(_ path: String) throws(FileError) { try real.createDirectory(path) }
     func list(_ path: String) throws(FileError) -> [String] { try real.list(path) }
-    func read(_ path: String) throws(FileError) -> [UInt8]? { try real.read(path) }
+    func read(_ path: String) throws(FileError) -> [UInt8]? {
+        if path.contains("/generations/") { state.withLock { $0.generationsRead += 1 } }
+        return try real.read(path)
+    }
+    func readJournal(_ path: String) throws(FileError) -> JournalContent? { try real.readJournal(path) }
     func rename(_ path: String, to newPath: String) throws(FileError) { try real.rename(path, to: newPath) }
     func remove(_ path: String) throws(FileError) { try real.remove(path) }
 

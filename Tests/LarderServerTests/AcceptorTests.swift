@@ -1,3 +1,4 @@
+import CLinuxShims
 import Foundation
 import NIOCore
 import NIOPosix
@@ -25,6 +26,13 @@ struct AcceptorTests {
 
     /// A connection that has been greeted, and by which loop.
     private func connect(_ path: String) throws -> (descriptor: CInt, loop: Int) {
+        let descriptor = try connectOnly(path)
+        var byte: UInt8 = 0xFF
+        try #require(recv(descriptor, &byte, 1, 0) == 1)
+        return (descriptor, Int(byte))
+    }
+
+    private func connectOnly(_ path: String) throws -> CInt {
         let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -35,9 +43,7 @@ struct AcceptorTests {
             }
         }
         try #require(result == 0)
-        var byte: UInt8 = 0xFF
-        try #require(recv(descriptor, &byte, 1, 0) == 1)
-        return (descriptor, Int(byte))
+        return descriptor
     }
 
     @Test("few connections stay on one loop, many are spread over all, and each is served")
@@ -65,6 +71,34 @@ struct AcceptorTests {
             return descriptors
         }
         for descriptor in descriptors { Glibc.close(descriptor) }
+        await acceptor.close()
+        socket.remove()
+        try await group.shutdownGracefully()
+    }
+
+    @Test("who connects in a pause is not turned away, but kept waiting until it is over")
+    func pause() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        let path = NSTemporaryDirectory() + "/larder-pause-\(getpid()).sock"
+        let socket = try ListeningSocket(path: path, mode: 0o600, group: nil)
+        let loads = group.makeIterator().map(LoopLoad.init)
+        let acceptor = Acceptor(loads)
+        try await acceptor.start(socket) { channel, eventLoop in
+            guard let number = loads.firstIndex(where: { $0.eventLoop === eventLoop }) else { return }
+            try channel.pipeline.syncOperations.addHandler(Greeter(number, loads[number]))
+        }
+        await acceptor.pause()
+        let waiting = try connectOnly(path)
+        // Whatever was accepted before would be counted by now.
+        for load in loads { try await load.eventLoop.submit {}.get() }
+        #expect(loads.map(\.connections) == [0, 0])
+        await acceptor.resume()
+        let greeting = try await NIOThreadPool.singleton.runIfActive {
+            var byte: UInt8 = 0xFF
+            return recv(waiting, &byte, 1, 0) == 1 ? byte : 0xFF
+        }
+        #expect(greeting == 0)
+        Glibc.close(waiting)
         await acceptor.close()
         socket.remove()
         try await group.shutdownGracefully()

@@ -17,6 +17,20 @@ struct ConnectionRegistryTests {
         #expect(await registry.traffic().connectionsRefused == 2)
     }
 
+    @Test("while somebody is connected it is not idle, and afterwards it has been only since then")
+    func idleTime() throws {
+        let registry = ConnectionRegistry()
+        let before = try #require(registry.idleTime)
+        #expect(try #require(registry.idleTime) >= before)
+        _ = registry.admit(limit: 3)
+        #expect(registry.idleTime == nil)
+        #expect(registry.connections == 1)
+        let connected = ContinuousClock.now
+        registry.sessionEnded()
+        let idle = try #require(registry.idleTime)
+        #expect(idle <= .now - connected)
+    }
+
     @Test("connections that are refused at the same moment keep nobody waiting for the last to end")
     func refusedWhileWaiting() async {
         let registry = ConnectionRegistry()

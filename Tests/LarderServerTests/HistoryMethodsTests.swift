@@ -2,6 +2,7 @@ import Foundation
 import JSON
 import LarderConfig
 import LarderWire
+import NIOEmbedded
 import Testing
 
 @testable import LarderServer
@@ -11,9 +12,9 @@ struct HistoryMethodsTests {
     @Test("a difference shows no secrets to those who have no right to them, but that they differ")
     func secrets() async throws {
         let context = try await SessionFixture.serverContext(
-            NamespaceConfiguration(name: "default", secrets: try SecretPatterns(["db.password", "*.token"])))
+            [NamespaceConfiguration(name: "default", secrets: try SecretPatterns(["db.password", "*.token"]))])
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
-        let store = try context.namespace("default").store
+        let store = try #require(context.namespaces["default"]).store
         let path = JSONPath([])
         let from = try await store.set(path, to: ["db": ["password": "hunter1", "host": "a"]], timeToLive: nil).revision
         _ = try await store.set(
@@ -23,9 +24,13 @@ struct HistoryMethodsTests {
         guard case .deferred(let body, _)? = MethodTable.agent["config.diff"] else { throw NoSuchMethod() }
         // The credentials of nobody, which is neither root nor whoever runs the tests.
         let peer = PeerCredentials(descriptor: -1)
-        try #require(!peer.maySeeSecrets)
-        let scope = RequestScope(context: context, connections: ConnectionRegistry(), peer: peer)
-        let result = try await body(scope, ["from": .int(from)])
+        try #require(!peer.isTrusted)
+        var rules = AccessRules()
+        rules.general.others = Rights([.read])
+        let scope = RequestScope(
+            context: context, connections: ConnectionRegistry(), peer: peer,
+            rights: PeerRights(of: peer, by: rules, version: 0), eventLoop: EmbeddedEventLoop())
+        let result = try await body(scope, ["from": .int(from)]).run()
         let difference = try #require(result as? ConfigDiff.Result)
         #expect(difference.isMasked)
         #expect(

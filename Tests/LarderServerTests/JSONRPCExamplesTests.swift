@@ -145,7 +145,8 @@ private struct Words: WireResult {
     func write(to writer: inout JSONWriter) { writer.value(["hello", 5]) }
 }
 
-private enum Subtract: WireMethod {
+private enum Subtract: GuardedMethod {
+    static func need(_: Parameters) -> Need { .nothing }
     static let name = "subtract"
     typealias Result = Number
     struct Parameters: WireParameters {
@@ -160,7 +161,8 @@ private enum Subtract: WireMethod {
     }
 }
 
-private enum Sum: WireMethod {
+private enum Sum: GuardedMethod {
+    static func need(_: Parameters) -> Need { .nothing }
     static let name = "sum"
     typealias Result = Number
     struct Parameters: WireParameters {
@@ -173,7 +175,8 @@ private enum Sum: WireMethod {
     }
 }
 
-private enum GetData: WireMethod {
+private enum GetData: GuardedMethod {
+    static func need(_: Parameters) -> Need { .nothing }
     static let name = "get_data"
     typealias Result = Words
     typealias Parameters = NoParameters

@@ -1,4 +1,5 @@
 import JSON
+import LarderWire
 import Testing
 
 @testable import LarderConfig
@@ -13,6 +14,13 @@ struct ReplyCacheTests {
         ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)
     }
 
+    private static func rights(_ rights: Rights = .all, in namespaces: [String: Rights] = [:]) -> PeerRights {
+        var rules = AccessRules()
+        rules.general.others = rights
+        rules.namespaces = namespaces.mapValues { AccessRules.Grants(others: $0) }
+        return PeerRights(of: .stranger, by: rules, version: 0)
+    }
+
     private static func publication() -> ConfigPublication {
         ConfigPublication(namespace: "default", epoch: "e", snapshot: snapshot(1), status: status)
     }
@@ -25,10 +33,10 @@ struct ReplyCacheTests {
         }
     }
 
-    private func known(in cache: inout ReplyCache) throws -> String? {
+    private func known(in cache: inout ReplyCache, for rights: PeerRights = Self.rights()) throws -> String? {
         try Self.line.withUnsafeBytes { bytes in
             var output = JSONWriter()
-            guard cache.append(for: try #require(RequestWords(bytes)), to: &output) else { return nil }
+            guard cache.append(for: try #require(RequestWords(bytes)), with: rights, to: &output) else { return nil }
             return String(decoding: output.bytes, as: UTF8.self)
         }
     }
@@ -42,6 +50,18 @@ struct ReplyCacheTests {
         publication.publish(Self.snapshot(2), status: Self.status)
         #expect(try known(in: &cache) == nil)
         #expect(cache.count == 0)
+    }
+
+    @Test("a reply is known to those only who may read what it is of")
+    func rights() throws {
+        var cache = ReplyCache()
+        try keep("}", in: &cache, of: Self.publication())
+        #expect(try known(in: &cache, for: Self.rights([])) == nil)
+        #expect(try known(in: &cache, for: Self.rights(Rights([.write, .administer, .secrets]))) == nil)
+        #expect(try known(in: &cache, for: Self.rights(.all, in: ["default": Rights([.write])])) == nil)
+        #expect(try known(in: &cache, for: Self.rights([], in: ["default": Rights([.read])])) != nil)
+        #expect(try known(in: &cache, for: Self.rights(Rights([.read]), in: ["shop": []])) != nil)
+        #expect(try known(in: &cache) != nil)
     }
 
     @Test("the reply of a namespace that has ended is not kept, and not held on to")

@@ -63,7 +63,7 @@ struct RequestWordsTests {
     @Test("reads in the same words get what is current: the value, the state, and whether there is a namespace at all")
     func current() async throws {
         try await SessionFixture.with { channel, context in
-            let namespace = try context.namespace("default")
+            let namespace = try #require(context.namespaces["default"])
             func read() async throws -> [JSONValue?] {
                 var results: [JSONValue?] = []
                 // From the store, and from what is kept.

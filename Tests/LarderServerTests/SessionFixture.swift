@@ -2,12 +2,25 @@ import Foundation
 import JSON
 import LarderConfig
 import LarderUpstream
+import LarderWire
 import Logging
 import NIOCore
 import NIOEmbedded
 import NIOPosix
 
 @testable import LarderServer
+
+extension PeerCredentials {
+    /// Of nobody, who has no right but by the rules.
+    static var stranger: PeerCredentials { PeerCredentials(descriptor: -1) }
+
+    /// Of whoever runs the tests, who has every right.
+    static var own: PeerCredentials {
+        var peer = stranger
+        peer.uid = Int(geteuid())
+        return peer
+    }
+}
 
 /// A session on a channel without a network, for what needs no socket.
 enum SessionFixture {
@@ -36,10 +49,11 @@ enum SessionFixture {
 
     /// Runs `body` with a session's channel and what its server is made of.
     static func with<Result: Sendable>(
-        _ methods: MethodTable = .agent, limits: LimitSettings = LimitSettings(),
+        _ methods: MethodTable = .agent, limits: LimitSettings = LimitSettings(), peer: PeerCredentials = .own,
+        access: AccessRules = AccessRules(), namespaces: [String] = ["default"],
         _ body: (NIOAsyncTestingChannel, ServerContext) async throws -> Result
     ) async throws -> Result {
-        let context = try await serverContext()
+        let context = try await serverContext(namespaces.map { NamespaceConfiguration(name: $0) }, access: access)
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let channel = NIOAsyncTestingChannel()
         let methods = UncheckedMethods(table: methods)
@@ -49,7 +63,7 @@ enum SessionFixture {
                 LoopLoad(eventLoop: channel.eventLoop), server: context, methods: methods.table, registry: registry)
             let id = registry.admit(limit: 1) ?? 0
             try channel.pipeline.syncOperations.addHandler(
-                SessionHandler(id: id, loop: loop, peer: PeerCredentials(descriptor: -1), limits: limits))
+                SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
         }
         try await channel.connect(to: try SocketAddress(unixDomainSocketPath: "/x")).get()
         let result: Swift.Result<Result, any Error>
@@ -80,19 +94,20 @@ enum SessionFixture {
         return pool
     }()
 
-    /// What a server with one namespace is made of.
+    /// What a server is made of.
     static func serverContext(
-        _ namespace: NamespaceConfiguration = NamespaceConfiguration(name: "default")
+        _ namespaces: [NamespaceConfiguration] = [NamespaceConfiguration(name: "default")],
+        access: AccessRules = AccessRules()
     ) async throws -> ServerContext {
         let directory = NSTemporaryDirectory() + "/larder-session-" + UUID().uuidString
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let namespaces = try await ConfigNamespaces(
-            [namespace], stateDirectory: directory, threads: threads,
+            namespaces, stateDirectory: directory, threads: threads,
             fetcher: HTTPFetcher(configuration: .init(version: "test")), hostIdentity: "test", logger: logger)
         return ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
                 version: "test", socketPath: "/x", isActivated: false, stateDirectory: directory, settingsPath: nil),
-            limits: LimitSettings(), logger: logger)
+            settingsReadAt: Timestamp(milliseconds: 0), limits: LimitSettings(), access: access, logger: logger)
     }
 }

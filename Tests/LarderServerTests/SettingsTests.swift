@@ -25,6 +25,7 @@ struct SettingsTests {
         #expect(defaults.cacheDirectory == nil)
         #expect(defaults.logLevel == .info)
         #expect(defaults.current.isEnabled && defaults.current.mode == 0o640)
+        #expect(defaults.service.idleExitMinutes == nil)
         #expect(defaults.limits.connections == 16384)
         #expect(defaults.limits.subscriptionsPerConnection == 64)
         #expect(defaults.limits.requestsInFlightPerConnection == 64)
@@ -48,6 +49,7 @@ struct SettingsTests {
               cache: { directory: "/srv/larder/cache" },
               log: { level: "debug" },
               current: { enabled: false, mode: "644" },
+              service: { idleExitMinutes: 15 },
               limits: {
                 connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
                 lineBytes: 0x10000, documentBytes: 1e6, stallSeconds: 2.5, /* generous */

@@ -16,7 +16,7 @@ struct SnapshotWaitTests {
     @Test("a condition looks at the value at its path, and at nothing before there is a snapshot")
     func conditions() async throws {
         try await SessionFixture.with { _, context in
-            let namespace = try context.namespace("default")
+            let namespace = try #require(context.namespaces["default"])
             let path = JSONPath(["a"])
             func isMet(_ condition: ConfigWait.Condition, at path: JSONPath = path) -> Bool {
                 let wait = SnapshotWait(ConfigWait.Parameters(condition, path: path), namespace.publication)

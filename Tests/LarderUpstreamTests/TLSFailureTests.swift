@@ -31,6 +31,12 @@ struct TLSFailureTests {
         #expect(TLSFailure(description: Self.sslError("A", "B_2")).text.hasPrefix("A, B_2; "))
     }
 
+    @Test("a host without authorities is told to get some")
+    func noAuthorities() {
+        let text = TLSFailure(description: "NIOSSL.BoringSSLError.unknownError([])").text
+        #expect(text.contains("install ca-certificates"))
+    }
+
     @Test("a certificate for another name, and what has no reason")
     func others() {
         let name = "NIOSSLExtraError.failedToValidateHostname: Couldn't find h in certificate from peer"

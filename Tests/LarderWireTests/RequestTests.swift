@@ -160,6 +160,8 @@ struct ConfigEventTests {
         arguments: [
             ConfigEvent.Content.snapshot(["a": 1], .initial), .snapshot(nil, .change), .snapshot(.null, .gap),
             .patch(["a": nil as JSONValue? ?? .null], from: 3), .end(.shutdown),
+            // Of a later version: a client has to take reasons that it does not know.
+            .snapshot(2, ConfigEvent.Reason(rawValue: "brandNew")), .end(ConfigEvent.Reason(rawValue: "brandNew")),
         ])
     func roundTrip(content: ConfigEvent.Content) throws {
         for skipped in [0, 4] {

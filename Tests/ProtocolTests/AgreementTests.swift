@@ -44,6 +44,23 @@ struct AgreementTests {
         }
     }
 
+    @Test("the table of rights, the section of each method and the OpenRPC document agree on what its caller needs")
+    func rightsAgree() throws {
+        let inTable = try Specification.rights()
+        let inDocument = try Document.rights()
+        #expect(Set(inTable.keys) == Set(inDocument.keys))
+        for (method, right) in inDocument {
+            let rights = try #require(inTable[method])
+            #expect(rights.contains(right ?? "none"), "\(method)")
+            // Only what is asked for by force needs another one.
+            #expect(rights.count == 1 || method == "config.refresh", "\(method)")
+            let section = try Repository.text("README.md").components(separatedBy: "\n### \(method)\n\n")
+            try #require(section.count == 2)
+            let sentence = right.map { "Needs the right `\($0)`" }
+            #expect(section[1].hasPrefix(sentence ?? "Needs") == (sentence != nil), "\(method)")
+        }
+    }
+
     @Test("the text, the OpenRPC document and the schemas have the same errors, and the transcripts know no others")
     func errorsAgree() throws {
         let inText = try Specification.errors()
@@ -98,6 +115,21 @@ enum Specification {
         }
     }
 
+    /// The table of rights: of each method, the rows that name it.
+    static func rights() throws -> [String: Set<String>] {
+        let text = try Repository.text("README.md")
+        let start = try #require(text.range(of: "\n| right | what needs it |\n| --- | --- |\n"))
+        var rights: [String: Set<String>] = [:]
+        for row in text[start.upperBound...].components(separatedBy: "\n").prefix(while: { $0.hasPrefix("|") }) {
+            let cells = row.split(separator: "|")
+            let right = cells[0].filter(\.isLetter)
+            for match in cells[1].matches(of: /`([a-z]+\.[a-zA-Z]+)`/) {
+                rights[String(match.1), default: []].insert(String(right))
+            }
+        }
+        return rights
+    }
+
     /// The rows of the error table.
     static func errors() throws -> Set<ErrorOutline> {
         let rows = try Repository.text("README.md").matches(of: /\n\| (-?\d+) \| `(\w+)` \| ([^|]+) \| (yes|no) \|/)
@@ -115,6 +147,16 @@ enum Specification {
 
 /// What `Protocol/openrpc.json` says.
 enum Document {
+    /// The right that each method's caller needs, nil for none.
+    static func rights() throws -> [String: String?] {
+        let methods = try #require(try Repository.json("openrpc.json")["methods"] as? [[String: Any]])
+        var rights: [String: String?] = [:]
+        for method in methods {
+            rights.updateValue(method["x-right"] as? String, forKey: try #require(method["name"] as? String))
+        }
+        return rights
+    }
+
     static func methods() throws -> [MethodOutline] {
         let methods = try #require(try Repository.json("openrpc.json")["methods"] as? [[String: Any]])
         return try methods.map { method in

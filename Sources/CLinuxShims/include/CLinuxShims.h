@@ -4,6 +4,8 @@
 /// restarted here: EINTR and EAGAIN are the caller's to judge.
 #pragma once
 
+#include "larder_clock.h"
+#include "larder_crashes.h"
 #include "larder_epoll.h"
 #include "larder_files.h"
 #include "larder_inotify.h"

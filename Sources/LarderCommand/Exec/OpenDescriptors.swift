@@ -9,7 +9,9 @@
 /// The connection to the agent and what its library waits with do not say so. What is started from here gets what this
 /// program was started with, such as a file that a shell opened for it, and nothing of this program's own.
 struct OpenDescriptors {
-    private let numbers: Set<CInt>
+    // No set: every start makes one of these, and the first set of a kind costs the runtime a search through all that is
+    // linked in, for what its elements conform to.
+    private let numbers: [CInt]
 
     /// What this process was started with, if ``Entry`` asked first.
     static let inherited = OpenDescriptors()
@@ -26,15 +28,15 @@ struct OpenDescriptors {
     }
 
     /// What proc(5) lists; only the standard streams where there is no `/proc`.
-    private static func current() -> Set<CInt> {
+    private static func current() -> [CInt] {
         guard let directory = opendir("/proc/self/fd") else { return [0, 1, 2] }
         defer { closedir(directory) }
-        var numbers: Set<CInt> = []
+        var numbers: [CInt] = []
         while let entry = readdir(directory) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
-            if let number = CInt(name), number != dirfd(directory) { numbers.insert(number) }
+            if let number = CInt(name), number != dirfd(directory) { numbers.append(number) }
         }
         return numbers
     }

@@ -28,10 +28,11 @@ struct Program {
     /// Starts the program as a child.
     /// - Parameters:
     ///   - hasOwnGroup: whether it leads a process group of its own, or belongs to this process's.
-    ///   - outputToErrors: whether what it prints goes to standard error.
+    ///   - output: where what it prints goes; nil for standard output.
+    ///   - errors: where its errors go; nil for standard error.
     /// - Returns: its process id; the caller waits for it.
     /// - Throws: ``Failure`` where it cannot be run.
-    func start(hasOwnGroup: Bool, outputToErrors: Bool = false) throws(Failure) -> pid_t {
+    func start(hasOwnGroup: Bool, output: CInt? = nil, errors: CInt? = nil) throws(Failure) -> pid_t {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -43,7 +44,8 @@ struct Program {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        if outputToErrors { posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) }
+        if let output { posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) }
+        if let errors { posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO) }
 
         OpenDescriptors.inherited.closeOthersOnExec()
         var pid: pid_t = 0

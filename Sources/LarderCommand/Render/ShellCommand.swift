@@ -16,7 +16,7 @@ struct ShellCommand {
         variables.append("LARDER_FILE", file)
         let script = text.split(separator: "{}", omittingEmptySubsequences: false).joined(separator: Self.quoted(file))
         let child = try Program(words: ["/bin/sh", "-c", script], variables: variables).start(
-            hasOwnGroup: false, outputToErrors: true)
+            hasOwnGroup: false, output: STDERR_FILENO)
         return await onOwnThread { Candidate.wait(for: child) }
     }
 

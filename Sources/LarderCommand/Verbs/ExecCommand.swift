@@ -22,9 +22,9 @@ struct ExecCommand: AsyncParsableCommand {
             stopped again; after INT neither for --kill-after, and a program that lives on is then watched as before. When the program ends by \
             itself larder ends too, with its exit status, or with 128 and the number of the signal that ended it. A \
             configuration that cannot become variables is noted on standard error and the program left as it is, and so \
-            is a namespace that the settings do not declare any more; it is asked for until it is back. 126 and \
-            127 say, as in a shell, that the program could not be run or was not found. larder itself must not be killed with KILL: its \
-            program would live on, without it.
+            is a namespace that the settings do not declare any more, or do not let the user read; it is asked for until it \
+            is back. 126 and 127 say, as in a shell, that the program could not be run or was not found. larder itself must \
+            not be killed with KILL: its program would live on, without it.
 
             EXAMPLES:
               larder exec -- env

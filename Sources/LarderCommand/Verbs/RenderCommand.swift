@@ -17,12 +17,16 @@ struct RenderCommand: AsyncParsableCommand {
 
             Templates are Mustache: {{search.limit}} prints a value (objects and arrays as JSON, nothing is escaped), \
             {{#name}}…{{/name}} is repeated for each element of an array and left out for false and for what is not \
-            there, {{^name}}…{{/name}} is its opposite, {{! a comment }}. A name that leads nowhere is an error unless it \
+            there, {{^name}}…{{/name}} is its opposite, {{! a comment }}. {{.}} is the innermost value, and {{.name}} is \
+            looked for there only. A name that leads nowhere is an error unless it \
             ends with a question mark: {{name?}}. Functions: json(name) prints any value as JSON, strings in quotes; \
             enumerated(object) and sorted(object) make a list of key and value; count, empty, first, last, reversed, \
-            uppercased, lowercased, capitalized; within a list index(), first() and last(). With --watch the template is \
-            read again for each new snapshot, the commands run at most once a second, and what fails after the first time \
-            is noted on standard error; a namespace that leaves the settings then is asked for until it is back.
+            uppercased, lowercased, capitalized; plusone, minusone, even, odd, equalzero for integers; within a list \
+            index(), first(), last(), even() and odd(). {{=<% %>=}} changes the delimiters, {{%CONTENT_TYPE:HTML}} has \
+            values escaped for HTML; within a section both count until its end. With --watch the template is read again for \
+            each new snapshot, the commands run at most once a second, and what fails after the first time \
+            is noted on standard error; a namespace that leaves the settings then, or that they do not let the user read any \
+            more, is asked for until it is back.
 
             --json writes the whole as JSON and --env as a file for shells (set -a; . FILE) and for EnvironmentFile= of \
             systemd, with the names of larder exec; - is then the default.

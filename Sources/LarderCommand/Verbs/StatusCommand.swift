@@ -8,7 +8,8 @@ struct StatusCommand: AsyncParsableCommand {
         abstract: "Show how fresh each namespace is, and why.",
         discussion: """
             The state is one of: initializing (the remote source has not answered yet), fresh, refreshing, stale (the last \
-            attempt failed, the last good snapshot is served), failed (there never was a usable answer).
+            attempt failed, the last good snapshot is served), failed (the last attempt failed, and there never was a usable \
+            answer, or what is held is older than staleIfErrorSeconds in the settings; it is served all the same).
 
             EXAMPLES:
               larder status

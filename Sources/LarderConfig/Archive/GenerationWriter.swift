@@ -13,6 +13,7 @@ final class GenerationWriter: Sendable {
         /// What the newest generation on disk says of itself.
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
+        var problem = RepeatedProblem()
     }
 
     /// Changes that come within this time are written together.
@@ -34,6 +35,9 @@ final class GenerationWriter: Sendable {
 
     /// The last journal record that a generation on disk contains.
     var containedSequence: Int { state.withLock { $0.contained.sequence } }
+
+    /// Whether something waits to be written, or is being written.
+    var isAtWork: Bool { state.withLock { $0.task != nil } }
 
     /// Hands over the newest generation, or another state of the one before; it is written soon.
     func note(_ generation: Generation) {
@@ -111,12 +115,18 @@ final class GenerationWriter: Sendable {
             try await blocking.run { () throws(FileError) in try archive.write(generation) }
             state.withLock { state in
                 state.contained = (generation.revision, generation.journalSequence, generation.released)
+                state.problem.ended()
             }
             return true
         } catch {
-            logger.error(
-                "a generation could not be written; it is tried again",
-                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+            let untold = state.withLock {
+                $0.problem.occurred("\(error.operation) \(error.errno)", now: WallClock.system.now)
+            }
+            if let untold {
+                logger.error(
+                    "namespace \(archive.namespace): a generation could not be written; it is tried again: \(error)",
+                    metadata: ["namespace": "\(archive.namespace)", "error": "\(error)", "before": "\(untold)"])
+            }
             return false
         }
     }

@@ -1,3 +1,9 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// What a start finds in a journal.
 ///
 /// Behind the last record stands a zero byte; see ``JournalRecord``. Anything else there is a write that a crash cut off,
@@ -24,8 +30,10 @@ struct JournalReading: Sendable {
     /// No record has fewer bytes.
     private static let smallestRecord = 128
 
-    /// - Parameter sequence: the last record that the generation contains.
-    init(_ journal: [UInt8], after sequence: Int) {
+    /// - Parameters:
+    ///   - zeros: how many zeros follow these bytes in the file.
+    ///   - sequence: the last record that the generation contains.
+    init(_ journal: [UInt8], zeros: Int = 0, after sequence: Int) {
         var last: Int?
         var position = 0
         while let (record, next) = Self.record(in: journal, at: position),
@@ -39,7 +47,8 @@ struct JournalReading: Sendable {
         if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
         resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
         // A journal that was just made has no bytes, or zeros only.
-        if ending == .clean, journal.isEmpty || position < journal.count && journal[position] == 0 { return }
+        let isMarked = position < journal.count ? journal[position] == 0 : journal.isEmpty || zeros > 0
+        if ending == .clean, isMarked { return }
         let written = (journal.lastIndex { $0 != 0 } ?? -1) + 1
         lost = max(0, written - position) / Self.smallestRecord + 1
         if ending == .clean { ending = .torn }
@@ -49,10 +58,10 @@ struct JournalReading: Sendable {
     /// Records of an earlier pass through the file have lower numbers; one that was refused has lost its first byte.
     private mutating func resynchronize(_ journal: [UInt8], from position: Int, last: Int, after sequence: Int) {
         var last = last
-        var rest = journal[position...]
-        while let lineEnd = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            let line = rest[..<lineEnd]
-            rest = rest[(lineEnd + 1)...]
+        var position = position
+        while let lineEnd = journal.lineEnd(from: position) {
+            let line = journal[position..<lineEnd]
+            position = lineEnd + 1
             let start = line.lastIndex(of: 0).map { $0 + 1 } ?? line.startIndex
             guard let record = JournalRecord(line[start...]), record.sequence > last else { continue }
             last = record.sequence
@@ -67,9 +76,21 @@ struct JournalReading: Sendable {
     }
 
     private static func record(in journal: [UInt8], at position: Int) -> (JournalRecord, next: Int)? {
-        guard let lineEnd = journal[position...].firstIndex(of: UInt8(ascii: "\n")),
+        guard let lineEnd = journal.lineEnd(from: position),
             let record = JournalRecord(journal[position..<lineEnd])
         else { return nil }
         return (record, lineEnd + 1)
+    }
+}
+
+extension [UInt8] {
+    /// Where the next line ends. A start reads the journals of all namespaces: memchr(3) takes a fraction of the time of a
+    /// loop.
+    fileprivate func lineEnd(from start: Int) -> Int? {
+        withUnsafeBytes { bytes in
+            guard start < bytes.count, let base = bytes.baseAddress else { return nil }
+            let found = memchr(base + start, CInt(UInt8(ascii: "\n")), bytes.count - start)
+            return found.map { UnsafeRawPointer($0) - base }
+        }
     }
 }

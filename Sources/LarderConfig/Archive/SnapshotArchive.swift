@@ -55,8 +55,11 @@ final class SnapshotArchive: Sendable {
     /// What a start finds.
     struct Restored: Sendable {
         var layers = Layers()
-        /// The newest snapshots that are known for certain.
+        /// The newest snapshots that are known for certain, as far as they had to be read: the newest generation that is
+        /// whole, and what the journal made of it.
         var history = GenerationHistory()
+        /// The files of the generations before it, newest first; see ``generations(inFiles:before:)``.
+        var olderFiles: [String] = []
         /// Those of them that are in the journal only.
         var unwritten: [Generation] = []
         /// The revision that the layers resolved to.
@@ -79,8 +82,13 @@ final class SnapshotArchive: Sendable {
         /// The highest number that a record which is lost may have carried.
         var highestLost = 0
 
+        /// The revision that was published last, where that outlived the process that did.
+        var lastPublished: Int?
+
         /// The highest number that somebody may have seen although nothing with it is on disk.
-        var highestSeen: Int { max(highestName, highestLost, reservedBound > released ? reservedBound : 0) }
+        var highestSeen: Int {
+            max(highestName, highestLost, lastPublished ?? (reservedBound > released ? reservedBound : 0))
+        }
     }
 
     /// Reads the newest whole state. A damaged file is set aside under the name `….damaged`, and the one before it serves.
@@ -95,17 +103,13 @@ final class SnapshotArchive: Sendable {
         // Whatever a name says was published once, even if its content is lost.
         for name in names { restored.highestName = max(restored.highestName, Self.revision(inName: name) ?? 0) }
         restored.reservedBound = try reservation(after: restored.highestName)
-        var generations: [Generation] = []
-        for name in names.filter({ $0.hasSuffix(".json") && Self.revision(inName: $0) != nil }).sorted(by: >) {
-            if generations.count == GenerationHistory.capacity { break }
-            do throws(FileError) {
-                if let generation = try load(name) { generations.append(generation) }
-            } catch {
-                // Only what is served cannot be done without.
-                if generations.isEmpty { throw error }
-            }
-        }
-        if let newest = generations.first {
+        var older = names.filter { $0.hasSuffix(".json") && Self.revision(inName: $0) != nil }.sorted(by: >)[...]
+        var newest: Generation?
+        while newest == nil, let name = older.popFirst() { newest = try load(name) }
+        restored.olderFiles = Array(older)
+        if let newest {
+            restored.history.append(newest)
+            restored.layers = newest.layers
             restored.revision = newest.revision
             restored.digest = newest.digest
             restored.publishedAt = newest.publishedAt
@@ -113,10 +117,6 @@ final class SnapshotArchive: Sendable {
             restored.journalSequence = newest.journalSequence
             restored.released = newest.released
         }
-        for generation in generations.reversed() {
-            restored.history.append(generation.sharing(with: restored.history.current))
-        }
-        restored.layers = restored.history.current?.layers ?? restored.layers
         restored.unwritten = try replayJournal(into: &restored)
         for generation in restored.unwritten { restored.history.append(generation) }
         return restored
@@ -124,8 +124,8 @@ final class SnapshotArchive: Sendable {
 
     /// - Returns: the snapshots that the records made, as far as they are certain.
     private func replayJournal(into restored: inout Restored) throws(FileError) -> [Generation] {
-        guard let bytes = try files.read(journalPath) else { return [] }
-        let reading = JournalReading(bytes, after: restored.journalSequence)
+        guard let content = try files.readJournal(journalPath) else { return [] }
+        let reading = JournalReading(content.bytes, zeros: content.zeros, after: restored.journalSequence)
         var snapshots = GenerationHistory()
         for record in reading.records {
             for operation in record.operations { operation.apply(to: &restored.layers) }
@@ -145,13 +145,13 @@ final class SnapshotArchive: Sendable {
         journal.withLock { journal in
             journal.lastSequence = last
             journal.end = reading.end
-            journal.size = bytes.count
+            journal.size = content.bytes.count + content.zeros
         }
         switch reading.ending {
         case .clean: break
         case .torn, .damaged:
             restored.highestLost = max(restored.revision, restored.reservedBound) + reading.lost
-            report(reading, of: bytes)
+            report(reading, of: content.bytes)
         }
         // What came from a source between two records is not in the journal.
         return snapshots.generations.compactMap { generation in
@@ -162,6 +162,22 @@ final class SnapshotArchive: Sendable {
             }
             return generation
         }
+    }
+
+    /// Reads what came before the newest generation. A damaged file is set aside; one that cannot be read, or was removed
+    /// since for newer ones, is left out.
+    /// - Parameters:
+    ///   - names: the files, newest first.
+    ///   - next: the generation that follows them, whose documents they share where they are equal.
+    /// - Returns: as many as a history holds before it, newest first.
+    func generations(inFiles names: [String], before next: Generation?) -> [Generation] {
+        var found: [Generation] = []
+        for name in names {
+            if found.count == GenerationHistory.capacity - 1 { break }
+            guard let generation = try? load(name) else { continue }
+            found.append(generation.sharing(with: found.last ?? next))
+        }
+        return found
     }
 
     private func report(_ reading: JournalReading, of bytes: [UInt8]) {

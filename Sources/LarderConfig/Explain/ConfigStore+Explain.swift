@@ -20,6 +20,7 @@ extension ConfigStore {
 
     /// Tells what is known of a path.
     func testimony(of path: [String]) async -> Testimony {
+        await readOlderGenerations()
         let testimony = Testimony(
             revision: snapshot.revision, value: snapshot.value.value(at: JSONPath(path)), layers: layers.shown,
             hold: layers.hold)

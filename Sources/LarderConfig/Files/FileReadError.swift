@@ -72,7 +72,17 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
             default: (.ioFailed, "see the kernel's log")
             }
         // strerror(3) is safe here: glibc gives a constant or thread-local text for every number.
-        self.init(code, path, "\(String(cString: strerror(number))); \(advice)", errno: number)
+        self.init(
+            code, path, "\(String(cString: strerror(number))); \(advice)\(Self.hidden(path) ? Self.hint : "")",
+            errno: number)
+    }
+
+    private static let hint = ", unless the agent's unit hides it (ProtectHome=, PrivateTmp=; systemctl edit)"
+
+    /// Whether a path is of those that a service of systemd often does not see (systemd.exec(5)).
+    private static func hidden(_ path: String) -> Bool {
+        getenv("INVOCATION_ID") != nil
+            && ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"].contains { path.hasPrefix($0) }
     }
 
     /// The path, the place in it and the reason, on one line.

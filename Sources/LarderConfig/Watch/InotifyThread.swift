@@ -23,6 +23,10 @@ enum InotifyThread {
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
+        // But for those that are about the thread itself: of what crashes, and of what a crash report stops it with.
+        for own in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, SIGQUIT, SIGPROF] {
+            sigdelset(&all, own)
+        }
         pthread_sigmask(SIG_SETMASK, &all, &before)
         let context = Unmanaged.passRetained(Context(inotify, queue, stop))
         let isStarted = create(context.toOpaque())

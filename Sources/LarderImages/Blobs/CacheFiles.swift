@@ -5,8 +5,7 @@
 #endif
 
 /// The system calls on the cache directory, thin and synchronous: no suspension point can hide in them. Names are relative
-/// to the directory, made by us of hexadecimal digits and fixed words, and lead nowhere else (openat2(2), `RESOLVE_BENEATH`
-/// and `RESOLVE_NO_SYMLINKS`).
+/// to the directory, made by us of hexadecimal digits and fixed words, and lead nowhere else (``OpenBeneath``).
 ///
 /// The real ones are ``LocalCacheFiles``; tests put a failing or slow disk in their place.
 protocol CacheFiles: Sendable {
@@ -67,8 +66,11 @@ struct CacheFileError: Error, Sendable, Hashable {
             return ImageError(
                 .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some of it")
         }
+        // A unit with ProtectSystem=strict may write only where it says so (systemd.exec(5)).
+        let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it" : ""
         return ImageError(
             .storageFailed,
-            "the cache cannot \(operation) \(name): \(reason); check its directory, its owner and the kernel's log")
+            "the cache cannot \(operation) \(name): \(reason); check its directory, its owner and the kernel's log"
+                + advice)
     }
 }

@@ -1,4 +1,3 @@
-internal import CLinuxShims
 #if canImport(Musl)
     internal import Musl
 #else
@@ -8,12 +7,12 @@ internal import CLinuxShims
 /// The real cache directory.
 final class LocalCacheFiles: CacheFiles {
     private let root: CInt
-    private static let resolve = UInt64(LARDER_RESOLVE_BENEATH | LARDER_RESOLVE_NO_SYMLINKS)
 
     /// Makes the directory (mode 0750) if it does not exist, and opens it. Its own path may have symbolic links in it:
     /// that is for the administrator to say.
     init(path: String) throws(CacheFileError) {
-        if mkdir(path, 0o750) != 0, errno != EEXIST {
+        // Whatever the umask took away: clients of our group pass through it to the files.
+        if mkdir(path, 0o750) != 0 ? errno != EEXIST : chmod(path, 0o750) != 0 {
             throw CacheFileError(operation: "make", name: path, errno: errno)
         }
         root = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -139,17 +138,12 @@ final class LocalCacheFiles: CacheFiles {
         return overflows ? .max : bytes
     }
 
-    private func open(_ name: String, _ operation: String, _ flags: CInt, mode: UInt64 = 0) throws(CacheFileError)
+    private func open(_ name: String, _ operation: String, _ flags: CInt, mode: mode_t = 0) throws(CacheFileError)
         -> CInt
     {
-        while true {
-            let result = larder_openat2(root, name, UInt64(flags | O_CLOEXEC), mode, Self.resolve)
-            if result >= 0 { return result }
-            // EAGAIN: somebody renamed something meanwhile, and the kernel could not be sure.
-            guard errno == EINTR || errno == EAGAIN else {
-                throw CacheFileError(operation: operation, name: name, errno: errno)
-            }
-        }
+        let result = OpenBeneath.open(root, name, flags, mode: mode)
+        guard result >= 0 else { throw CacheFileError(operation: operation, name: name, errno: errno) }
+        return result
     }
 
     /// The directory that a name is in, opened, and the rest of the name. The *at calls take no rules for resolving, so

@@ -199,6 +199,9 @@ public actor ImageCache {
         await keepLimits()
     }
 
+    /// Whether images are being fetched, or room is being made for them.
+    public var isAtWork: Bool { !flights.isEmpty || isMakingRoom || !roomWaiters.isEmpty }
+
     /// Returns when the actor has come to it: for a watchdog.
     public func probe() async {}
 }

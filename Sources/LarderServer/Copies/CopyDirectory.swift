@@ -13,16 +13,16 @@ import LarderConfig
 final class CopyDirectory: Sendable {
     private let descriptor: CInt
     private let path: String
-    private let mode: UInt32
-    private let group: gid_t
+    /// The group of the directory and of the copies.
+    let group: gid_t
 
     /// Opens the directory, making it where it is not there yet.
     /// - Parameters:
-    ///   - mode: the permission bits of the copies; who may read them may also enter the directory.
+    ///   - mode: the most permission bits that a copy may have; who may read such a one may also enter the directory.
     ///   - group: the group of both.
     /// - Throws: ``CopyError`` where it cannot be used, or another agent uses it.
     init(path: String, mode: UInt32, group: gid_t) throws(CopyError) {
-        (self.path, self.mode, self.group) = (path, mode, group)
+        (self.path, self.group) = (path, group)
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw CopyError("make directory", path) }
         descriptor = try Self.open(path)
         do throws(CopyError) {
@@ -37,12 +37,14 @@ final class CopyDirectory: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Replaces the copy of a namespace in one step.
+    /// Replaces the copy of a namespace in one step, unless it is right already, as most are when an agent starts again.
+    /// - Parameter mode: its permission bits.
     ///
     /// It is not synchronised with the disk: the directory of a socket hardly outlives the system's start, and the agent
-    /// writes every copy anew when it starts.
-    func write(_ bytes: [UInt8], of namespace: String) throws(CopyError) {
+    /// compares every copy when it starts.
+    func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(CopyError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
+        if holds(bytes, name, mode: mode) { return }
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
         let file = openat(descriptor, temporary, flags, 0o600)
         guard file >= 0 else { throw CopyError("create", "\(path)/\(temporary)") }
@@ -62,6 +64,37 @@ final class CopyDirectory: Sendable {
             unlinkat(descriptor, temporary, 0)
             throw error
         }
+    }
+
+    /// Whether a file is this very copy, with this mode, and of no other name or owner: what it says stays what it is.
+    private func holds(_ bytes: [UInt8], _ name: String, mode: UInt32) -> Bool {
+        // Not to be held up by a pipe that somebody put there.
+        let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode == S_IFREG | mode, status.st_uid == geteuid(),
+            status.st_gid == group, status.st_nlink == 1, status.st_size == bytes.count
+        else { return false }
+        let held = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
+            count = max(0, read(file, buffer.baseAddress, bytes.count))
+        }
+        return held == bytes
+    }
+
+    /// Takes from the copy of a namespace, if there is one, what its permission bits have beyond others. It takes no room on
+    /// the disk. A copy that keeps its bits is removed, and so is what is no file.
+    /// - Parameter mode: the permission bits that it may have.
+    func narrow(_ namespace: String, to mode: UInt32) throws(CopyError) {
+        let name = Self.name(of: namespace)
+        var status = stat()
+        guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
+        if status.st_mode & S_IFMT == S_IFREG {
+            // The bits of a group are those of the copy's own group, which may have been another one.
+            let narrowed = status.st_mode & 0o777 & (status.st_gid == group ? mode : mode & ~0o070)
+            if narrowed == status.st_mode & 0o777 || fchmodat(descriptor, name, narrowed, 0) == 0 { return }
+        }
+        try remove(namespace)
     }
 
     /// Removes the copy of a namespace, if there is one.

@@ -17,8 +17,9 @@ import Synchronization
 public final class CurrentCopies: Sendable {
     private struct State {
         var publications: [String: ConfigPublication] = [:]
+        /// Who may read what: nobody, until somebody says it.
+        var rules = AccessRules()
         var written: [String: Position] = [:]
-        var directory: CopyDirectory?
         var problem: String?
     }
 
@@ -26,6 +27,7 @@ public final class CurrentCopies: Sendable {
     private struct Position: Equatable {
         var epoch: String
         var revision: Int
+        var mode: UInt32
     }
 
     private let socket: String
@@ -34,6 +36,9 @@ public final class CurrentCopies: Sendable {
     private let clock: any Clock<Duration>
     private let logger: Logger
     private let state = Mutex(State())
+    /// The directory, once it is open. It is held for as long as something is done there: by threads that may wait for the
+    /// disk, one at a time.
+    private let directory = Mutex<CopyDirectory?>(nil)
     private let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     private let newcomers = AsyncStream.makeStream(of: ConfigPublication.self)
 
@@ -74,9 +79,23 @@ public final class CurrentCopies: Sendable {
     }
 
     /// Writes the first copies, so that they are there when the agent says that it is ready.
-    public func start(_ namespaces: [ConfigNamespace]) async {
+    /// - Parameter rules: who may read them.
+    public func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
+        state.withLock { $0.rules = rules }
         follow(namespaces)
         _ = await writeDifferences()
+    }
+
+    /// Takes other rules of access. Returns once no copy is open to whom they do not let read it, also where there is no room
+    /// to write it anew; who may read more can do so a moment later.
+    public func use(_ rules: AccessRules) async {
+        state.withLock { $0.rules = rules }
+        do throws(CopyError) {
+            try await blocking.run { () throws(CopyError) in try self.inDirectory { _ throws(CopyError) in } }
+        } catch {
+            note(problem: error.description)
+        }
+        wakes.continuation.yield()
     }
 
     /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
@@ -126,38 +145,57 @@ public final class CurrentCopies: Sendable {
             note(problem: nil)
             return true
         } catch {
-            // What was opened may be gone: next time from the start.
-            state.withLock { $0.directory = nil }
             note(problem: error.description)
             return false
         }
     }
 
     private func writeDifferencesHere() throws(CopyError) {
-        let (publications, open) = state.withLock { ($0.publications, $0.directory) }
-        let directory: CopyDirectory
-        if let open { directory = open } else { directory = try self.open(keeping: Set(publications.keys)) }
-        var failure: CopyError?
-        for (name, publication) in publications {
-            do throws(CopyError) {
-                try bringUpToDate(name, publication, directory)
-            } catch {
-                failure = error
+        try inDirectory { directory throws(CopyError) in
+            var failure: CopyError?
+            for (name, publication) in self.state.withLock({ $0.publications }) {
+                do throws(CopyError) {
+                    try self.bringUpToDate(name, publication, directory)
+                } catch {
+                    failure = error
+                }
             }
+            if let failure { throw failure }
         }
-        if let failure { throw failure }
     }
 
-    private func open(keeping namespaces: Set<String>) throws(CopyError) -> CopyDirectory {
+    /// Does something in the directory, in which no copy is open by then to whom the rules do not let read it.
+    private func inDirectory(_ body: (CopyDirectory) throws(CopyError) -> Void) throws(CopyError) {
+        try directory.withLock { kept throws(CopyError) in
+            do throws(CopyError) {
+                let directory: CopyDirectory
+                if let open = kept { directory = open } else { directory = try open() }
+                kept = directory
+                try narrow(directory)
+                try body(directory)
+            } catch {
+                // What was opened may be gone: next time from the start.
+                kept = nil
+                throw error
+            }
+        }
+    }
+
+    private func narrow(_ directory: CopyDirectory) throws(CopyError) {
+        let (written, rules, names) = state.withLock { ($0.written, $0.rules, $0.publications.keys) }
+        for name in names {
+            let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
+            if written[name]?.mode != mode { try directory.narrow(name, to: mode) }
+        }
+    }
+
+    private func open() throws(CopyError) -> CopyDirectory {
         var status = stat()
         guard stat(socket, &status) == 0 else { throw CopyError("find the socket", socket) }
         let directory = try CopyDirectory(
             path: Self.directory(besideSocket: socket), mode: settings.mode, group: status.st_gid)
-        directory.removeStale(keeping: namespaces)
-        state.withLock { state in
-            state.directory = directory
-            state.written = [:]
-        }
+        directory.removeStale(keeping: state.withLock { Set($0.publications.keys) })
+        state.withLock { $0.written = [:] }
         return directory
     }
 
@@ -165,8 +203,9 @@ public final class CurrentCopies: Sendable {
         _ name: String, _ publication: ConfigPublication, _ directory: CopyDirectory
     ) throws(CopyError) {
         let current = publication.current
-        let position = Position(epoch: publication.epoch, revision: current.snapshot.revision)
-        let written = state.withLock { $0.written[name] }
+        let (written, rules) = state.withLock { ($0.written[name], $0.rules) }
+        let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
+        let position = Position(epoch: publication.epoch, revision: current.snapshot.revision, mode: mode)
         if current.hasEnded {
             try directory.remove(name)
             state.withLock { state in
@@ -179,7 +218,7 @@ public final class CurrentCopies: Sendable {
                 try directory.remove(name)
             } else {
                 let text = current.snapshot.value.withTextBytes { [UInt8]($0) } + [UInt8(ascii: "\n")]
-                try directory.write(text, of: name)
+                try directory.write(text, of: name, mode: mode)
             }
             state.withLock { $0.written[name] = position }
         }

@@ -28,7 +28,7 @@ final class ManifestFile: Sendable {
         do throws(Refusal) {
             (file, size) = try Self.open(path, for: peer)
         } catch {
-            guard peer.maySeeSecrets else { throw Self.denied(path) }
+            guard peer.isTrusted else { throw Self.denied(path) }
             switch error {
             case .notRegular: throw WireError(.invalidParams, "\(path) is not a regular file")
             case .system(let number): throw Self.unreadable(path, number)
@@ -74,7 +74,7 @@ final class ManifestFile: Sendable {
         let place = try walk(path, for: peer)
         let status = try place.status()
         guard !place.isKernelFile, status.st_mode & S_IFMT == S_IFREG else { throw .notRegular }
-        guard peer.maySeeSecrets || Int(status.st_uid) == peer.uid || status.st_mode & S_IROTH != 0 else {
+        guard peer.isTrusted || Int(status.st_uid) == peer.uid || status.st_mode & S_IROTH != 0 else {
             throw .system(EACCES)
         }
         // The very file that was looked at, whatever has its name by now.
@@ -166,7 +166,7 @@ extension ManifestFile {
 extension PeerCredentials {
     /// Whether the peer may come through a directory (path_resolution(7)), by the bits of its mode.
     fileprivate func maySearch(_ directory: stat) -> Bool {
-        if maySeeSecrets { return true }
+        if isTrusted { return true }
         if uid == Int(directory.st_uid) { return directory.st_mode & S_IXUSR != 0 }
         let isMember = gid == Int(directory.st_gid) || groups.contains(directory.st_gid)
         return directory.st_mode & (isMember ? S_IXGRP : S_IXOTH) != 0

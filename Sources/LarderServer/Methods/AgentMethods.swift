@@ -36,19 +36,20 @@ extension RequestScope {
             epoch: context.namespaces.epoch, socket: context.identity.socketPath,
             activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
             imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
-            namespaces: context.namespaces.all.map(\.name),
+            settingsReadAt: context.settingsReadAt, namespaces: readableNamespaces.map(\.name),
             limits: AgentInfo.Limits(
                 lineBytes: limits.lineBytes, batch: SessionHandler.maximumBatch,
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
                 subscriptionsPerConnection: limits.subscriptionsPerConnection,
                 requestsInFlightPerConnection: limits.requestsInFlightPerConnection,
                 stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000)),
-            peer: peer.wire)
+            peer: peer.wire, rights: rights.general.list,
+            namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all))
     }
 
     fileprivate func stats() async -> AgentStats.Result {
         var namespaces: [String: AgentStats.Namespace] = [:]
-        for namespace in context.namespaces.all {
+        for namespace in readableNamespaces {
             let counters = namespace.publication.status.counters
             namespaces[namespace.name] = AgentStats.Namespace(
                 revision: namespace.publication.current.snapshot.revision, publishes: counters.publishes,

@@ -7,7 +7,7 @@ extension RequestScope {
     /// Whether what is held may be answered: it is young enough, or nothing is said about that.
     func isYoungEnough(_ parameters: ConfigGet.Parameters) throws(WireError) -> Bool {
         guard let maximum = parameters.maximumAgeSeconds else { return true }
-        let status = try context.namespace(parameters.namespace).publication.status
+        let status = try namespace(parameters.namespace).publication.status
         // Without a source nothing can be younger.
         if status.upstream == nil { return true }
         return status.age(at: WallClock.system.now).map { $0 <= maximum } ?? false
@@ -17,7 +17,7 @@ extension RequestScope {
     /// - Throws: why there is none, unless what is held will do in that case.
     func refresh(for parameters: ConfigGet.Parameters) async throws(WireError) {
         guard let maximum = parameters.maximumAgeSeconds else { return }
-        let namespace = try context.namespace(parameters.namespace)
+        let namespace = try namespace(parameters.namespace)
         do throws(ConfigError) {
             let now = WallClock.system.now
             _ = try await namespace.refresher.refresh(begunSince: now - Int(maximum * 1000))

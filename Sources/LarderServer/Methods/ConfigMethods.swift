@@ -12,7 +12,7 @@ extension MethodTable {
             return try scope.read(parameters).result
         }
         waiting(ConfigWait.self) { (scope, parameters) throws(WireError) in
-            SnapshotWait(parameters, try scope.context.namespace(parameters.namespace).publication)
+            SnapshotWait(parameters, try scope.namespace(parameters.namespace).publication)
         }
         immediate(ConfigStatus.self) { (scope, parameters) throws(WireError) in
             try scope.status(parameters)
@@ -27,7 +27,7 @@ extension MethodTable {
             SessionReply(result: try session.acknowledge(parameters))
         }
         deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.context.namespace(parameters.namespace)
+            let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (_) async throws(ConfigError) in
                 try await namespace.set(
                     parameters.path, to: parameters.value.detached(),
@@ -35,13 +35,13 @@ extension MethodTable {
             }
         }
         deferred(ConfigUnset.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.context.namespace(parameters.namespace)
+            let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (store) async throws(ConfigError) in
                 try await store.unset(parameters.path, by: scope.peer.provenance)
             }
         }
         deferred(ConfigPush.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.context.namespace(parameters.namespace)
+            let namespace = try scope.namespace(parameters.namespace)
             let document = SourceDocument(
                 value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init),
                 pushedBy: scope.peer.provenance)
@@ -50,7 +50,7 @@ extension MethodTable {
             }
         }
         deferred(ConfigRefresh.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            try await scope.context.namespace(parameters.namespace).refresh(force: parameters.force)
+            try await scope.namespace(parameters.namespace).refresh(force: parameters.force)
         }
     }
 }
@@ -58,7 +58,7 @@ extension MethodTable {
 extension RequestScope {
     /// A value, read without waiting for any writer.
     fileprivate func read(_ parameters: ConfigGet.Parameters) throws(WireError) -> MethodTable.SnapshotReading {
-        let publication = try context.namespace(parameters.namespace).publication
+        let publication = try namespace(parameters.namespace).publication
         let current = publication.current
         guard current.snapshot.revision > 0, let value = current.snapshot.value.value(at: parameters.path) else {
             throw Self.missing(parameters, current)
@@ -83,8 +83,8 @@ extension RequestScope {
     }
 
     fileprivate func status(_ parameters: ConfigStatus.Parameters) throws(WireError) -> ConfigStatus.Result {
-        let namespaces = try parameters.namespace.map { (name) throws(WireError) in [try context.namespace(name)] }
-        return ConfigStatus.Result(namespaces: (namespaces ?? context.namespaces.all).map(status))
+        let namespaces = try parameters.namespace.map { (name) throws(WireError) in [try namespace(name)] }
+        return ConfigStatus.Result(namespaces: (namespaces ?? readableNamespaces).map(status))
     }
 
     private func status(of namespace: ConfigNamespace) -> ConfigStatus.Namespace {

@@ -6,14 +6,14 @@ extension MethodTable {
     /// Adds `config.history`, `config.diff` and `config.rollback`.
     mutating func addHistoryMethods() {
         deferred(ConfigHistory.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            try await scope.context.namespace(parameters.namespace).history(limit: parameters.limit)
+            try await scope.namespace(parameters.namespace).history(limit: parameters.limit)
         }
         deferred(ConfigDiff.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.context.namespace(parameters.namespace)
+            let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.difference(parameters, hiding: scope.secrets(of: namespace))
         }
         deferred(ConfigRollback.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.context.namespace(parameters.namespace)
+            let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.rollBack(parameters.action, by: scope.peer.provenance)
         }
     }

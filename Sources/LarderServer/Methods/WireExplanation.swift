@@ -6,7 +6,7 @@ extension MethodTable {
     /// Adds `config.explain`.
     mutating func addExplainMethod() {
         deferred(ConfigExplain.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.context.namespace(parameters.namespace)
+            let namespace = try scope.namespace(parameters.namespace)
             let explanation = await namespace.explain(parameters.path)
             return ConfigExplain.Result(explanation, of: namespace, hiding: scope.secrets(of: namespace))
         }

@@ -4,7 +4,7 @@ import LarderWire
 extension SessionHandler {
     /// Notes that the client took or refused a snapshot.
     func acknowledge(_ parameters: ConfigAcknowledge.Parameters) throws(WireError) -> ConfigAcknowledge.Result {
-        let publication = try loop.server.namespace(parameters.namespace).publication
+        let publication = try scope.namespace(parameters.namespace).publication
         if let epoch = parameters.epoch, epoch != publication.epoch {
             throw WireError(
                 .invalidParams,

@@ -8,7 +8,7 @@ extension SessionHandler {
     /// Answers an `image.get` that came before in the same words.
     /// - Returns: false where it did not, or the cache does not hold what will do, or the message is anything else.
     func serveImageAgain(_ words: RequestWords) -> Bool {
-        guard let images = loop.server.images,
+        guard rights.general.contains(.images), let images = loop.server.images,
             let asked = loop.askedImages.asked(by: words, settingsVersion: images.settingsVersion),
             asked.restriction.map(peer.mayHaveImages) ?? true,
             let image = asked.hit(images)
@@ -19,42 +19,38 @@ extension SessionHandler {
         if isClosed {
             images.cache.release(image.digest)
         } else {
-            deliverLater(RequestID(words), asked, images, held: image, in: nil)
+            deliverLater(
+                RequestID(words), asked, images, held: image, Admission(ImageGet.name, .general(.images)), in: nil)
         }
         return true
     }
 
     /// Answers an `image.get`.
-    func serveImage(_ request: Request, in place: BatchPlace?, _ words: RequestWords?) {
+    func serveImage(_ request: MethodTable.OwnRequest<ImageGet>) throws(WireError) {
         // Nobody would hear of the lease.
         guard let id = request.id else {
-            place?.leaveEmpty()
+            request.place?.leaveEmpty()
             return
         }
-        do throws(WireError) {
-            let images = try loop.server.imageService()
-            let asked = AskedImage(try ImageGet.Parameters(params: request.params), images)
-            if let origin = asked.restriction, !peer.mayHaveImages(of: origin) { throw ImageService.denied(origin) }
-            if asked.wantsDescriptor, place != nil {
-                throw WireError(
-                    .invalidParams,
-                    "a batch has one reply, with which no descriptors come; ask for them outside the batch")
-            }
-            if let words { loop.askedImages.keep(asked, for: words) }
-            let hit = asked.hit(images)
-            if let hit, place == nil {
-                var text = id.text
-                if text.withUTF8({ reply(hit, asked, images, id: UnsafeRawBufferPointer($0)) }) { return }
-            }
-            // A write may have found that the client is gone.
-            if isClosed {
-                if let hit { images.cache.release(hit.digest) }
-                return
-            }
-            deliverLater(id, asked, images, held: hit, in: place)
-        } catch {
-            reply(id: request.id, error, in: place)
+        let images = try loop.server.imageService()
+        let asked = AskedImage(request.parameters, images)
+        if let origin = asked.restriction, !peer.mayHaveImages(of: origin) { throw ImageService.denied(origin) }
+        if asked.wantsDescriptor, request.place != nil {
+            throw WireError(
+                .invalidParams, "a batch has one reply, with which no descriptors come; ask for them outside the batch")
         }
+        if let words = request.words { loop.askedImages.keep(asked, for: words) }
+        let hit = asked.hit(images)
+        if let hit, request.place == nil {
+            var text = id.text
+            if text.withUTF8({ reply(hit, asked, images, id: UnsafeRawBufferPointer($0)) }) { return }
+        }
+        // A write may have found that the client is gone.
+        if isClosed {
+            if let hit { images.cache.release(hit.digest) }
+            return
+        }
+        deliverLater(id, asked, images, held: hit, request.admission, in: request.place)
     }
 
     // MARK: Here and now
@@ -96,9 +92,10 @@ extension SessionHandler {
 
     /// Answers once the image is there and, where that is wanted, its file is open.
     private func deliverLater(
-        _ id: RequestID, _ asked: AskedImage, _ images: ImageService, held: CachedImage?, in place: BatchPlace?
+        _ id: RequestID, _ asked: AskedImage, _ images: ImageService, held: CachedImage?,
+        _ admission: Admission, in place: BatchPlace?
     ) {
-        let ticket = ticket(for: id, in: place, endsWithConnection: true)
+        let ticket = ticket(for: id, admission, in: place, endsWithConnection: true)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let what = NIOLoopBound(asked, eventLoop: loop.eventLoop)
         let (image, wantsFile, eventLoop) = (asked.request, asked.wantsDescriptor, loop.eventLoop)
@@ -134,9 +131,9 @@ extension SessionHandler {
         }
         // The deadline passed, or the client is gone: nobody takes the reference over.
         guard let request = inFlight[ticket] else { return images.cache.release(delivery.image.digest) }
-        if request.place?.batch.isFull ?? false {
+        if let refusal = request.denial ?? (request.place?.batch.isFull ?? false ? BatchReply.noRoom : nil) {
             images.cache.release(delivery.image.digest)
-            return complete(ticket, .failure(BatchReply.noRoom))
+            return complete(ticket, .failure(refusal))
         }
         guard leases.hasRoom(for: delivery.image.digest) else {
             images.cache.release(delivery.image.digest)

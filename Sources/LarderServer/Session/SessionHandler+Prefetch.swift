@@ -9,20 +9,10 @@ extension SessionHandler {
     private static let usualConcurrency = 16
 
     /// Carries out an `image.prefetch`. It ends with its connection; what is complete stays.
-    func servePrefetch(_ request: Request, in place: BatchPlace?) {
-        do throws(WireError) {
-            let images = try loop.server.imageService()
-            let parameters = try ImagePrefetch.Parameters(params: request.params)
-            begin(parameters, images, for: request, in: place)
-        } catch {
-            reply(id: request.id, error, in: place)
-        }
-    }
-
-    private func begin(
-        _ parameters: ImagePrefetch.Parameters, _ images: ImageService, for request: Request, in place: BatchPlace?
-    ) {
-        let ticket = ticket(for: request.id, in: place, endsWithConnection: true)
+    func servePrefetch(_ request: MethodTable.OwnRequest<ImagePrefetch>) throws(WireError) {
+        let images = try loop.server.imageService()
+        let parameters = request.parameters
+        let ticket = ticket(for: request.id, request.admission, in: request.place, endsWithConnection: true)
         let report = PrefetchReport(on: loop.eventLoop, isOutputPending: { self.isOutputPending }) { progress in
             if self.isClosed { return }
             progress.write(to: &self.loop.output)

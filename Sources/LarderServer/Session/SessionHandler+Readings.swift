@@ -8,7 +8,7 @@ extension SessionHandler {
     /// Answers a read whose reply is known.
     /// - Returns: false where it is not, or the message is anything else.
     func serveAgain(_ words: RequestWords) -> Bool {
-        guard loop.replies.append(for: words, to: &loop.output) else { return false }
+        guard loop.replies.append(for: words, with: rights, to: &loop.output) else { return false }
         loop.traffic.requestsTotal += 1
         return true
     }
@@ -23,7 +23,7 @@ extension SessionHandler {
     ) {
         do throws(WireError) {
             guard let reading = try body(scope, request.params) else {
-                return serveLater(request, later, endsWithConnection: true, in: place)
+                return try serveLater(request, later, endsWithConnection: true, in: place)
             }
             guard place == nil, let id = request.id else { return reply(id: request.id, reading.result, in: place) }
             var text = id.text

@@ -1,10 +1,15 @@
 import JSON
+import LarderConfig
 import LarderWire
 import NIOCore
 
 /// A request whose reply is not written yet.
 struct RequestInFlight {
     var id: RequestID?
+    /// What it was let in for.
+    let admission: Admission
+    /// Why it was given up since, because the peer lost the right to it.
+    var denial: WireError?
     /// Gives it up, for a reason; it still gets its reply.
     var cancel: ((WireError) -> Void)?
     var place: BatchPlace?
@@ -62,9 +67,18 @@ extension SessionHandler {
         case .immediate(let body): serveNow(request, body, in: place)
         case .reading(let body, let later): serveReading(request, body, orLater: later, in: place, words)
         case .deferred(let body, let endsWithConnection):
-            serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
+            do throws(WireError) {
+                try serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
+            } catch {
+                reply(id: request.id, error, in: place)
+            }
         case .waiting(let body): serveWhenMet(request, body, in: place)
-        case .own(let body): body(self, request, place, words)
+        case .own(let body):
+            do throws(WireError) {
+                try body(self, request, place, words)
+            } catch {
+                reply(id: request.id, error, in: place)
+            }
         case .session(let body, let needsReply):
             if needsReply, request.id == nil {
                 place?.leaveEmpty()
@@ -75,7 +89,8 @@ extension SessionHandler {
     }
 
     var scope: RequestScope {
-        RequestScope(context: loop.server, connections: loop.registry, peer: peer)
+        RequestScope(
+            context: loop.server, connections: loop.registry, peer: peer, rights: rights, eventLoop: loop.eventLoop)
     }
 
     private func serveNow(_ request: Request, _ body: MethodTable.Immediate, in place: BatchPlace?) {
@@ -111,18 +126,21 @@ extension SessionHandler {
         }
     }
 
+    /// Has a task answer a request.
+    /// - Throws: why it is refused.
     func serveLater(
         _ request: Request, _ body: @escaping MethodTable.Deferred, endsWithConnection: Bool, in place: BatchPlace?
-    ) {
-        let ticket = ticket(for: request.id, in: place, endsWithConnection: endsWithConnection)
+    ) throws(WireError) {
+        let work = try body(scope, request.params)
+        let ticket = ticket(for: request.id, work.admission, in: place, endsWithConnection: endsWithConnection)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        let (scope, params, eventLoop) = (scope, request.params, loop.eventLoop)
+        let eventLoop = loop.eventLoop
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
         // in the order of the requests.
         let task = Task.immediate {
             let result: Result<any WireResult, WireError>
             do throws(WireError) {
-                result = .success(try await body(scope, params))
+                result = .success(try await work.run())
             } catch {
                 result = .failure(error)
             }
@@ -132,10 +150,12 @@ extension SessionHandler {
     }
 
     /// Counts a request among those that are not answered yet.
-    func ticket(for id: RequestID?, in place: BatchPlace?, endsWithConnection: Bool) -> Int {
+    func ticket(
+        for id: RequestID?, _ admission: Admission, in place: BatchPlace?, endsWithConnection: Bool
+    ) -> Int {
         nextTicket += 1
         inFlight[nextTicket] = RequestInFlight(
-            id: id, cancel: nil, place: place, endsWithConnection: endsWithConnection)
+            id: id, admission: admission, cancel: nil, place: place, endsWithConnection: endsWithConnection)
         loop.traffic.requestsInFlight += 1
         return nextTicket
     }
@@ -145,7 +165,7 @@ extension SessionHandler {
         guard let request = inFlight.removeValue(forKey: ticket) else { return }
         loop.traffic.requestsInFlight -= 1
         request.deadline?.cancel()
-        switch result {
+        switch request.denial.map({ .failure($0) }) ?? result {
         // What was asked for only to be told can be asked for again; that a change was made must be said.
         case .success where request.endsWithConnection && request.place?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.place)
@@ -163,6 +183,23 @@ extension SessionHandler {
     func cancelWaiting() {
         let reason = WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
         for request in inFlight.values where request.endsWithConnection { request.cancel?(reason) }
+    }
+
+    /// Looks at the peer's rights anew: what it may have no more ends. A change that it handed over before goes on.
+    func review() {
+        let scope = scope
+        for subscription in subscriptions.values.sorted(by: { $0.id < $1.id }) {
+            let name = subscription.topic.feed.publication.namespace
+            let denial = scope.refusal(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
+            // A namespace that is gone ends its subscriptions by itself.
+            if denial?.right != nil { end(subscription, .denied) }
+        }
+        for (ticket, request) in inFlight where request.endsWithConnection {
+            guard let denial = scope.refusal(of: request.admission), denial.right != nil else { continue }
+            inFlight[ticket]?.denial = denial
+            request.cancel?(denial)
+        }
+        flush()
     }
 
     /// Cancels a request that waits; it gets its own reply.

@@ -15,7 +15,7 @@ extension SessionHandler {
                 .limitExceeded,
                 "a connection may have \(limits.subscriptionsPerConnection) subscriptions; end one or connect again")
         }
-        let publication = try loop.server.namespace(parameters.namespace).publication
+        let publication = try scope.namespace(parameters.namespace).publication
         // The topic may find news for other connections of this loop, which are written through the same buffer.
         flush()
         let topic = loop.hub.topic(parameters.path, of: publication)

@@ -14,19 +14,21 @@ extension SessionHandler {
             return
         }
         do throws(WireError) {
-            let wait = try body(scope, request.params)
+            let (wait, admission) = try body(scope, request.params)
             if let result = wait.result(in: wait.publication.current) {
                 return reply(id: request.id, result, in: place)
             }
             if wait.timeout?.nanoseconds == 0 { throw wait.timedOut }
-            begin(wait, for: request, in: place)
+            begin(wait, for: request, admission, in: place)
         } catch {
             reply(id: request.id, error, in: place)
         }
     }
 
-    private func begin(_ wait: SnapshotWait, for request: Request, in place: BatchPlace?) {
-        let ticket = ticket(for: request.id, in: place, endsWithConnection: true)
+    private func begin(
+        _ wait: SnapshotWait, for request: Request, _ admission: Admission, in place: BatchPlace?
+    ) {
+        let ticket = ticket(for: request.id, admission, in: place, endsWithConnection: true)
         inFlight[ticket]?.cancel = { wait.giveUp($0) }
         wait.begin(on: loop.eventLoop) { result in
             self.loop.hub.remove(wait)

@@ -16,6 +16,7 @@ final class SessionHandler: ChannelInboundHandler {
     let loop: LoopContext
     let peer: PeerCredentials
     let limits: LimitSettings
+    private var knownRights: PeerRights
     private let connectedAt: Timestamp
     private(set) var channelContext: ChannelHandlerContext?
 
@@ -63,6 +64,7 @@ final class SessionHandler: ChannelInboundHandler {
         self.loop = loop
         self.peer = peer
         self.limits = limits
+        knownRights = loop.rights(of: peer)
         framer = LineFramer(maximumLineBytes: limits.lineBytes)
         connectedAt = Timestamp(milliseconds: WallClock.system.now)
         output = SessionOutput()
@@ -132,6 +134,12 @@ final class SessionHandler: ChannelInboundHandler {
             !isOutputPending
         else { return }
         close()
+    }
+
+    /// What the peer may do by the rules in force. It was worked out before; to ask for it costs one look at a number.
+    var rights: PeerRights {
+        if knownRights.version != loop.server.rulesVersion { knownRights = loop.rights(of: peer) }
+        return knownRights
     }
 
     /// The connection as `agent.clients` shows it.

@@ -3,14 +3,6 @@ public import LarderConfig
 /// `images.origins["https://img.example.org"]`: what requests to one origin show, who may have its images, and what of its
 /// URLs does not tell them apart.
 public struct ImageOriginSettings: Sendable, Equatable {
-    /// A user or a group, by name or number.
-    public enum Account: Sendable, Hashable {
-        /// By its name.
-        case name(String)
-        /// By its number.
-        case number(Int)
-    }
-
     /// `headers`, `tokenFile` or `tokenCredential`: sent to this origin only, never behind a redirect to another.
     public var access = HTTPAccess()
     /// `users`: who may have images that are fetched with these, beside root and the agent's user. Default: nobody.
@@ -96,19 +88,18 @@ extension SettingsReader {
     /// Users or groups by name or number.
     fileprivate func accounts(
         _ name: String, example: String
-    ) throws(SettingsError) -> [ImageOriginSettings.Account] {
+    ) throws(SettingsError) -> [Account] {
         guard let value = value(name) else { return [] }
         guard case .array(let elements) = value.content else {
             throw failure(name, "must be an array of names such as \(example) and numbers, not \(value.shown)")
         }
-        var accounts: [ImageOriginSettings.Account] = []
+        var accounts: [Account] = []
         for element in elements {
             switch element.content {
-            case .string(let text) where !text.isEmpty && !text.utf8.contains { $0 <= 0x20 || $0 == 0x3a }:
+            case .string(let text) where Account.isName(text):
                 accounts.append(.name(text))
             case .number(let number, _):
-                // 2^32 - 1 stands for no account at all (chown(2)).
-                guard let id = Int(exactly: number), (0..<Int(UInt32.max)).contains(id) else { fallthrough }
+                guard let id = Int(exactly: number), Account.isNumber(id) else { fallthrough }
                 accounts.append(.number(id))
             default:
                 throw failure(name, "must hold names such as \(example) and numbers, not \(element.shown)")

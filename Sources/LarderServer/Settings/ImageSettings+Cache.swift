@@ -1,4 +1,3 @@
-internal import Glibc
 internal import LarderConfig
 public import LarderImages
 public import Logging
@@ -17,8 +16,8 @@ extension ImageSettings {
             origins.append(
                 try ImageOrigin(
                     name, credential: settings.credential, ignoredQuery: settings.ignoredQuery,
-                    users: Self.numbers(settings.users, "\(path).users", logger, Accounts.user),
-                    groups: Self.numbers(settings.groups, "\(path).groups", logger, Accounts.group)))
+                    users: Self.numbers(settings.users, .user, "\(path).users", logger),
+                    groups: Self.numbers(settings.groups, .group, "\(path).groups", logger)))
         }
         return ImageCacheSettings(
             directory: directory,
@@ -30,23 +29,10 @@ extension ImageSettings {
     }
 
     private static func numbers(
-        _ accounts: [ImageOriginSettings.Account], _ setting: String, _ logger: Logger, _ find: (String) -> UInt32?
+        _ accounts: [Account], _ kind: AccountNumbers.Kind, _ setting: String, _ logger: Logger
     ) -> Set<UInt32> {
-        var numbers: Set<UInt32> = []
-        for account in accounts {
-            switch account {
-            case .number(let number): numbers.insert(UInt32(number))
-            case .name(let name):
-                guard let number = find(name) else {
-                    logger.warning(
-                        "the settings name an account that this host does not have; nobody is let in by it",
-                        metadata: ["setting": "\(setting)", "name": "\(name)"])
-                    continue
-                }
-                numbers.insert(number)
-            }
-        }
-        return numbers
+        let numbers = AccountNumbers(kind: kind, setting: setting, logger: logger)
+        return Set(accounts.compactMap(numbers.number))
     }
 }
 
@@ -62,23 +48,5 @@ extension ImageOriginSettings {
                 throw ImageError(.upstreamFailed, error.message)
             }
         }
-    }
-}
-
-/// The numbers of users and groups by name (getpwnam(3), getgrnam(3)): asked for one at a time, at the start and when the
-/// settings are read again.
-private enum Accounts {
-    static func user(_ name: String) -> UInt32? {
-        var (record, buffer) = (passwd(), [CChar](repeating: 0, count: 1 << 16))
-        var found: UnsafeMutablePointer<passwd>?
-        guard getpwnam_r(name, &record, &buffer, buffer.count, &found) == 0, let found else { return nil }
-        return found.pointee.pw_uid
-    }
-
-    static func group(_ name: String) -> UInt32? {
-        var (record, buffer) = (Glibc.group(), [CChar](repeating: 0, count: 1 << 16))
-        var found: UnsafeMutablePointer<Glibc.group>?
-        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0, let found else { return nil }
-        return found.pointee.gr_gid
     }
 }

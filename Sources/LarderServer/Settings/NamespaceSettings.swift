@@ -28,6 +28,8 @@ public struct NamespaceSettings: Sendable, Equatable {
     public var experiments = ExperimentRules()
     /// `secrets`: which values are masked for peers that may not see secrets. Default: none.
     public var secrets = SecretPatterns.none
+    /// `access`: who may do what in this namespace, in the place of what holds for the whole agent; `nil` where that holds.
+    public var access: AccessSettings?
 
     /// The defaults.
     public init() {}
@@ -48,6 +50,7 @@ extension NamespaceSettings {
             value, at: path,
             knowing: [
                 "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
+                "access",
             ])
         let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
         durability = word.flatMap(Durability.init(rawValue:)) ?? durability
@@ -67,6 +70,7 @@ extension NamespaceSettings {
         // Each text was checked one line above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
+        access = try reader.section("access", AccessSettings.ofNamespace)
     }
 
     /// A path to a part of the document.

@@ -20,8 +20,12 @@ public struct Settings: Sendable, Equatable {
     public var current = CurrentSettings()
     /// `images`: the image cache.
     public var images = ImageSettings()
+    /// `access`: who may do what; `nil` where the group `larder` may read and have images, if there is one.
+    public var access: AccessSettings?
     /// `limits`: what clients may use.
     public var limits = LimitSettings()
+    /// `service`: the agent as a service of systemd.
+    public var service = ServiceSettings()
     /// `namespaces`: the configuration documents by their names. `default` is always among them.
     public var namespaces: [String: NamespaceSettings] = ["default": NamespaceSettings()]
 
@@ -32,14 +36,19 @@ public struct Settings: Sendable, Equatable {
 extension Settings {
     init(_ value: SettingsValue) throws(SettingsError) {
         let reader = try SettingsReader(
-            value, at: .root, knowing: ["socket", "state", "cache", "log", "current", "images", "limits", "namespaces"])
+            value, at: .root,
+            knowing: [
+                "socket", "state", "cache", "log", "current", "images", "access", "limits", "service", "namespaces",
+            ])
         socket = try reader.section("socket", SocketSettings.init) ?? socket
         stateDirectory = try reader.section("state", Self.directory) ?? nil
         cacheDirectory = try reader.section("cache", Self.directory) ?? nil
         logLevel = try reader.section("log", Self.logLevel) ?? logLevel
         current = try reader.section("current", CurrentSettings.init) ?? current
         images = try reader.section("images", ImageSettings.init) ?? images
+        access = try reader.section("access", AccessSettings.init)
         limits = try reader.section("limits", LimitSettings.init) ?? limits
+        service = try reader.section("service", ServiceSettings.init) ?? service
         let declared = try reader.section("namespaces", NamespaceSettings.all) ?? [:]
         namespaces.merge(declared) { _, declared in declared }
     }

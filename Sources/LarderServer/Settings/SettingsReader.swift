@@ -102,10 +102,7 @@ struct SettingsReader {
         var texts: [String] = []
         for (index, element) in elements.enumerated() {
             guard case .string(let text) = element.content, isValid(text) else {
-                let member = path.appending(name).appending(index)
-                throw SettingsError(
-                    .invalidValue, "\(member) must be \(expected), not \(element.shown)", member: member,
-                    offset: element.offset)
+                throw failure(name, at: index, element, "must be \(expected), not \(element.shown)")
             }
             texts.append(text)
         }
@@ -174,6 +171,12 @@ struct SettingsReader {
         let member = path.appending(name)
         return SettingsError(
             .invalidValue, "\(member) must be \(expected), not \(value.shown)", member: member, offset: value.offset)
+    }
+
+    /// An error about an element of a member that is an array.
+    func failure(_ name: String, at index: Int, _ element: SettingsValue, _ problem: String) -> SettingsError {
+        let member = path.appending(name).appending(index)
+        return SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: element.offset)
     }
 
     /// An error about a member, or, without a name, about the object itself.

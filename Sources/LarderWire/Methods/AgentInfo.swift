@@ -77,18 +77,28 @@ public enum AgentInfo: WireMethod {
         public var imageDirectory: String?
         /// The settings file in force; nil where there is none.
         public var settings: String?
-        /// The names of all namespaces, sorted.
+        /// When the agent read the settings that are in force, at its start or at a reload that took them; nil from an
+        /// agent that does not tell.
+        public var settingsReadAt: Timestamp?
+        /// The names of the namespaces that the caller may read, sorted.
         public var namespaces: [String]
         /// The limits in force.
         public var limits: Limits
         /// The caller.
         public var peer: Peer
+        /// What the caller may do where a namespace says nothing else, in the order of ``Right``; nil from an agent that
+        /// knows no rights.
+        public var rights: [Right]?
+        /// What it may do in the namespaces that have an access of their own, of those in which it may do anything; nil
+        /// from an agent that knows no rights.
+        public var namespaceRights: [String: [Right]]?
 
         /// Makes it.
         public init(
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
-            imageDirectory: String? = nil, settings: String?, namespaces: [String], limits: Limits, peer: Peer
+            imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp? = nil, namespaces: [String],
+            limits: Limits, peer: Peer, rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil
         ) {
             self.name = name
             self.version = version
@@ -102,9 +112,12 @@ public enum AgentInfo: WireMethod {
             self.stateDirectory = stateDirectory
             self.imageDirectory = imageDirectory
             self.settings = settings
+            self.settingsReadAt = settingsReadAt
             self.namespaces = namespaces
             self.limits = limits
             self.peer = peer
+            self.rights = rights
+            self.namespaceRights = namespaceRights
         }
 
         /// Reads it.
@@ -122,6 +135,7 @@ public enum AgentInfo: WireMethod {
             stateDirectory = try reader.requiredString("stateDirectory")
             imageDirectory = try reader.string("imageDirectory")
             settings = try reader.string("settings")
+            settingsReadAt = try reader.timestamp("settingsReadAt")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
             let limits = try MemberReader(object: reader.requiredValue("limits"))
             self.limits = Limits(
@@ -133,6 +147,21 @@ public enum AgentInfo: WireMethod {
             let peer = try MemberReader(object: reader.requiredValue("peer"))
             self.peer = Peer(
                 pid: try peer.requiredInt("pid"), uid: try peer.requiredInt("uid"), gid: try peer.requiredInt("gid"))
+            rights = reader.value("rights").map(Self.rights)
+            namespaceRights = reader.value("namespaceRights").map { value in
+                Dictionary(value.members.map { ($0.name, Self.rights($0.value)) }) { $1 }
+            }
+        }
+
+        /// The rights of a list; those that this version does not know are left out.
+        private static func rights(_ value: JSONValue) -> [Right] {
+            value.elements.compactMap { $0.string.flatMap(Right.init) }
+        }
+
+        private static func write(_ rights: [Right], to writer: inout JSONWriter) {
+            writer.beginArray()
+            for right in rights { writer.string(right.rawValue) }
+            writer.endArray()
         }
 
         /// Writes it.
@@ -150,6 +179,7 @@ public enum AgentInfo: WireMethod {
             writer.member("stateDirectory", stateDirectory)
             writer.nullableMember("imageDirectory", imageDirectory)
             writer.nullableMember("settings", settings)
+            if let settingsReadAt { writer.member("settingsReadAt", settingsReadAt.description) }
             writer.name("namespaces")
             writer.beginArray()
             for namespace in namespaces { writer.string(namespace) }
@@ -170,6 +200,19 @@ public enum AgentInfo: WireMethod {
             writer.member("uid", peer.uid)
             writer.member("gid", peer.gid)
             writer.endObject()
+            if let rights {
+                writer.name("rights")
+                Self.write(rights, to: &writer)
+            }
+            if let namespaceRights {
+                writer.name("namespaceRights")
+                writer.beginObject()
+                for (name, rights) in namespaceRights.sorted(by: { $0.key < $1.key }) {
+                    writer.name(name)
+                    Self.write(rights, to: &writer)
+                }
+                writer.endObject()
+            }
             writer.endObject()
         }
     }

@@ -12,8 +12,11 @@ final class AgentHome {
     /// removes it.
     /// - Parameter settings: the settings file as JSON5; `@` stands for the home's directory.
     @discardableResult
-    static func with<Result>(settings: String? = nil, _ body: (AgentHome) throws -> Result) throws -> Result {
-        let home = try AgentHome()
+    /// - Parameter parent: the directory of the home; `/dev/shm` for one in memory.
+    static func with<Result>(
+        settings: String? = nil, in parent: String = "/tmp", _ body: (AgentHome) throws -> Result
+    ) throws -> Result {
+        let home = try AgentHome(in: parent)
         defer { home.remove() }
         if let settings { try home.write(settings: settings) }
         do {
@@ -33,8 +36,8 @@ final class AgentHome {
         }
     }
 
-    private init() throws {
-        var template = Array("/tmp/larder-XXXXXX".utf8CString)
+    private init(in parent: String) throws {
+        var template = Array("\(parent)/larder-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
@@ -85,18 +88,23 @@ final class AgentHome {
     }
 
     /// Starts an agent and returns once it says that it is ready.
-    /// - Parameter meanwhile: what to do before that.
+    /// - Parameters:
+    ///   - listener: a listening socket that it is handed over, as systemd does it.
+    ///   - meanwhile: what to do before that.
     func start(
-        socket: String? = nil, state: String? = nil, wrapper: [String] = [], logLevel: String = "info",
-        meanwhile: (ChildProcess) throws -> Void = { _ in }
+        socket: String? = nil, state: String? = nil, wrapper: [String] = [], listener: Descriptor? = nil,
+        logLevel: String = "info", meanwhile: (ChildProcess) throws -> Void = { _ in }
     ) throws -> AgentProcess {
-        let command = wrapper + [try Products.agent] + arguments(socket: socket, state: state)
+        // The variable that names the agent's own pid cannot be set from here: the agent has it from a shell that it
+        // takes the place of.
+        let activation = listener == nil ? [] : ["sh", "-c", #"LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@""#]
+        let command = activation + wrapper + [try Products.agent] + arguments(socket: socket, state: state)
         let notify = try NotifySocket(path: directory + "/notify\(agents.count)")
         var environment = environment
         environment["NOTIFY_SOCKET"] = notify.path
         let process = try ChildProcess(
-            command[0], Array(command[1...]) + ["--log-level", logLevel], environment: environment, directory: directory
-        )
+            command[0], Array(command[1...]) + ["--log-level", logLevel], environment: environment,
+            directory: directory, passing: listener.map { [$0.number] } ?? [])
         let agent = AgentProcess(process: process, notify: notify, socket: socket ?? self.socket)
         agents.append(agent)
         try meanwhile(process)

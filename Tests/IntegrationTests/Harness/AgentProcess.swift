@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import JSON
 
@@ -34,9 +35,14 @@ final class AgentProcess {
         try require(try ask("config.status", ["namespace": .string(namespace)])["namespaces"]?[0], "a status")
     }
 
-    /// How many bytes of memory it has in use, as it says itself.
-    func residentBytes() throws -> Int {
-        try require(try ask("agent.stats")["memory"]?["residentBytes"]?.int, "residentBytes")
+    /// How many bytes of memory it has in use that are no file's: `RssAnon` of `/proc/PID/status` (proc_pid_status(5)).
+    ///
+    /// What it says of itself, `residentBytes`, also counts the pages of its own program that happen to be mapped. Those
+    /// come and go by tens of megabytes as the kernel likes.
+    func anonymousBytes() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+        return try require(line?.split(separator: " ").dropFirst().first.flatMap { Int($0) }, "RssAnon") * 1024
     }
 
     // MARK: Signals and end

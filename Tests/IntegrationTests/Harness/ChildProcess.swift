@@ -22,10 +22,12 @@ final class ChildProcess {
     private(set) var log: [String] = []
 
     /// Starts a program.
-    /// - Parameter executable: a path, or a name that is looked for in PATH and Debian's usual places.
+    /// - Parameters:
+    ///   - executable: a path, or a name that is looked for in PATH and Debian's usual places.
+    ///   - passed: descriptors that it gets, from 3 on.
     init(
         _ executable: String, _ arguments: [String], environment: [String: String] = ChildProcess.environment,
-        directory: String = "/", input hasInput: Bool = false
+        directory: String = "/", input hasInput: Bool = false, passing passed: [CInt] = []
     ) throws {
         Self.ignoreBrokenPipes
         let (inputs, outputs, errors) = try (Descriptor.pipe(), Descriptor.pipe(), Descriptor.pipe())
@@ -34,7 +36,7 @@ final class ChildProcess {
         pid = try withExtendedLifetime((inputs, outputs, errors)) {
             try Self.spawn(
                 Self.resolve(executable), arguments, environment, directory,
-                [hasInput ? inputs.read.number : -1, outputs.write.number, errors.write.number])
+                [hasInput ? inputs.read.number : -1, outputs.write.number, errors.write.number] + passed)
         }
         inputs.write.makeNonBlocking()
         input = hasInput ? inputs.write : nil
@@ -187,7 +189,7 @@ final class ChildProcess {
         throw HarnessError("\(executable) is not installed; contrib/test.sh installs what the tests need")
     }
 
-    /// - Parameter streams: what becomes descriptors 0, 1 and 2; -1 for /dev/null.
+    /// - Parameter streams: what becomes descriptors 0, 1, 2 and so on; -1 for /dev/null.
     private static func spawn(
         _ path: String, _ arguments: [String], _ environment: [String: String], _ directory: String, _ streams: [CInt]
     ) throws -> pid_t {
@@ -204,7 +206,10 @@ final class ChildProcess {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        for (number, descriptor) in streams.enumerated() {
+        // Out of the way of those that are put in their places before them.
+        let sources = streams.map { $0 < 0 ? $0 : fcntl($0, F_DUPFD_CLOEXEC, 100) }
+        defer { for source in sources where source >= 0 { close(source) } }
+        for (number, descriptor) in sources.enumerated() {
             if descriptor >= 0 {
                 posix_spawn_file_actions_adddup2(&actions, descriptor, CInt(number))
             } else {
@@ -213,7 +218,7 @@ final class ChildProcess {
         }
         // SwiftNIO's sockets are not closed on exec: a child that had those of other tests would keep their connections
         // open long after they were closed.
-        larder_spawn_closes_from(&actions, 3)
+        larder_spawn_closes_from(&actions, CInt(streams.count))
 
         let words = (["env", "-C", directory, path] + arguments).map { strdup($0) } + [nil]
         let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]

@@ -13,6 +13,8 @@ final class LineClient {
     private var nextID = 0
     private var replies: [Int: JSONValue] = [:]
     private var events: [JSONValue] = []
+    /// The process through which it is connected, if there is one: it ends with the client.
+    var relay: ChildProcess?
 
     /// What the agent refused.
     struct Refusal: Error, Equatable, CustomStringConvertible {

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Foundation
 
 /// A real nginx on 127.0.0.1 with images, which it serves by different rules, and a log of the requests that it saw.

@@ -17,6 +17,11 @@ final class MemoryFileSystem: FileSystem {
     }
 
     func read(_ path: String) throws(FileError) -> [UInt8]? { files.withLock { $0[path] } }
+    func readJournal(_ path: String) throws(FileError) -> JournalContent? {
+        guard let bytes = try read(path) else { return nil }
+        let end = (bytes.lastIndex { $0 != 0 } ?? -1) + 1
+        return JournalContent(bytes: Array(bytes[..<end]), zeros: bytes.count - end)
+    }
     func replace(_ path: String, with bytes: [UInt8]) throws(FileError) { files.withLock { $0[path] = bytes } }
     func remove(_ path: String) throws(FileError) { _ = files.withLock { $0.removeValue(forKey: path) } }
 

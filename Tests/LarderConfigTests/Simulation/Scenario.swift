@@ -71,8 +71,7 @@ final class Scenario: @unchecked Sendable {
         do {
             let store = try await open()
             self.store = store
-            let refresher = ConfigRefresher(
-                store: store, source: ScenarioSource(scenario: self), logger: StoreFixture.silent)
+            let refresher = ConfigRefresher(store: store, source: ScenarioSource(scenario: self))
             let host = FileLayerFlow(.host, store: store) { await self.readHost() }
             let poller = SourcePoller(
                 source: ScenarioSource(scenario: self), refresher: refresher, store: store,

@@ -13,8 +13,8 @@ final class ScenarioLedger {
         let isForced: Bool
         /// When the fetch or the push was begun.
         let began: Int
-        /// When the fetch ended.
-        var ended = 0
+        /// When it was published.
+        var published = 0
         /// Whether whoever asked was told that nothing has changed.
         var isRefused = false
     }
@@ -98,6 +98,7 @@ final class ScenarioLedger {
         }
         remote = id
         remoteSince = now()
+        documents[id]?.published = remoteSince
     }
 
     /// The remote document in a revision.
@@ -148,7 +149,6 @@ final class ScenarioLedger {
         expect(fetch == id, "\(id) ended, \(fetch ?? "nothing") was under way")
         fetch = nil
         documents[id] = document
-        documents[id]?.ended = now()
     }
 
     func claimed(_ id: String) { claimed.insert(id) }
@@ -162,6 +162,6 @@ final class ScenarioLedger {
         }
     }
 
-    /// When a fetch ended.
-    func ended(_ id: String?) -> Int { id.flatMap { documents[$0] }?.ended ?? 0 }
+    /// When a document was published.
+    func published(_ id: String?) -> Int { id.flatMap { documents[$0] }?.published ?? 0 }
 }

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Foundation
 import JSON
 import LarderConfig
@@ -107,14 +108,17 @@ final class ImageFixture: Sendable {
         (self.store, self.gate, self.settings) = (store, gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
         let plain = try await SessionFixture.serverContext()
+        // What tells peers apart here is whom an origin is for.
+        var access = AccessRules()
+        access.general.others = Rights([.images, .administer])
         context = ServerContext(
-            namespaces: plain.namespaces, identity: plain.identity, limits: LimitSettings(), images: images,
-            logger: plain.logger)
+            namespaces: plain.namespaces, identity: plain.identity, settingsReadAt: plain.settingsReadAt,
+            limits: LimitSettings(), access: access, images: images, logger: plain.logger)
     }
 
     /// Runs `body` with the client's end of a connection, and ends everything.
     static func with<Result: Sendable>(
-        _ origins: [ImageOrigin] = [], peer: PeerCredentials = PeerCredentials(descriptor: -1),
+        _ origins: [ImageOrigin] = [], peer: PeerCredentials = .own,
         limits: LimitSettings = LimitSettings(), _ body: (ImageFixture, ImageClient) async throws -> Result
     ) async throws -> Result {
         let fixture = try await ImageFixture(origins)
@@ -135,7 +139,7 @@ final class ImageFixture: Sendable {
 
     /// Connects a client to a session.
     func connect(
-        peer: PeerCredentials = PeerCredentials(descriptor: -1), limits: LimitSettings = LimitSettings()
+        peer: PeerCredentials = .own, limits: LimitSettings = LimitSettings()
     ) async throws -> ImageClient {
         var ends: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw Failure.socket }

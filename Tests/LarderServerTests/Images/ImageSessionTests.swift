@@ -201,13 +201,30 @@ struct ImageSessionTests {
             let list = try await client.call(#"{"id":1,"method":"image.list"}"#)
             #expect(list["result"]?["images"]?.count == 0)
             #expect(try await client.get("http://other/a")["result"]?["lease"]?.int == 1)
-            let pins = try await client.call(#"{"id":1,"method":"image.clear","params":{"includingPinned":true}}"#)
-            #expect(pins["error"]?["data"]?["name"]?.string == "denied")
-            let cleared = try await client.call(#"{"id":1,"method":"image.clear"}"#)
+            let cleared = try await client.call(#"{"id":1,"method":"image.clear","params":{"includingPinned":true}}"#)
             #expect(cleared["result"]?["removed"]?.int == 1)
             let other = try await fixture.connect(peer: user)
             #expect(try await other.get(url)["result"]?["source"]?.string == "hit")
             #expect(try await other.call(#"{"id":1,"method":"image.clear"}"#)["result"]?["removed"]?.int == 1)
+        }
+    }
+
+    @Test("an image that is known by the words of its request, and held, is not given to who lost the right to images")
+    func lostRight() async throws {
+        var peer = PeerCredentials.stranger
+        peer.uid = 4711
+        try await ImageFixture.with(peer: peer) { fixture, client in
+            let others = fixture.context.rules
+            for _ in 0..<2 {
+                for _ in 0..<2 { #expect(try await client.get(url)["result"]?["lease"]?.int == 1) }
+                #expect(fixture.context.use(AccessRules()))
+                for _ in 0..<2 {
+                    let data = try await client.get(url)["error"]?["data"]
+                    #expect(data?["name"]?.string == "denied" && data?["right"]?.string == "images")
+                }
+                #expect(fixture.context.use(others))
+            }
+            #expect(!fixture.context.use(others), "what says the same is no change")
         }
     }
 

@@ -1,10 +1,12 @@
 import CLinuxShims
+import LarderConfig
+import LarderWire
+
 #if canImport(Musl)
     import Musl
 #else
     import Glibc
 #endif
-import LarderWire
 
 /// Who is at the other end of a connection, as the kernel recorded it when they connected (`SO_PEERCRED`, unix(7)).
 struct PeerCredentials: Sendable, Hashable {
@@ -16,7 +18,7 @@ struct PeerCredentials: Sendable, Hashable {
     var gid: Int
     /// The supplementary groups (`SO_PEERGROUPS`); none where the kernel does not tell.
     var groups: [UInt32]
-    /// The process's name, `/proc/PID/comm`; empty where it cannot be read.
+    /// The process's name, `comm` in its directory of proc(5); empty where it cannot be read.
     var command: String
 
     /// Asks the kernel about a connected socket.
@@ -30,6 +32,12 @@ struct PeerCredentials: Sendable, Hashable {
         groups = Self.groups(of: descriptor)
         command = Self.command(of: pid)
     }
+
+    /// Whether the peer has every right: root, and who runs the agent. Both can read and change its files anyway.
+    var isTrusted: Bool { uid == 0 || uid == Int(geteuid()) }
+
+    /// The peer as provenance remembers it.
+    var provenance: Peer { Peer(pid: pid, uid: uid, command: command) }
 
     /// Their numbers as `agent.info` tells them.
     var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
@@ -48,9 +56,13 @@ struct PeerCredentials: Sendable, Hashable {
         }
     }
 
+    /// Where the kernel shows the clients' processes. A unit that hides those of other users in `/proc` (`ProtectProc=`,
+    /// systemd.exec(5)) says in `LARDER_PROC` where else they are.
+    private static let processes = getenv("LARDER_PROC").map { String(cString: $0) } ?? "/proc"
+
     private static func command(of pid: Int) -> String {
         guard pid > 0 else { return "" }
-        let file = open("/proc/\(pid)/comm", O_RDONLY | O_CLOEXEC)
+        let file = open("\(processes)/\(pid)/comm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }
         defer { close(file) }
         // The kernel keeps 16 bytes of it (proc(5)).

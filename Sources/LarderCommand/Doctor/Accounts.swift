@@ -1,0 +1,50 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// Users and groups by number and name, as the host knows them (getpwuid_r(3), getgrgid_r(3), getgrouplist(3)).
+enum Accounts {
+    private static let bufferSize = 1 << 16
+
+    /// A user's name; its number in words where there is none.
+    static func name(ofUser id: uid_t) -> String { knownName(ofUser: id) ?? "user \(id)" }
+
+    /// A user's name; nil where this host has none for it.
+    static func knownName(ofUser id: uid_t) -> String? {
+        var (record, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getpwuid_r(id, &record, &buffer, buffer.count, &found) == 0, let name = found?.pointee.pw_name else {
+            return nil
+        }
+        return String(cString: name)
+    }
+
+    /// A group's name; its number in words where there is none.
+    static func name(ofGroup id: gid_t) -> String {
+        var (record, found) = (Self.noGroup, UnsafeMutablePointer<group>?.none)
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getgrgid_r(id, &record, &buffer, buffer.count, &found) == 0, let name = found?.pointee.gr_name else {
+            return "group \(id)"
+        }
+        return String(cString: name)
+    }
+
+    /// The groups that a user is in by the host's database, which are those of the next login.
+    static func groups(ofUser name: String, primary: gid_t) -> Set<gid_t> {
+        var count: Int32 = 4096
+        var groups = [gid_t](repeating: 0, count: Int(count))
+        guard getgrouplist(name, primary, &groups, &count) >= 0 else { return [primary] }
+        return Set(groups.prefix(Int(count)))
+    }
+
+    /// The groups of this process.
+    static var ownGroups: Set<gid_t> {
+        var groups = [gid_t](repeating: 0, count: 65_536)
+        let count = getgroups(Int32(groups.count), &groups)
+        return Set(groups.prefix(max(0, Int(count)))).union([getegid()])
+    }
+
+    private static var noGroup: group { group() }
+}

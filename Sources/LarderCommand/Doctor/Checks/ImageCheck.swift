@@ -1,0 +1,41 @@
+import LarderClient
+
+/// Does the image cache have room, and do origins answer it?
+enum ImageCheck {
+    private static let name = "images"
+
+    static func findings(_ facts: AgentFacts) -> [Finding] {
+        guard facts.info.imageDirectory != nil else {
+            return [Finding(.ok, name, "switched off by the settings (images.enabled)")]
+        }
+        switch facts.stats {
+        case .failure(let failure): return [Finding(.skipped, name, "not told: \(failure.message)")]
+        case .success(let stats):
+            guard let images = stats.images else { return [Finding(.ok, name, "switched off by the settings")] }
+            return [finding(images)]
+        }
+    }
+
+    private static func finding(_ images: AgentStats.Images) -> Finding {
+        let title =
+            "\(Human.count(images.entries, "image", "images")), \(Human.bytes(images.bytes)) of "
+            + Human.bytes(images.maximumBytes)
+        let requests = images.hits + images.misses + images.joined + images.failures
+        if images.leasedBytes > images.maximumBytes / 2 {
+            return Finding(
+                .warning, name,
+                "\(title); \(Human.bytes(images.leasedBytes)) are kept only for clients that still read",
+                advice: ["see who stays connected: larder clients"])
+        }
+        // A failure now and then is the web; most of them failing is something else.
+        if images.failures >= 10, images.failures * 2 > requests {
+            return Finding(
+                .warning, name, "\(title); \(images.failures) of \(requests) requests since the agent's start failed",
+                advice: [
+                    "see why one does: larder image get URL"
+                ])
+        }
+        let failures = images.failures == 0 ? "" : "; \(images.failures) of \(requests) requests failed"
+        return Finding(.ok, name, title + failures)
+    }
+}

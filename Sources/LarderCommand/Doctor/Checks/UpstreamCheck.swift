@@ -1,0 +1,101 @@
+import LarderClient
+
+/// How fresh is each namespace, and what keeps it from being so?
+enum UpstreamCheck {
+    private static let name = "upstream"
+
+    static func findings(_ facts: AgentFacts) -> [Finding] {
+        switch facts.status {
+        case .failure(let failure): return [Finding(.skipped, name, "not told: \(failure.message)")]
+        case .success(let status):
+            let found = status.namespaces.map { (name: $0.namespace, findings: findings($0, facts.now)) }
+            let well = found.filter { $0.findings.isEmpty }.map { $0.name }
+            return (well.isEmpty ? [] : [Finding(.ok, name, summary(well))]) + found.flatMap { $0.findings }
+        }
+    }
+
+    private static func summary(_ names: [String]) -> String {
+        let verb = names.count == 1 ? "is" : "are"
+        guard names.count > 6 else { return "\(names.joined(separator: ", ")) \(verb) up to date" }
+        return "\(names.count) namespaces are up to date"
+    }
+
+    private static func findings(_ namespace: ConfigStatus.Namespace, _ now: Timestamp) -> [Finding] {
+        let name = namespace.namespace
+        var findings: [Finding] = []
+        let duration = Human.span(milliseconds: now.milliseconds - namespace.since.milliseconds)
+        let refresh = "ask again now: larder refresh -n \(name)"
+        switch namespace.state {
+        case .failed:
+            findings.append(
+                Finding(
+                    .problem, Self.name, "\(name) failed for \(duration); \(served(namespace))",
+                    detail: detail(namespace, now), advice: [refresh]))
+        case .stale:
+            findings.append(
+                Finding(
+                    .warning, Self.name, "\(name) is stale for \(duration); \(served(namespace))",
+                    detail: detail(namespace, now), advice: namespace.upstream == nil ? [] : [refresh]))
+        case .initializing:
+            findings.append(
+                Finding(
+                    .warning, Self.name, "\(name) has waited for the first answer of its source for \(duration)",
+                    detail: detail(namespace, now), advice: [refresh]))
+        default: break
+        }
+        if let quarantine = namespace.quarantine {
+            findings.append(
+                Finding(
+                    .warning, Self.name,
+                    "\(name) refused \(version(quarantine.version)), which would remove \(quarantine.removed) of "
+                        + "\(quarantine.members) members",
+                    advice: ["if that is meant: larder refresh --force -n \(name)"]))
+        } else if let refused = namespace.refused {
+            findings.append(
+                Finding(
+                    .warning, Self.name, "\(name) refused \(version(refused.version)): \(refused.reason)",
+                    advice: ["correct it at the source, or take it all the same: larder refresh --force -n \(name)"]))
+        }
+        if let hold = namespace.hold {
+            findings.append(
+                Finding(
+                    .warning, Self.name, "\(name) was rolled back to revision \(hold.revision), and is held there",
+                    advice: ["show what the sources say: larder rollback --release -n \(name)"]))
+        }
+        for layer in namespace.layers where layer.problem != nil && layer.problem != namespace.lastError?.message {
+            findings.append(Finding(.warning, Self.name, "\(name), layer \(layer.name): \(layer.problem ?? "")"))
+        }
+        if let problem = namespace.copy?.problem {
+            findings.append(Finding(.warning, Self.name, "\(name), the plain copy: \(problem)"))
+        }
+        if let refusal = namespace.acknowledgements.refused.first {
+            let who = Provenance.process(refusal.peer.command, pid: refusal.peer.pid, uid: refusal.peer.uid)
+            findings.append(
+                Finding(
+                    .warning, Self.name,
+                    "\(name), revision \(refusal.revision): refused by \(who)\(refusal.reason.map { ": \($0)" } ?? "")",
+                    advice: ["see all: larder status -n \(name)"]))
+        }
+        return findings
+    }
+
+    private static func served(_ namespace: ConfigStatus.Namespace) -> String {
+        namespace.revision > 0 ? "revision \(namespace.revision) is served meanwhile" : "there is nothing to serve"
+    }
+
+    private static func version(_ version: String?) -> String { version.map { "version \($0)" } ?? "a document" }
+
+    private static func detail(_ namespace: ConfigStatus.Namespace, _ now: Timestamp) -> [String] {
+        var lines: [String] = []
+        if let error = namespace.lastError { lines.append(error.message) }
+        if let upstream = namespace.upstream {
+            let last = upstream.lastSuccessAt.map { now.milliseconds - $0.milliseconds }
+            let answer =
+                last.map { "last answer \(Human.ago(milliseconds: $0))" } ?? "no answer since the agent's start"
+            let next = upstream.nextAttemptAt.map { $0.milliseconds - now.milliseconds }
+            let attempt = next.map { ", next attempt \(Human.ahead(milliseconds: $0))" } ?? ""
+            lines.append("\(upstream.kind) \(upstream.location): \(answer)\(attempt)")
+        }
+        return lines
+    }
+}

@@ -1,0 +1,100 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+import LarderClient
+
+/// The findings of `larder doctor`, for people and as JSON.
+struct DoctorReport {
+    let findings: [Finding]
+    /// Whether the agent answered.
+    let isReachable: Bool
+
+    /// The exit status: 5 where the agent cannot be reached, 1 where something does not work, else 0.
+    var status: ExitStatus {
+        if !isReachable { return .unreachable }
+        return count(.problem) > 0 ? .failure : .success
+    }
+
+    /// The whole report without its last line end.
+    /// - Parameter hasSymbols: whether whoever reads it sees more than ASCII.
+    func text(style: Style, hasSymbols: Bool) -> String {
+        let width = findings.map(\.check.count).max() ?? 0
+        var lines: [String] = []
+        for finding in findings {
+            let mark = Self.mark(finding.level, style, hasSymbols)
+            lines.append("\(mark) \(finding.check.padded(to: width))  \(finding.title.printable)")
+            let indent = String(repeating: " ", count: Self.markWidth(hasSymbols) + width + 3)
+            lines += finding.detail.map { indent + $0.printable }
+            lines += finding.advice.map { "\(indent)\(hasSymbols ? "→" : "->") \($0.printable)" }
+        }
+        return lines.joined(separator: "\n") + "\n\n" + summary
+    }
+
+    /// How it stands, in one line.
+    private var summary: String {
+        let problems = count(.problem), warnings = count(.warning)
+        let parts = [
+            problems > 0 ? Human.count(problems, "problem", "problems") : nil,
+            warnings > 0 ? Human.count(warnings, "warning", "warnings") : nil,
+        ].compactMap(\.self)
+        if parts.isEmpty { return isReachable ? "All is well." : "The agent does not answer." }
+        return parts.joined(separator: ", ") + (isReachable ? "." : "; the agent does not answer.")
+    }
+
+    private func count(_ level: Finding.Level) -> Int { findings.count { $0.level == level } }
+
+    private static func markWidth(_ hasSymbols: Bool) -> Int { hasSymbols ? 1 : 9 }
+
+    private static func mark(_ level: Finding.Level, _ style: Style, _ hasSymbols: Bool) -> String {
+        let text: String
+        switch level {
+        case .ok: text = hasSymbols ? "✓" : "[ok]"
+        case .warning: text = hasSymbols ? "!" : "[warning]"
+        case .problem: text = hasSymbols ? "✗" : "[problem]"
+        case .skipped: text = hasSymbols ? "·" : "[skipped]"
+        }
+        let padded = text.padded(to: markWidth(hasSymbols))
+        switch level {
+        case .ok: return style.good(padded)
+        case .warning: return style.warning(padded)
+        case .problem: return style.problem(padded)
+        case .skipped: return padded
+        }
+    }
+
+    /// The whole as one line of JSON.
+    var json: String {
+        JSONValue.building { writer in
+            writer.beginObject()
+            writer.member("reachable", isReachable)
+            writer.name("findings")
+            writer.beginArray()
+            for finding in findings {
+                writer.beginObject()
+                writer.member("check", finding.check)
+                writer.member("level", finding.level.rawValue)
+                writer.member("title", finding.title)
+                for (name, lines) in [("detail", finding.detail), ("advice", finding.advice)] {
+                    writer.name(name)
+                    writer.beginArray()
+                    for line in lines { writer.string(line) }
+                    writer.endArray()
+                }
+                writer.endObject()
+            }
+            writer.endArray()
+            writer.endObject()
+        }.compactText
+    }
+
+    /// Whether standard output is a terminal that shows UTF-8 (locale(7)).
+    static var hasSymbols: Bool {
+        guard Output.isTerminal else { return false }
+        let names = ["LC_ALL", "LC_CTYPE", "LANG"]
+        let values = names.compactMap { name in getenv(name).map { String(cString: $0) } }
+        let locale = values.first { !$0.isEmpty }?.lowercased() ?? ""
+        return locale.contains("utf-8") || locale.contains("utf8")
+    }
+}

@@ -1,0 +1,121 @@
+import CLinuxShims
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+import LarderClient
+
+extension AgentAnswer {
+    /// Asks the agent everything that there is to know.
+    /// - Parameter timeout: how long each answer may take.
+    static func ask(socket: String, timeout: Duration) async -> AgentAnswer {
+        var configuration = LarderClient.Configuration()
+        configuration.timeout = timeout
+        let clock = ContinuousClock()
+        let start = clock.now
+        do {
+            var facts: AgentFacts?
+            try await LarderClient.withConnection(socket: socket, configuration: configuration) { client in
+                try await client.agent.ping()
+                let roundTrip = start.duration(to: clock.now)
+                facts = try await Self.facts(client, roundTrip)
+            }
+            guard let facts else { return .failed(Failure(kind: .other, reason: "the agent said nothing")) }
+            return .facts(facts)
+        } catch {
+            return .failed(failure(of: error, socket: socket))
+        }
+    }
+
+    /// What an error on the way to the answer says of the agent at a socket.
+    static func failure(of error: any Error, socket: String) -> Failure {
+        switch error {
+        case let error as LarderClientError: failure(error, socket)
+        // It answered, but not as an agent does.
+        case let error as WireError: Failure(kind: .foreign, reason: "its answer cannot be read: \(error.detail)")
+        default: Failure(kind: .other, reason: "\(error)")
+        }
+    }
+
+    private static func facts(_ client: LarderClient, _ roundTrip: Duration) async throws -> AgentFacts {
+        let answer = try await client.call(AgentInfo.name)
+        let now = Timestamp.now
+        let info = try AgentInfo.Result(from: answer)
+        var namespaceRights: [String: [String]] = [:]
+        if let value = answer["namespaceRights"] {
+            for (name, rights) in value.members { namespaceRights[name] = strings(rights) }
+        }
+        return AgentFacts(
+            roundTrip: roundTrip, info: info, now: now, rights: answer["rights"].map(strings),
+            namespaceRights: namespaceRights,
+            status: await result(ConfigStatus.self, ConfigStatus.Parameters(namespace: nil), client),
+            stats: await result(AgentStats.self, NoParameters(), client))
+    }
+
+    private static func strings(_ value: JSONValue) -> [String] { value.elements.compactMap(\.string) }
+
+    private static func result<Method: WireMethod>(
+        _ method: Method.Type, _ parameters: Method.Parameters, _ client: LarderClient
+    ) async -> Result<Method.Result, LarderCommand.Failure> {
+        do {
+            let result = try await client.call(
+                Method.name, params: JSONValue.building { parameters.write(to: &$0) })
+            return .success(try Method.Result(from: result))
+        } catch let error as LarderClientError {
+            return .failure(LarderCommand.Failure(error))
+        } catch let error as WireError {
+            return .failure(LarderCommand.Failure(.failure, "the agent's answer cannot be read: \(error.detail)"))
+        } catch {
+            return .failure(LarderCommand.Failure(.failure, "\(error)"))
+        }
+    }
+
+    private static func failure(_ error: LarderClientError, _ socket: String) -> Failure {
+        func failure(_ kind: Failure.Kind, listener: String? = nil) -> Failure {
+            Failure(kind: kind, reason: error.reason, listener: listener)
+        }
+        switch error.code {
+        case .unreachable:
+            switch error.systemError {
+            case ENOENT, ENOTDIR: return failure(.noSocket)
+            case EACCES, EPERM: return failure(.denied)
+            case ECONNREFUSED: return failure(isSocket(socket) ? .refused : .noSocket)
+            case EAGAIN: return failure(.silent)
+            case EPROTOTYPE: return failure(.foreign)
+            default: return failure(.other)
+            }
+        case .timeout: return failure(.silent, listener: listener(at: socket))
+        case .disconnected, .closed: return failure(.closed)
+        case .protocolViolation, .decodingFailed: return failure(.foreign)
+        default: return failure(.other)
+        }
+    }
+
+    private static func isSocket(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
+    /// Who called listen(2) on the socket (`SO_PEERCRED`, unix(7)).
+    private static func listener(at path: String) -> String? {
+        let descriptor = Glibc.socket(
+            AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        let connected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
+        guard connected == 0, larder_peer_credentials(descriptor, &pid, &uid, &gid) == 0, pid > 0 else { return nil }
+        if kill(pid, 0) != 0, errno == ESRCH { return "systemd, which waits for the agent to start" }
+        let comm = try? Input.contents(of: "/proc/\(pid)/comm")
+        let command = comm.map { String(decoding: $0.dropLast(), as: UTF8.self) }
+        return "\(command ?? "a process") (process \(pid), \(Accounts.name(ofUser: uid)))"
+    }
+}

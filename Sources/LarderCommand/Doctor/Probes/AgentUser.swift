@@ -1,0 +1,57 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// The user that the agent runs as.
+struct AgentUser: Sendable, Equatable {
+    var user: UInt32
+    var group: UInt32
+    /// Its supplementary groups; nil where they are those of the host's database.
+    var groups: [UInt32]?
+
+    /// Finds out who that is: from the process that answers, or else from what systemd would start; nil where neither tells.
+    static func look(pid: Int?, _ service: ServiceFacts) -> AgentUser? {
+        if let pid {
+            // In a container it may be another process that has this number here.
+            let name = (try? Input.contents(of: "/proc/\(pid)/comm")).map { String(decoding: $0, as: UTF8.self) }
+            guard name?.hasPrefix("larderd") == true, let status = try? Input.contents(of: "/proc/\(pid)/status") else {
+                return nil
+            }
+            return AgentUser(status: String(decoding: status, as: UTF8.self))
+        }
+        guard case .units(let units) = service, !units.isUser, let name = units.service.user,
+            let record = getpwnam(name)
+        else { return nil }
+        return AgentUser(user: record.pointee.pw_uid, group: record.pointee.pw_gid)
+    }
+
+    /// Asks as that user whether a file may be read, which only root can; nil where that cannot be found out.
+    func mayRead(_ path: String) async -> Bool? {
+        guard geteuid() == 0 else { return nil }
+        let list = groups.map {
+            $0.isEmpty ? "--clear-groups" : "--groups=" + $0.map(String.init).joined(separator: ",")
+        }
+        let words = ["setpriv", "--reuid=\(user)", "--regid=\(group)", list ?? "--init-groups", "test", "-r", path]
+        switch await CapturedProgram.run(words)?.end {
+        case .exited(0): return true
+        case .exited(1): return false
+        default: return nil
+        }
+    }
+}
+
+extension AgentUser {
+    /// Reads `/proc/PID/status` (proc(5)): of the four numbers the second is the effective one.
+    init?(status: String) {
+        func numbers(_ name: String) -> [UInt32]? {
+            let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }
+            return line?.dropFirst(name.count + 1).split { $0 == "\t" || $0 == " " }.compactMap { UInt32($0) }
+        }
+        guard let users = numbers("Uid"), let groups = numbers("Gid"), users.count == 4, groups.count == 4 else {
+            return nil
+        }
+        self.init(user: users[1], group: groups[1], groups: numbers("Groups"))
+    }
+}

@@ -1,0 +1,63 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// A program that was run to its end, with what it printed.
+struct CapturedProgram: Sendable {
+    let end: ProgramEnd
+    /// Standard output and standard error, in the order in which they were written.
+    let text: String
+
+    /// The lines that are not empty.
+    var lines: [String] { text.split(separator: "\n").map(String.init) }
+
+    /// No output that is asked for here is larger, in bytes.
+    private static let most = 1 << 20
+
+    /// Runs a program in the C locale, so that what it prints can be read by a program.
+    /// - Parameter limit: how long it may take; it is killed then.
+    /// - Returns: nil where it cannot be started or took too long.
+    static func run(_ words: [String], limit: Duration = .seconds(5)) async -> CapturedProgram? {
+        var variables = EnvironmentVariables()
+        for (name, value) in [("LC_ALL", "C.UTF-8"), ("SYSTEMD_COLORS", "0"), ("SYSTEMD_PAGER", "")] {
+            variables.append(name, value)
+        }
+        let program = Program(words: words, variables: variables)
+        return await onOwnThread { capture(program, limit) }
+    }
+
+    private static func capture(_ program: Program, _ limit: Duration) -> CapturedProgram? {
+        var ends: [CInt] = [0, 0]
+        guard pipe(&ends) == 0 else { return nil }
+        defer { close(ends[0]) }
+        let child = try? program.start(hasOwnGroup: false, output: ends[1], errors: ends[1])
+        close(ends[1])
+        guard let child else { return nil }
+        let text = read(ends[0], until: ContinuousClock.now + limit)
+        if text == nil { kill(child, SIGKILL) }
+        var status: CInt = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        return text.map { CapturedProgram(end: ProgramEnd(waitStatus: status), text: $0) }
+    }
+
+    /// Everything until the end of input; nil where that does not come in time.
+    private static func read(_ descriptor: CInt, until end: ContinuousClock.Instant) -> String? {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 1 << 14)
+        while bytes.count <= most {
+            let left = ContinuousClock.now.duration(to: end).components
+            let milliseconds = left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000
+            var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let ready = poll(&input, 1, CInt(clamping: max(0, milliseconds)))
+            if ready < 0, errno == EINTR { continue }
+            guard ready > 0 else { return nil }
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
+            bytes += piece[..<count]
+        }
+        return nil
+    }
+}

@@ -1,0 +1,135 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// What systemd knows of the agent.
+enum ServiceFacts: Sendable, Equatable {
+    /// Both units, and whose they are.
+    struct Units: Sendable, Equatable {
+        /// Whether they are the user's own, in place of the host's.
+        var isUser: Bool
+        /// Whether root asks.
+        var isRoot: Bool
+        var service: UnitFacts
+        var socket: UnitFacts
+
+        /// A command of systemctl's to type.
+        func systemctl(_ words: String) -> String {
+            isUser ? "systemctl --user \(words)" : "\(isRoot ? "" : "sudo ")systemctl \(words)"
+        }
+
+        /// The commands that let systemd start again what somebody forbade it.
+        var unmasking: [String] {
+            let masked = [("larder.socket", socket), ("larder.service", service)].filter { $0.1.isMasked }.map { $0.0 }
+            return masked.isEmpty ? [] : [systemctl("unmask \(masked.joined(separator: " "))")]
+        }
+
+        /// The command that shows a unit's log.
+        func journalctl(_ unit: String) -> String {
+            isUser ? "journalctl --user -u \(unit) -e" : "\(isRoot ? "" : "sudo ")journalctl -u \(unit) -e"
+        }
+    }
+
+    /// systemd does not run here.
+    case absent
+    /// It does, but does not answer, for this reason.
+    case unknown(String)
+    case units(Units)
+    /// It runs an agent, or none, but not the one whose socket somebody named.
+    case another
+
+    /// Whether systemd runs here.
+    var hasSystemd: Bool { self != .absent }
+
+    /// Whether the service or its socket is known to have failed.
+    var hasFailed: Bool {
+        guard case .units(let units) = self else { return false }
+        return units.service.activeState == "failed" || units.service.subState == "auto-restart"
+    }
+
+    /// What to type to start the agent.
+    func howToStart(_ socket: SocketFacts) -> [String] {
+        switch self {
+        case .units(let units) where (units.socket.isLoaded || units.socket.isMasked):
+            if units.socket.activeState == "active" {
+                return units.unmasking + [units.systemctl("restart larder.socket larder.service")]
+            }
+            return units.unmasking + [units.systemctl("enable --now larder.socket")]
+        case .units(let units) where (units.service.isLoaded || units.service.isMasked):
+            return units.unmasking + [units.systemctl("start larder.service")]
+        default:
+            if socket.isNamed { return ["start the agent of that socket: larderd --socket \(socket.path)"] }
+            return ["start the agent: larderd, or as root for the whole host"]
+        }
+    }
+
+    /// What to type to restart the agent.
+    var howToRestart: [String] {
+        if case .units(let units) = self, units.service.isLoaded || units.service.isMasked {
+            return units.unmasking + [units.systemctl("restart larder.service")]
+        }
+        return ["restart the agent"]
+    }
+
+    /// What to type to have the settings read again.
+    var howToReload: [String] {
+        if case .units(let units) = self, units.service.isLoaded { return [units.systemctl("reload larder.service")] }
+        return ["send the agent SIGHUP"]
+    }
+}
+
+extension ServiceFacts {
+    /// Asks systemd, before anybody connects: that would start the service.
+    static func look(for socket: SocketFacts) async -> ServiceFacts {
+        let isUser = socket.choice == .user
+        guard access("/run/systemd/system", F_OK) == 0 else { return .absent }
+        func unit(_ name: String) async -> CapturedProgram? {
+            let words = ["systemctl"] + (isUser ? ["--user"] : []) + ["show", name]
+            return await CapturedProgram.run(words + UnitFacts.asked.map { "--property=\($0)" })
+        }
+        guard let service = await unit("larder.service"), let listener = await unit("larder.socket") else {
+            return .unknown("systemctl cannot be run, or does not answer")
+        }
+        guard service.end == .exited(0), listener.end == .exited(0) else {
+            return .unknown(service.lines.last ?? "systemctl ended with \(service.end.text)")
+        }
+        let units = Units(
+            isUser: isUser, isRoot: geteuid() == 0, service: UnitFacts(printed: service.text),
+            socket: UnitFacts(printed: listener.text))
+        guard !units.service.loadState.isEmpty, !units.socket.loadState.isEmpty else {
+            return .unknown("what systemctl says cannot be read")
+        }
+        return ServiceFacts.units(units).of(socket)
+    }
+
+    /// What concerns the agent of a socket: who names the socket of an agent that systemd does not run wants to hear nothing
+    /// of the one that it runs.
+    func of(_ socket: SocketFacts) -> ServiceFacts {
+        guard case .units(let units) = self, socket.isNamed else { return self }
+        return units.socket.listens(on: socket.path) ? self : .another
+    }
+
+    /// The last lines without what systemd says of every unit that fails, unless there are no others.
+    static func telling(_ lines: [String], _ count: Int) -> [String] {
+        let telling = lines.filter { line in !(line.contains(" systemd[") && phrases.contains { line.contains($0) }) }
+        return Array((telling.isEmpty ? lines : telling).suffix(count))
+    }
+
+    /// What systemd says of every unit that fails: it says that, not why.
+    private static let phrases = [
+        "Failed to start ", "Stopped ", "Starting ", "Start request repeated", "Failed with result",
+        "Scheduled restart job", "Unit cannot be reloaded", "Main process exited",
+    ]
+
+    /// The last lines of the service's log that say something of their own; none where there is no journal or it may not be
+    /// read.
+    func log(lines count: Int) async -> [String] {
+        guard case .units(let units) = self, !units.service.isAbsent else { return [] }
+        let unit = units.isUser ? ["--user-unit", "larder.service"] : ["--unit", "larder.service"]
+        let words = ["journalctl", "--quiet", "--no-pager", "--output=short-iso", "--lines=50"] + unit
+        guard let journal = await CapturedProgram.run(words), journal.end == .exited(0) else { return [] }
+        return Self.telling(journal.lines, count)
+    }
+}

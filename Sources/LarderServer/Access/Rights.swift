@@ -1,0 +1,37 @@
+import LarderWire
+
+/// Some of the rights.
+struct Rights: OptionSet, Sendable, Hashable {
+    let rawValue: UInt8
+
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    private init(_ right: Right) {
+        let place: UInt8 =
+            switch right {
+            case .read: 0
+            case .write: 1
+            case .push: 2
+            case .administer: 3
+            case .secrets: 4
+            case .images: 5
+            }
+        self.init(rawValue: 1 << place)
+    }
+
+    init(_ rights: some Sequence<Right>) {
+        self = rights.reduce(into: []) { $0.formUnion(Rights($1)) }
+    }
+
+    /// All of them.
+    static let all = Rights(Right.allCases)
+    /// Those that a namespace may give on its own account.
+    static let ofNamespaces = Rights([.read, .write, .push, .secrets])
+    /// Those that mean something in a namespace.
+    static let inNamespaces = ofNamespaces.union(Rights(.administer))
+
+    func contains(_ right: Right) -> Bool { contains(Rights(right)) }
+
+    /// In the order of the protocol.
+    var list: [Right] { Right.allCases.filter(contains) }
+}

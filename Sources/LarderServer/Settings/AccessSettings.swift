@@ -1,0 +1,153 @@
+internal import Glibc
+public import LarderWire
+public import Logging
+
+/// `access` and `namespaces.NAME.access`: who may do what. Root and the user who runs the agent have every right.
+public struct AccessSettings: Sendable, Equatable {
+    /// `users`: the rights of users. Default: none.
+    public var users: [Account: Set<Right>] = [:]
+    /// `groups`: the rights of all who are in a group. Default: none.
+    public var groups: [Account: Set<Right>] = [:]
+    /// `others`: the rights of everybody who may connect. Default: none.
+    public var others: Set<Right> = []
+
+    /// Nobody has any right.
+    public init() {}
+}
+
+extension Settings {
+    /// The group that may read and have images where the settings have no `access`.
+    private static let usualGroup = "larder"
+
+    /// The rules that the settings make, with accounts by their numbers.
+    ///
+    /// An account that this host does not know is nobody's, and logged.
+    /// - Parameter isForHost: whether the agent serves the host, so that the usual group is missed where there is none; an
+    ///   agent of a user's own serves that user.
+    public func accessRules(isForHost: Bool, logger: Logger) -> AccessRules {
+        var rules = AccessRules()
+        if let access {
+            rules.general = access.grants(at: SettingsPath.root.appending("access"), logger)
+        } else {
+            let (group, failure) = AccountNumbers.group(Self.usualGroup)
+            if let group {
+                rules.general.groups[group] = Rights([.read, .images])
+            } else if let failure {
+                logger.warning(
+                    """
+                    the group \(Self.usualGroup) could not be looked up; nobody is let in by it until the settings are \
+                    read again
+                    """,
+                    metadata: ["error": "\(String(cString: strerror(failure)))"])
+            } else if isForHost {
+                logger.warning(
+                    """
+                    only root and the agent's user may do anything: the settings have no access and the host no group \
+                    \(Self.usualGroup); run addgroup --system \(Self.usualGroup) and reload, or set access
+                    """)
+            }
+        }
+        for (name, namespace) in namespaces.sorted(by: { $0.key < $1.key }) {
+            let path = SettingsPath.root.appending("namespaces").appending(name).appending("access")
+            rules.namespaces[name] = namespace.access?.grants(at: path, logger)
+        }
+        return rules
+    }
+}
+
+extension AccessSettings {
+    /// Reads the access of the whole agent.
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        try self.init(value, path, rights: .all)
+    }
+
+    /// Reads the access of a namespace.
+    static func ofNamespace(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> AccessSettings {
+        try AccessSettings(value, path, rights: .ofNamespaces)
+    }
+
+    /// - Parameter rights: those that may be given there
+    private init(_ value: SettingsValue, _ path: SettingsPath, rights known: Rights) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: path, knowing: ["users", "groups", "others"])
+        users =
+            try reader.section("users") { (value, path) throws(SettingsError) in
+                try Self.accounts(value, path, known)
+            } ?? users
+        groups =
+            try reader.section("groups") { (value, path) throws(SettingsError) in
+                try Self.accounts(value, path, known)
+            } ?? groups
+        others = try reader.rights("others", known) ?? others
+    }
+
+    private static func accounts(
+        _ value: SettingsValue, _ path: SettingsPath, _ known: Rights
+    ) throws(SettingsError) -> [Account: Set<Right>] {
+        let reader = try SettingsReader(value, at: path, knowing: nil)
+        var accounts: [Account: Set<Right>] = [:]
+        for name in reader.names {
+            let account: Account
+            if name.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), !name.isEmpty {
+                guard let number = Int(name), Account.isNumber(number) else {
+                    throw reader.failure(name, "is no number of an account; they end before 4294967295")
+                }
+                account = .number(number)
+            } else {
+                guard Account.isName(name) else {
+                    throw reader.failure(name, "is no name of an account; use a name such as \"alice\", or a number")
+                }
+                account = .name(name)
+            }
+            accounts[account, default: []].formUnion(try reader.rights(name, known) ?? [])
+        }
+        return accounts
+    }
+
+    fileprivate func grants(at path: SettingsPath, _ logger: Logger) -> AccessRules.Grants {
+        func byNumber(
+            _ accounts: [Account: Set<Right>], _ kind: AccountNumbers.Kind, _ name: String
+        ) -> [UInt32: Rights] {
+            let numbers = AccountNumbers(kind: kind, setting: "\(path.appending(name))", logger: logger)
+            var rights: [UInt32: Rights] = [:]
+            for (account, own) in accounts {
+                guard let number = numbers.number(of: account) else { continue }
+                rights[number, default: []].formUnion(Rights(own))
+            }
+            return rights
+        }
+        return AccessRules.Grants(
+            users: byNumber(users, .user, "users"), groups: byNumber(groups, .group, "groups"), others: Rights(others))
+    }
+}
+
+extension SettingsReader {
+    /// A list of rights.
+    /// - Parameter known: those that may be given here
+    fileprivate func rights(_ name: String, _ known: Rights) throws(SettingsError) -> Set<Right>? {
+        guard let value = value(name) else { return nil }
+        let names = known.list.map(\.rawValue)
+        guard case .array(let elements) = value.content else {
+            throw failure(
+                name, "must be an array of rights, not \(value.shown); known here: \(names.joined(separator: ", "))")
+        }
+        var rights: Set<Right> = []
+        for (index, element) in elements.enumerated() {
+            guard case .string(let text) = element.content else {
+                throw failure(name, at: index, element, "must be a right, not \(element.shown)")
+            }
+            guard let right = Right(rawValue: text) else {
+                throw failure(
+                    name, at: index, element,
+                    "is \(element.shown), which is not a right; \(NearestName.advice(for: text, among: names))")
+            }
+            guard known.contains(right) else {
+                throw failure(
+                    name, at: index, element,
+                    "is \(element.shown), a right for the whole agent: give it by access at the top; known here: "
+                        + names.joined(separator: ", "))
+            }
+            rights.insert(right)
+        }
+        return rights
+    }
+}

@@ -1,0 +1,131 @@
+/// Reads one tag of a template, byte by byte.
+struct TagReader {
+    let source: [UInt8]
+    let delimiters: Delimiters
+    /// Where the tag begins.
+    let start: Int
+    /// How far it was read.
+    private(set) var position: Int
+
+    /// At the tag whose opening delimiter is at `start`.
+    init(source: [UInt8], delimiters: Delimiters, start: Int) {
+        self.source = source
+        self.delimiters = delimiters
+        self.start = start
+        position = start + delimiters.open.count
+    }
+
+    /// Reads the character that says what kind of tag it is, if it is one of these.
+    mutating func kind() throws(TemplateError) -> UInt8? {
+        skipSpace()
+        guard position < source.count else { throw notClosed() }
+        guard Self.kinds.contains(source[position]) else { return nil }
+        position += 1
+        return source[position - 1]
+    }
+
+    private static let kinds = Array("#^/!=%{&><$".utf8)
+
+    /// Reads a reference and the tag's end.
+    mutating func reference(closing: [UInt8]) throws(TemplateError) -> Reference {
+        skipSpace()
+        let offset = position
+        let name = word(until: closing)
+        try end(closing)
+        do {
+            return try Reference(name, at: offset)
+        } catch {
+            switch error {
+            case .empty: throw self.error(offset, "this tag names nothing; \(Self.usage)")
+            case .emptyStep:
+                throw self.error(
+                    offset, "a name between dots is empty; only a name of its own may be a dot, or begin with one")
+            case .parentheses:
+                throw self.error(offset, "the parentheses do not match, or there is no name in them; \(Self.usage)")
+            case .unknown(let text):
+                throw TemplateError(.function, at: offset, in: source, "there is no \(text.shownName)")
+            }
+        }
+    }
+
+    /// Reads up to the tag's end, whatever is there.
+    mutating func comment() throws(TemplateError) { _ = try content() }
+
+    /// Reads `CONTENT_TYPE:HTML` or `CONTENT_TYPE:TEXT` and the tag's end.
+    /// - Returns: whether values are escaped from here on.
+    mutating func contentType() throws(TemplateError) -> Bool {
+        let offset = position
+        switch try content().filter({ !Self.isSpace($0) }) {
+        case Array("CONTENT_TYPE:HTML".utf8): return true
+        case Array("CONTENT_TYPE:TEXT".utf8): return false
+        default:
+            throw error(offset, "only {{%CONTENT_TYPE:HTML}} and {{%CONTENT_TYPE:TEXT}} are known")
+        }
+    }
+
+    /// Reads new delimiters and the tag's end.
+    mutating func newDelimiters() throws(TemplateError) -> Delimiters {
+        let offset = position
+        skipSpace()
+        let open = Array(word(until: delimiters.closeOfChange).utf8)
+        skipSpace()
+        let close = Array(word(until: delimiters.closeOfChange).utf8)
+        skipSpace()
+        guard !open.isEmpty, !close.isEmpty, max(open.count, close.count) <= Delimiters.greatestLength,
+            !(open + close).contains(UInt8(ascii: "=")), isHere(delimiters.closeOfChange)
+        else {
+            throw error(
+                offset,
+                "delimiters are changed with {{=<% %>=}}: two words of at most \(Delimiters.greatestLength) bytes "
+                    + "without an equals sign")
+        }
+        position += delimiters.closeOfChange.count
+        return Delimiters(open: open, close: close)
+    }
+
+    /// An error at a place.
+    func error(_ offset: Int, _ text: String) -> TemplateError { TemplateError(.syntax, at: offset, in: source, text) }
+
+    // MARK: Bytes
+
+    private static let usage = "write {{name}}, {{#name}}, {{^name}}, {{/name}} or {{function(name)}}"
+
+    private func notClosed() -> TemplateError { error(start, "a tag is not closed") }
+
+    private mutating func end(_ closing: [UInt8]) throws(TemplateError) {
+        skipSpace()
+        guard isHere(closing) else {
+            throw position == source.count
+                ? notClosed() : error(position, "a tag is not what it should be; \(Self.usage)")
+        }
+        position += closing.count
+    }
+
+    private mutating func content() throws(TemplateError) -> ArraySlice<UInt8> {
+        let first = position
+        while position < source.count {
+            if isHere(delimiters.close) {
+                defer { position += delimiters.close.count }
+                return source[first..<position]
+            }
+            position += 1
+        }
+        throw notClosed()
+    }
+
+    private mutating func word(until closing: [UInt8]) -> String {
+        let first = position
+        while position < source.count, !Self.isSpace(source[position]), !isHere(closing) { position += 1 }
+        return String(decoding: source[first..<position], as: UTF8.self)
+    }
+
+    private mutating func skipSpace() {
+        while position < source.count, Self.isSpace(source[position]) { position += 1 }
+    }
+
+    private func isHere(_ text: [UInt8]) -> Bool {
+        source[position...].starts(with: text)
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+}

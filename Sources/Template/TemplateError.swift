@@ -1,0 +1,53 @@
+/// What is wrong with a template, or with what it is given.
+public struct TemplateError: Error, Equatable, CustomStringConvertible {
+    /// The kinds of errors.
+    public enum Code: Sendable {
+        /// The text is no template.
+        case syntax
+        /// There is no such function, or none for the value in question.
+        case function
+        /// The template asks for something that is not there.
+        case missing
+    }
+
+    /// Where in a template.
+    public struct Place: Sendable, Equatable, CustomStringConvertible {
+        /// The line, from 1.
+        public let line: Int
+        /// The character of the line, from 1.
+        public let column: Int
+
+        /// `LINE:COLUMN`
+        public var description: String { "\(line):\(column)" }
+
+        /// The place of a byte.
+        init(of offset: Int, in source: [UInt8]) {
+            let before = source[..<offset]
+            let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+            line = before.count { $0 == UInt8(ascii: "\n") } + 1
+            column = String(decoding: source[start..<offset], as: UTF8.self).count + 1
+        }
+    }
+
+    /// What kind of error it is.
+    public let code: Code
+    /// Where; nil for what is missing, which may be in many places.
+    public let place: Place?
+    /// What is wrong and, where the template is, what to do about it.
+    public let text: String
+
+    /// The place, if there is one, and the text.
+    public var description: String { place.map { "\($0): \(text)" } ?? text }
+
+    init(_ code: Code, at offset: Int, in source: [UInt8], _ text: String) {
+        self.code = code
+        place = Place(of: offset, in: source)
+        self.text = text
+    }
+
+    init(missing text: String) {
+        code = .missing
+        place = nil
+        self.text = text
+    }
+}

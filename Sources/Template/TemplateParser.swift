@@ -1,0 +1,154 @@
+/// Turns the text of a template into instructions, from its beginning to its end.
+struct TemplateParser {
+    private struct Section {
+        let reference: Reference
+        /// The index of its instruction.
+        let open: Int
+        let delimiters: Delimiters
+        let isEscaped: Bool
+    }
+
+    private let source: [UInt8]
+    private var instructions: [Instruction] = []
+    /// Those that are open. Delimiters and escaping that a section changes count until its end.
+    private var sections: [Section] = []
+    private var delimiters = Delimiters.usual
+    private var isEscaped = false
+    /// Where the text begins that belongs to no tag.
+    private var textStart = 0
+    /// Whether that is the beginning of a line.
+    private var isAtLineStart = true
+
+    /// What a template consists of.
+    static func instructions(of source: [UInt8]) throws(TemplateError) -> [Instruction] {
+        var parser = TemplateParser(source)
+        try parser.parse()
+        return parser.instructions
+    }
+
+    private init(_ source: [UInt8]) { self.source = source }
+
+    private mutating func parse() throws(TemplateError) {
+        while let start = nextTag() { try read(TagReader(source: source, delimiters: delimiters, start: start)) }
+        endText(at: source.count, next: source.count)
+        guard let section = sections.last else { return }
+        let line = TemplateError.Place(of: section.reference.offset, in: source).line
+        throw error(
+            source.count,
+            "the template ends within a section; close the one of line \(line) with "
+                + "{{/\(section.reference.text.shownName)}}")
+    }
+
+    private mutating func read(_ tag: TagReader) throws(TemplateError) {
+        var tag = tag
+        let kind = try tag.kind()
+        switch kind.map(UnicodeScalar.init) {
+        case "!":
+            try tag.comment()
+            endText(before: tag, mayStandAlone: true)
+        case "=":
+            let changed = try tag.newDelimiters()
+            endText(before: tag, mayStandAlone: true)
+            delimiters = changed
+        case "%":
+            isEscaped = try tag.contentType()
+            endText(before: tag, mayStandAlone: true)
+        case "#", "^":
+            let reference = try tag.reference(closing: delimiters.close)
+            endText(before: tag, mayStandAlone: true)
+            try open(reference, isInverted: kind == UInt8(ascii: "^"))
+        case "/":
+            let reference = try tag.reference(closing: delimiters.close)
+            endText(before: tag, mayStandAlone: true)
+            try close(reference)
+        case ">": throw error(tag.start, "one template cannot include another; put all of it in one file")
+        case "<", "$": throw error(tag.start, "one template cannot inherit from another; put all of it in one file")
+        default:
+            let isTriple = kind == UInt8(ascii: "{")
+            let reference = try tag.reference(closing: isTriple ? delimiters.closeOfTriple : delimiters.close)
+            endText(before: tag, mayStandAlone: false)
+            instructions.append(.value(reference, isEscaped: isEscaped && kind == nil))
+        }
+    }
+
+    // MARK: Sections
+
+    private mutating func open(_ reference: Reference, isInverted: Bool) throws(TemplateError) {
+        guard sections.count < Template.greatestDepth else {
+            throw error(reference.offset, "sections lie within one another more than \(Template.greatestDepth) deep")
+        }
+        sections.append(
+            Section(
+                reference: reference, open: instructions.count, delimiters: delimiters, isEscaped: isEscaped))
+        instructions.append(.open(reference, isInverted: isInverted, close: 0))
+    }
+
+    private mutating func close(_ reference: Reference) throws(TemplateError) {
+        guard let section = sections.popLast() else {
+            throw error(reference.offset, "this closes a section, but none is open")
+        }
+        guard section.reference == reference,
+            case .open(let opened, let isInverted, _) = instructions[section.open]
+        else {
+            throw error(
+                reference.offset,
+                "this closes a section that is not the last one opened, which is "
+                    + "{{#\(section.reference.text.shownName)}}")
+        }
+        instructions[section.open] = .open(opened, isInverted: isInverted, close: instructions.count)
+        instructions.append(.close(open: section.open))
+        delimiters = section.delimiters
+        isEscaped = section.isEscaped
+    }
+
+    // MARK: Text
+
+    private func nextTag() -> Int? {
+        let open = delimiters.open
+        var position = textStart
+        while position < source.count {
+            if source[position] == open[0], source[position...].starts(with: open) { return position }
+            position += 1
+        }
+        return nil
+    }
+
+    /// Takes the text before a tag. Of one that stands alone on its lines, nothing of these lines remains.
+    private mutating func endText(before tag: TagReader, mayStandAlone: Bool) {
+        if mayStandAlone, let start = lineStart(before: tag.start), let next = nextLine(after: tag.position) {
+            endText(at: start, next: next)
+            isAtLineStart = true
+        } else {
+            endText(at: tag.start, next: tag.position)
+            isAtLineStart = false
+        }
+    }
+
+    private mutating func endText(at end: Int, next: Int) {
+        if textStart < end { instructions.append(.text(textStart..<end)) }
+        textStart = next
+    }
+
+    /// Where the line begins, if there is nothing in it before a tag.
+    private func lineStart(before tag: Int) -> Int? {
+        var position = tag
+        while position > textStart, Self.isBlank(source[position - 1]) { position -= 1 }
+        if position == textStart { return isAtLineStart ? position : nil }
+        return source[position - 1] == UInt8(ascii: "\n") ? position : nil
+    }
+
+    /// Where the next line begins, if there is nothing in this one behind a tag.
+    private func nextLine(after tag: Int) -> Int? {
+        var position = tag
+        while position < source.count, Self.isBlank(source[position]) { position += 1 }
+        if position == source.count { return position }
+        if source[position] == UInt8(ascii: "\r") { position += 1 }
+        return position < source.count && source[position] == UInt8(ascii: "\n") ? position + 1 : nil
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+
+    private func error(_ offset: Int, _ text: String) -> TemplateError {
+        TemplateError(.syntax, at: offset, in: source, text)
+    }
+}

@@ -1,0 +1,47 @@
+import LarderConfig
+import LarderImages
+import LarderServer
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import Systemd
+
+/// Tells the service manager that the agent is alive, as long as every event loop, every namespace's store and refresher,
+/// and the image cache answer.
+struct WatchdogService: AgentService {
+    let interval: Duration
+    let eventLoops: [any EventLoop]
+    let namespaces: ConfigNamespaces
+    let images: ImageService?
+    let logger: Logger
+
+    func run() async {
+        // A thread of its own, which ends with the process: an answer that comes late finds it.
+        let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
+        let feeder = NIOLoopBoundBox.makeBoxSendingValue(makeFeeder(on: eventLoop), eventLoop: eventLoop)
+        eventLoop.execute { feeder.value.start() }
+        try? await gracefulShutdown()
+        eventLoop.execute { feeder.value.stop() }
+    }
+
+    private func makeFeeder(on eventLoop: any EventLoop) -> sending WatchdogFeeder {
+        let (notifier, service) = (ServiceNotifier(), self)
+        return WatchdogFeeder(
+            on: eventLoop, interval: TimeAmount(interval), probes: { service.probes },
+            feed: { try notifier.watchdog() }, logger: logger)
+    }
+
+    private var probes: [Probe] {
+        var probes = eventLoops.enumerated().map { number, eventLoop in
+            Probe("event loop \(number + 1)") { answered in eventLoop.execute(answered) }
+        }
+        for namespace in namespaces.all {
+            let (store, refresher) = (namespace.store, namespace.refresher)
+            probes.append(Probe("the store of namespace \(namespace.name)") { await store.probe() })
+            probes.append(Probe("the refresher of namespace \(namespace.name)") { await refresher.probe() })
+        }
+        if let cache = images?.cache { probes.append(Probe("the image cache") { await cache.probe() }) }
+        return probes
+    }
+}

@@ -1,0 +1,171 @@
+import LarderClient
+import Testing
+
+@testable import LarderCommand
+
+@Suite("What larder doctor makes of what it finds")
+struct DoctorChecksTests {
+    @Test("where all is well it says so, with a line for everything")
+    func well() {
+        let report = Examination.well.report
+        #expect(report.findings.allSatisfy { $0.level == .ok }, "\(Examination.well.complaints)")
+        #expect(report.status == .success)
+        let checks = [
+            "socket", "service", "connection", "version", "rights", "settings", "clock", "disk", "upstream", "images",
+            "clients",
+        ]
+        #expect(report.findings.map(\.check) == checks)
+        let text = report.text(style: Style(isTerminal: false, noColor: "", terminal: ""), hasSymbols: true)
+        #expect(
+            text.hasPrefix("✓ socket      /run/larder/larder.sock, root:larder 0660; you may connect as a member of"))
+        #expect(text.hasSuffix("\n\nAll is well."))
+    }
+
+    @Test("without symbols the levels are words, and problems decide on the exit status")
+    func levels() {
+        let findings = Finding.Level.allCases.map {
+            Finding($0, "disk", "title\u{1B}[2J", detail: ["why"], advice: ["type this"])
+        }
+        let report = DoctorReport(findings: findings, isReachable: true)
+        #expect(report.status == .failure)
+        let plain = Style(isTerminal: false, noColor: "", terminal: "")
+        #expect(
+            report.text(style: plain, hasSymbols: false) == """
+                [ok]      disk  title\\u{1B}[2J
+                                why
+                                -> type this
+                [warning] disk  title\\u{1B}[2J
+                                why
+                                -> type this
+                [problem] disk  title\\u{1B}[2J
+                                why
+                                -> type this
+                [skipped] disk  title\\u{1B}[2J
+                                why
+                                -> type this
+
+                1 problem, 1 warning.
+                """)
+        #expect(DoctorReport(findings: [], isReachable: false).status == .unreachable)
+        #expect(DoctorReport(findings: [Finding(.warning, "a", "b")], isReachable: true).status == .success)
+        #expect(
+            DoctorReport(findings: [Finding(.skipped, "a", "b", advice: ["c"])], isReachable: false).json
+                == #"{"reachable":false,"findings":[{"check":"a","level":"skipped","title":"b","detail":[],"advice":["c"]}]}"#
+        )
+    }
+
+    // MARK: Socket
+
+    @Test("a user who is not in the socket's group is told how to get there, and that it needs a new login")
+    func groups() throws {
+        var examination = Examination.well
+        examination.socket.mayConnect = false
+        examination.socket.caller.groups = [1000]
+        var complaint = try #require(examination.complaints.first)
+        #expect(complaint.level == .problem)
+        #expect(complaint.title == "you (alice) may not connect to /run/larder/larder.sock, root:larder 0660")
+        #expect(complaint.advice == ["log out and in again, or go on in a new shell: newgrp larder"])
+        examination.socket.caller.databaseGroups = [1000]
+        complaint = try #require(examination.complaints.first)
+        #expect(complaint.advice == ["sudo usermod -aG larder alice, then log in again"])
+        examination.socket.caller.groups = [990]
+        #expect(examination.complaints.first?.advice == ["look at each with: namei -l /run/larder/larder.sock"])
+        examination.socket.file = .socket(
+            SocketFacts.Owner(user: 7, group: 990, userName: "bob", groupName: "larder", mode: 0o600))
+        #expect(examination.complaints.first?.detail == ["only bob may"])
+    }
+
+    @Test("a user without a name is not told to type one")
+    func namelessUsers() throws {
+        var examination = Examination.well
+        examination.socket.mayConnect = false
+        examination.socket.caller = SocketFacts.Caller(
+            user: 3000, name: "user 3000", hasName: false, groups: [3000], databaseGroups: [])
+        let complaint = try #require(examination.complaints.first)
+        #expect(complaint.detail.first?.contains("this host has no name for you") == true)
+        #expect(complaint.advice.allSatisfy { !$0.contains("usermod") && $0.contains("group 990") })
+    }
+
+    @Test("a socket that everybody may write to works, but is pointed out")
+    func openSocket() {
+        var examination = Examination.well
+        var owner = SocketFacts.Owner.well
+        owner.mode = 0o666
+        examination.socket.file = .socket(owner)
+        #expect(examination.complaints.map(\.level) == [.warning])
+    }
+
+    @Test("where there is no socket the command is named that makes one")
+    func missing() {
+        var examination = Examination.well
+        examination.socket.file = .missing
+        examination.socket.mayConnect = false
+        examination.agent = .failed(AgentAnswer.Failure(kind: .noSocket, reason: "none"))
+        examination.service = .units(.down())
+        let complaints = examination.complaints
+        #expect(complaints.first?.title == "there is no socket at /run/larder/larder.sock")
+        #expect(complaints.first?.advice == ["sudo systemctl enable --now larder.socket"])
+        #expect(examination.report.status == .unreachable)
+        examination.service = .absent
+        #expect(examination.complaints.first?.advice == ["start the agent: larderd, or as root for the whole host"])
+        examination.socket.choice = .variable
+        #expect(examination.complaints.first?.detail.contains("LARDER_SOCKET names it") == true)
+        examination.socket.file = .other("a directory")
+        #expect(
+            examination.complaints.first?.title == "/run/larder/larder.sock is a directory, not a socket")
+    }
+
+    // MARK: Connection, version, rights
+
+    @Test("why there is no answer decides on what to do")
+    func connections() throws {
+        func complaint(_ kind: AgentAnswer.Failure.Kind, listener: String? = nil) throws -> Finding {
+            var examination = Examination.well
+            examination.agent = .failed(AgentAnswer.Failure(kind: kind, reason: "reason", listener: listener))
+            #expect(examination.report.status == .unreachable)
+            return try #require(examination.complaints.first { $0.check == "connection" })
+        }
+        #expect(try complaint(.refused).title == "nobody listens on /run/larder/larder.sock")
+        #expect(try complaint(.refused).advice == ["sudo systemctl restart larder.socket larder.service"])
+        let silent = try complaint(.silent, listener: "systemd (process 1, root)")
+        #expect(silent.title.contains("(systemd (process 1, root)), but does not answer in time"))
+        #expect(silent.advice == ["sudo systemctl restart larder.service"])
+        #expect(try complaint(.foreign).advice == ["name the agent's socket: larder doctor --socket PATH"])
+        #expect(try complaint(.closed).level == .problem)
+        #expect(try complaint(.denied).level == .skipped)
+    }
+
+    @Test("an answer that cannot be read is told in words")
+    func unreadableAnswers() throws {
+        let answer = try JSONValue(parsing: #"{"x":1}"#)
+        let error = try #require(throws: WireError.self) { try AgentInfo.Result(from: answer) }
+        var examination = Examination.well
+        examination.agent = .failed(AgentAnswer.failure(of: error, socket: "/run/larder/larder.sock"))
+        let complaint = try #require(examination.complaints.first { $0.check == "connection" })
+        #expect(complaint.title.hasSuffix("is no Larder agent that this larder understands"))
+        #expect(complaint.detail == ["its answer cannot be read: \(error.detail)"])
+    }
+
+    @Test("another version and rights that are not there are told")
+    func versionsAndRights() {
+        var facts = AgentFacts.well
+        facts.info.version = "0.0.1"
+        facts.rights = []
+        var examination = Examination.well
+        examination.agent = .facts(facts)
+        #expect(
+            examination.complaints.map(\.title) == [
+                "larder is \(larderVersion), but the agent that runs is 0.0.1", "you may connect, but have no rights",
+            ])
+        facts = .well
+        facts.rights = nil
+        examination.agent = .facts(facts)
+        #expect(examination.complaints.map(\.level) == [.skipped])
+        facts.rights = []
+        facts.namespaceRights = ["shop": ["read"]]
+        #expect(
+            RightsCheck.findings(facts) == [
+                Finding(.ok, "rights", "none in general", detail: ["in namespace shop: read"])
+            ])
+    }
+}

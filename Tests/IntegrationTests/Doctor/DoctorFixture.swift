@@ -1,0 +1,105 @@
+import LarderClient
+
+@testable import LarderCommand
+
+/// A host on which all is well, to be changed by each test in one place.
+extension Examination {
+    static var well: Examination {
+        Examination(
+            socket: .well, service: .units(.well), agent: .facts(.well),
+            settings: SettingsFacts(path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early),
+            clock: ClockFacts(isSynchronized: true),
+            volumes: [VolumeFacts(purpose: "state", path: "/var/lib/larder", state: .room(.well))], openFiles: 524_288,
+            log: [])
+    }
+
+    /// What is not well, in the order of the report.
+    var complaints: [Finding] { report.findings.filter { $0.level != .ok } }
+}
+
+extension SocketFacts {
+    static var well: SocketFacts {
+        SocketFacts(
+            path: "/run/larder/larder.sock", choice: .system, otherPath: "/run/user/1000/larder/larder.sock",
+            file: .socket(.well), mayConnect: true,
+            caller: Caller(user: 1000, name: "alice", groups: [1000, 990], databaseGroups: [1000, 990]))
+    }
+}
+
+extension SocketFacts.Owner {
+    static var well: Self { Self(user: 0, group: 990, userName: "root", groupName: "larder", mode: 0o660) }
+}
+
+extension ServiceFacts.Units {
+    static var well: Self {
+        Self(
+            isUser: false, isRoot: false,
+            service: unit(["ActiveState": "active", "SubState": "running", "WatchdogUSec": "30s"]),
+            socket: unit(["ActiveState": "active", "SubState": "running", "UnitFileState": "enabled"]))
+    }
+
+    static func unit(_ properties: [String: String]) -> UnitFacts {
+        let all = ["LoadState": "loaded", "Result": "success", "NRestarts": "0"].merging(properties) { $1 }
+        return UnitFacts(printed: all.map { "\($0.key)=\($0.value)\n" }.joined())
+    }
+
+    /// The units of a service that does not run and is not waited for.
+    static func down(_ service: [String: String] = ["ActiveState": "inactive", "SubState": "dead"]) -> Self {
+        var units = Self.well
+        units.service = unit(service)
+        units.socket = unit(["ActiveState": "inactive", "SubState": "dead"])
+        return units
+    }
+}
+
+extension VolumeFacts.Room {
+    static var well: Self {
+        Self(bytes: 40 << 30, freeBytes: 20 << 30, inodes: 1 << 20, freeInodes: 1 << 19, isReadOnly: false)
+    }
+}
+
+extension Timestamp {
+    /// When the fixture's agent started is a thousand seconds after this.
+    static let early = Timestamp(milliseconds: 1_700_000_000_000)
+}
+
+extension AgentFacts {
+    static let start = Timestamp(milliseconds: Timestamp.early.milliseconds + 1_000_000)
+    static let present = Timestamp(milliseconds: start.milliseconds + 60_000)
+
+    static var well: AgentFacts {
+        AgentFacts(
+            roundTrip: .microseconds(412),
+            info: AgentInfo.Result(
+                name: "larderd", version: larderVersion, protocolVersion: 1, pid: 612, startedAt: start,
+                uptimeMilliseconds: 60_000, epoch: "9f86d081884c7d65", socket: "/run/larder/larder.sock",
+                activated: true,
+                stateDirectory: "/var/lib/larder", imageDirectory: "/var/cache/larder/images",
+                settings: "/etc/larder/larder.json", namespaces: ["default"],
+                limits: AgentInfo.Limits(
+                    lineBytes: 1 << 20, batch: 64, nesting: 128, connections: 16384, subscriptionsPerConnection: 64,
+                    requestsInFlightPerConnection: 64, stallMilliseconds: 30_000),
+                peer: AgentInfo.Peer(pid: 1, uid: 1000, gid: 1000)),
+            now: present, rights: ["read", "images"], status: .success(ConfigStatus.Result(namespaces: [.well])),
+            stats: .success(.well))
+    }
+}
+
+extension AgentStats.Result {
+    static var well: Self {
+        var images = AgentStats.Images()
+        (images.entries, images.bytes, images.maximumBytes) = (3, 1_000_000, 1 << 30)
+        return Self(
+            uptimeMilliseconds: 60_000, traffic: AgentStats.Traffic(), residentBytes: 1, namespaces: [:], images: images
+        )
+    }
+}
+
+extension ConfigStatus.Namespace {
+    static var well: Self {
+        Self(
+            namespace: "default", state: .fresh, since: AgentFacts.start, revision: 41, epoch: "9f86d081884c7d65",
+            digest: nil, bytes: 2, publishedAt: AgentFacts.start, ageMilliseconds: nil, durability: "full",
+            lastError: nil, refused: nil, upstream: nil, layers: [])
+    }
+}

@@ -1,0 +1,185 @@
+import LarderClient
+import Testing
+
+@testable import LarderCommand
+
+@Suite("What larder doctor makes of settings, clock, disk and sources")
+struct DoctorMoreChecksTests {
+    private func settings(_ change: (inout SettingsFacts) -> Void) -> [Finding] {
+        var examination = Examination.well
+        var facts = SettingsFacts(
+            path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: .early)
+        change(&facts)
+        examination.settings = facts
+        return examination.complaints
+    }
+
+    @Test("settings that are wrong, gone, hidden or newer than the agent are told apart")
+    func settingsFiles() {
+        let wrong = settings { $0.state = .wrong(["/etc/larder/larder.json:1:2: colour is not a setting"]) }
+        #expect(wrong.map(\.title) == ["/etc/larder/larder.json is wrong"])
+        #expect(wrong.first?.detail == ["/etc/larder/larder.json:1:2: colour is not a setting"])
+        #expect(wrong.first?.advice.last == "sudo systemctl reload larder.service")
+        #expect(settings { $0.state = .missing }.map(\.level) == [.problem])
+        #expect(settings { $0.state = .unreadable }.map(\.level) == [.skipped])
+        let newer = settings { $0.modifiedAt = Timestamp(milliseconds: AgentFacts.start.milliseconds + 1) }
+        #expect(newer.map(\.level) == [.warning])
+        #expect(newer.first?.title.hasSuffix("was changed after the agent's start, 59 s ago") == true)
+        let missing = settings { facts in
+            facts.path = "/nowhere"
+            facts.state = .missing
+        }
+        #expect(missing.isEmpty, "the defaults are in force")
+        var facts = AgentFacts.well
+        facts.info.settings = nil
+        #expect(SettingsCheck.findings(Examination.well.settings, facts, .absent).map(\.level) == [.warning])
+    }
+
+    @Test("settings that the agent's user may not read are not right, whatever root may read")
+    func hiddenSettings() {
+        let findings = settings {
+            $0.hindered = SettingsFacts.Hindered(
+                userName: "larder", groupName: "larder", permissions: "root:root 0600")
+        }
+        #expect(findings.map(\.level) == [.problem])
+        #expect(
+            findings.first?.title == "/etc/larder/larder.json may not be read by larder, who runs the agent")
+        #expect(
+            findings.first?.advice.first
+                == "as root: chgrp larder /etc/larder/larder.json; chmod 640 /etc/larder/larder.json")
+    }
+
+    @Test("who runs the agent is read from its process")
+    func agentUsers() {
+        let status = "Name:\tlarderd\nUid:\t0\t990\t990\t990\nGid:\t991\t991\t991\t991\nGroups:\t7 8 \n"
+        #expect(AgentUser(status: status) == AgentUser(user: 990, group: 991, groups: [7, 8]))
+        #expect(AgentUser(status: "Name:\tlarderd\n") == nil)
+    }
+
+    @Test("settings that were changed are those that the agent has not read since")
+    func settingsThatWereReadAgain() {
+        func finding(changed: Int, readAt: Int?) -> Finding? {
+            func time(_ seconds: Int) -> Timestamp {
+                Timestamp(milliseconds: AgentFacts.start.milliseconds + seconds * 1000)
+            }
+            var facts = AgentFacts.well
+            facts.info.settingsReadAt = readAt.map(time)
+            let file = SettingsFacts(
+                path: "/etc/larder/larder.json", isNamed: false, state: .right, modifiedAt: time(changed))
+            return SettingsCheck.findings(file, facts, .units(.well)).first
+        }
+        #expect(
+            finding(changed: 20, readAt: 30)
+                == Finding(.ok, "settings", "/etc/larder/larder.json is right, and the agent has read it"))
+        #expect(finding(changed: 40, readAt: 30)?.level == .warning)
+        #expect(
+            finding(changed: 40, readAt: 30)?.title.hasSuffix("was changed after the agent had read it, 20 s ago")
+                == true)
+        #expect(finding(changed: 40, readAt: 30)?.advice == ["sudo systemctl reload larder.service"])
+        #expect(
+            finding(changed: 20, readAt: nil)?.advice
+                == ["sudo systemctl reload larder.service  (if that was not done since)"])
+    }
+
+    @Test("a clock that is not kept right, that was set, and snapshots from the future")
+    func clocks() {
+        var examination = Examination.well
+        examination.clock = ClockFacts(isSynchronized: false)
+        #expect(examination.complaints.map(\.title) == ["not synchronized with a time server"])
+        #expect(examination.complaints.first?.advice.first?.contains("timedatectl") == true)
+        #expect(
+            ClockCheck.findings(examination.clock, nil, .absent).flatMap(\.advice)
+                == ["start a time service on this host, such as chronyd or ntpd"])
+        examination.clock = ClockFacts(isSynchronized: true)
+        var facts = AgentFacts.well
+        facts.now = Timestamp(milliseconds: AgentFacts.present.milliseconds - 7_200_000)
+        examination.agent = .facts(facts)
+        #expect(
+            examination.complaints.map(\.title) == [
+                "the clock was set back by 2 h since the agent's start",
+                "the snapshot of namespace default is from the future, by 1 h 59 min",
+            ])
+    }
+
+    @Test("a disk that is full, read-only, without inodes, or nearly so")
+    func disks() {
+        func finding(_ change: (inout VolumeFacts.Room) -> Void) -> Finding {
+            var room = VolumeFacts.Room.well
+            change(&room)
+            return DiskCheck.findings([VolumeFacts(purpose: "state", path: "/s", state: .room(room))])[0]
+        }
+        #expect(finding { $0.freeBytes = 4096 }.level == .problem)
+        #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("what is set or pushed is refused") == true)
+        #expect(finding { $0.isReadOnly = true }.level == .problem)
+        #expect(finding { $0.freeInodes = 0 }.title == "state /s: the file system has no inodes left for new files")
+        #expect(finding { $0.freeBytes = 32 << 20 }.level == .warning)
+        #expect(finding { ($0.inodes, $0.freeInodes) = (0, 0) }.level == .ok, "btrfs counts none")
+        func small(free: Int) -> Finding { finding { ($0.bytes, $0.freeBytes) = (1 << 20, free) } }
+        #expect(small(free: 761_000).level == .ok, "a small file system is not full for being small")
+        #expect(small(free: 90_000).level == .warning)
+        #expect(small(free: 4096).level == .problem)
+        let missing = DiskCheck.findings([VolumeFacts(purpose: "images", path: "/i", state: .missing)])
+        #expect(missing.map(\.level) == [.problem])
+    }
+
+    @Test("each namespace that is not up to date says why, since when, and what to type")
+    func namespaces() {
+        var shop = ConfigStatus.Namespace.well
+        shop.namespace = "shop"
+        shop.state = .stale
+        shop.since = Timestamp(milliseconds: AgentFacts.present.milliseconds - 7_200_000)
+        shop.lastError = ConfigStatus.Problem(
+            name: "upstreamFailed", message: "cannot connect", at: AgentFacts.start)
+        shop.upstream = ConfigStatus.Upstream(
+            kind: "http", location: "https://config.example.org/shop.json", version: nil, etag: nil,
+            lastAttemptAt: nil, lastSuccessAt: nil, nextAttemptAt: nil, consecutiveFailures: 3)
+        shop.quarantine = ConfigStatus.Quarantine(version: "7", at: AgentFacts.start, members: 100, removed: 95)
+        shop.hold = ConfigStatus.Hold(revision: 40, refusedVersion: nil, since: AgentFacts.start)
+        var facts = AgentFacts.well
+        facts.status = .success(ConfigStatus.Result(namespaces: [.well, shop]))
+        let findings = UpstreamCheck.findings(facts)
+        #expect(
+            findings.map(\.title) == [
+                "default is up to date", "shop is stale for 2 h; revision 41 is served meanwhile",
+                "shop refused version 7, which would remove 95 of 100 members",
+                "shop was rolled back to revision 40, and is held there",
+            ])
+        #expect(findings.map(\.level) == [.ok, .warning, .warning, .warning])
+        #expect(
+            findings.flatMap(\.advice) == [
+                "ask again now: larder refresh -n shop", "if that is meant: larder refresh --force -n shop",
+                "show what the sources say: larder rollback --release -n shop",
+            ])
+        #expect(findings[1].detail.first == "cannot connect")
+        shop.state = .failed
+        facts.status = .success(ConfigStatus.Result(namespaces: [shop]))
+        #expect(UpstreamCheck.findings(facts).first?.level == .problem)
+        facts.status = .failure(Failure(.denied, "you may not"))
+        #expect(UpstreamCheck.findings(facts) == [Finding(.skipped, "upstream", "not told: you may not")])
+    }
+
+    @Test("an image cache of which most requests fail, and clients that are turned away")
+    func imagesAndClients() {
+        var facts = AgentFacts.well
+        var stats = AgentStats.Result.well
+        stats.images?.failures = 20
+        stats.images?.hits = 5
+        stats.traffic.connectionsRefused = 1
+        facts.stats = .success(stats)
+        var examination = Examination.well
+        examination.agent = .facts(facts)
+        #expect(
+            examination.complaints.map(\.title) == [
+                "3 images, 1.0 MB of 1.0 GB; 20 of 25 requests since the agent's start failed",
+                "0 of 16384 connections, 524288 open files allowed; 1 client was turned away since the agent's start",
+            ])
+        facts.info.imageDirectory = nil
+        #expect(ImageCheck.findings(facts).map(\.level) == [.ok])
+        stats.traffic.connectionsOpen = 16000
+        facts.stats = .success(stats)
+        #expect(
+            DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("nearly all are taken")
+                == true)
+        #expect(DescriptorCheck.findings(.well, openFiles: 1024, .absent).map(\.level) == [.warning])
+    }
+}

@@ -1,0 +1,143 @@
+import LarderClient
+import Testing
+
+@testable import LarderCommand
+
+@Suite("What larder doctor makes of the service")
+struct DoctorServiceChecksTests {
+    @Test(
+        "each way in which a service fails is explained",
+        arguments: [
+            ("exit-code", "78", "its settings are wrong"), ("exit-code", "1", "it ended with status 1"),
+            ("exit-code", "226", "systemd could not prepare it (exit status 226, systemd.exec(5))"),
+            ("watchdog", "6", "it no longer answered the watchdog, and was killed"),
+            ("signal", "9", "it was ended by signal 9"),
+            ("oom-kill", "9", "the system ran out of memory, and it was killed"),
+            ("start-limit-hit", "1", "it failed too often in a short time, and systemd has given up"),
+            ("timeout", "15", "it did not start or stop in time"), ("protocol", "0", "protocol"),
+        ])
+    func failures(result: String, status: String, reason: String) throws {
+        var examination = Examination.well
+        examination.service = .units(
+            .down(["ActiveState": "failed", "SubState": "failed", "Result": result, "ExecMainStatus": status]))
+        examination.log = ["2026-01-31 larderd: the last word"]
+        let complaint = try #require(examination.complaints.first { $0.title.hasPrefix("larder.service") })
+        #expect(complaint.level == .problem)
+        #expect(complaint.title == "larder.service is failed (failed): \(reason)")
+        #expect(complaint.detail.last == "  2026-01-31 larderd: the last word")
+        #expect(complaint.advice.contains("sudo systemctl restart larder.service"))
+        #expect(
+            complaint.advice.contains("sudo systemctl reset-failed larder.service larder.socket")
+                == (result == "start-limit-hit"))
+    }
+
+    @Test("a service that waits for its first client is well, one that was started again is not quite")
+    func servicesAtRest() {
+        var examination = Examination.well
+        var units = ServiceFacts.Units.well
+        units.service = ServiceFacts.Units.unit(["ActiveState": "inactive", "SubState": "dead"])
+        examination.service = .units(units)
+        #expect(examination.complaints.isEmpty)
+        units.service = ServiceFacts.Units.unit(["ActiveState": "active", "SubState": "running", "NRestarts": "3"])
+        units.isRoot = true
+        examination.service = .units(units)
+        #expect(
+            examination.complaints.map(\.title) == [
+                "larder.service is active (running), and systemd had to start it again 3 times"
+            ])
+        #expect(examination.complaints.first?.advice == ["see why: journalctl -u larder.service -e"])
+        units = .well
+        units.isUser = true
+        units.socket = ServiceFacts.Units.unit(["ActiveState": "active", "UnitFileState": "disabled"])
+        examination.service = .units(units)
+        #expect(examination.complaints.map(\.advice) == [["systemctl --user enable larder.socket"]])
+        examination.service = .absent
+        #expect(examination.complaints.map(\.level) == [.skipped])
+    }
+
+    @Test("who names the socket of another agent hears nothing of the service")
+    func otherAgents() {
+        var units = ServiceFacts.Units.down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code"])
+        units.socket = ServiceFacts.Units.unit([
+            "ActiveState": "active", "Listen": "/run/larder/larder.sock (Stream)",
+        ])
+        var socket = SocketFacts.well
+        #expect(ServiceFacts.units(units).of(socket) == .units(units))
+        socket.choice = .option
+        #expect(ServiceFacts.units(units).of(socket) == .units(units), "it is the service's")
+        socket.path = "/tmp/other.sock"
+        #expect(ServiceFacts.units(units).of(socket) == .another)
+        #expect(ServiceFacts.absent.of(socket) == .absent)
+        var examination = Examination.well
+        (examination.socket, examination.service) = (socket, .another)
+        #expect(examination.complaints.map(\.level) == [.skipped])
+        #expect(
+            ServiceFacts.another.howToStart(socket)
+                == ["start the agent of that socket: larderd --socket /tmp/other.sock"])
+        #expect(ServiceFacts.another.howToRestart == ["restart the agent"])
+    }
+
+    @Test("an agent that somebody started in another way is to be stopped before the service is started")
+    func agentsByHand() throws {
+        var examination = Examination.well
+        examination.service = .units(.down())
+        #expect(examination.complaints.map(\.level) == [.warning])
+        let complaint = try #require(examination.complaints.first)
+        #expect(complaint.title.hasPrefix("systemd does not run the agent that answers (process 612)"))
+        #expect(
+            complaint.advice == [
+                "to have systemd run it, stop that one first: sudo kill 612",
+                "sudo systemctl enable --now larder.socket",
+            ])
+    }
+
+    @Test("units that systemd has, but cannot start, are not called absent")
+    func unusableUnits() {
+        var examination = Examination.well
+        examination.socket.file = .missing
+        examination.agent = .failed(AgentAnswer.Failure(kind: .noSocket, reason: "none"))
+        var units = ServiceFacts.Units.down()
+        let masked = ServiceFacts.Units.unit(["LoadState": "masked", "ActiveState": "inactive"])
+        (units.service, units.socket) = (masked, masked)
+        examination.service = .units(units)
+        var complaints = examination.complaints.filter { $0.check == "service" }
+        #expect(
+            complaints.map(\.title) == [
+                "larder.socket is masked: nothing can start it", "larder.service is masked: nothing can start it",
+            ])
+        #expect(complaints.map(\.level) == [.problem, .problem])
+        #expect(complaints.first?.advice.first == "sudo systemctl unmask larder.socket")
+        #expect(
+            examination.complaints.first?.advice == [
+                "sudo systemctl unmask larder.socket larder.service", "sudo systemctl enable --now larder.socket",
+            ])
+
+        units = .well
+        units.service = ServiceFacts.Units.unit([
+            "LoadState": "bad-setting", "ActiveState": "inactive",
+            "LoadError": #"org.freedesktop.systemd1.BadUnitSetting "Unit larder.service has a bad unit file setting.""#,
+        ])
+        examination.service = .units(units)
+        complaints = examination.complaints.filter { $0.check == "service" }
+        #expect(complaints.map(\.title) == ["systemd cannot use larder.service: its file is wrong (bad-setting)"])
+        #expect(complaints.first?.detail == ["Unit larder.service has a bad unit file setting."])
+        #expect(complaints.first?.advice.first?.contains("systemd-analyze verify larder.service") == true)
+
+        let absent = ServiceFacts.Units.unit(["LoadState": "not-found", "ActiveState": "inactive"])
+        (units.service, units.socket) = (absent, absent)
+        examination.service = .units(units)
+        complaints = examination.complaints.filter { $0.check == "service" }
+        #expect(complaints.map(\.level) == [.skipped])
+        #expect(complaints.first?.title.hasPrefix("systemd has no larder.service") == true)
+    }
+
+    @Test("of the log those lines are shown that say more than that it failed")
+    func logs() {
+        let own = "2026-01-31 host larderd[7]: 1:2: colour is not a setting"
+        let cause = "2026-01-31 host systemd[1]: larder.service: Failed at step NAMESPACE spawning /usr/sbin/larderd"
+        let phrase = "2026-01-31 host systemd[1]: larder.service: Failed with result 'exit-code'."
+        #expect(ServiceFacts.telling([phrase, own, cause, phrase, phrase], 5) == [own, cause])
+        #expect(ServiceFacts.telling([own, own, cause], 2) == [own, cause])
+        #expect(ServiceFacts.telling([phrase, phrase], 1) == [phrase])
+    }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    /// With other users, which only root can be.
+    @Suite("What users and groups may do", .enabled(if: geteuid() == 0))
+    struct RightsTests {
+        private static func settings(_ access: String, shop: String = "{ shop: { access: {} } }") -> String {
+            "{ socket: { mode: '0666' }, access: \(access), namespaces: \(shop) }"
+        }
+
+        @Test("rights come by the user, by its group, by each supplementary group, and by being anybody")
+        func accounts() throws {
+            let access = """
+                { users: { "4711": ["write"] }, groups: { "4712": ["push"], "4713": ["images"], "4714": ["administer"] }, \
+                others: ["read"] }
+                """
+            try AgentHome.with(settings: Self.settings(access)) { home in
+                let agent = try home.start()
+                func rights(_ user: Int, _ group: Int, _ groups: [Int]) throws -> JSONValue? {
+                    let client = try OtherUser.connect(user, group: group, groups: groups, to: agent, home)
+                    return try client.call("agent.info")["rights"]
+                }
+                #expect(try rights(4711, 1, []) == ["read", "write"])
+                #expect(try rights(1, 4712, []) == ["read", "push"])
+                #expect(try rights(4711, 4712, [4713, 2, 4714]) == ["read", "write", "push", "administer", "images"])
+                #expect(try rights(4713, 4711, []) == ["read"])
+                // A group's right is the same as a user's, up to its effect.
+                let member = try OtherUser.connect(1, groups: [4713, 4714], to: agent, home)
+                #expect(try member.call("image.list")["images"] == [])
+                #expect(try member.call("agent.clients")["clients"]?.count == 1)
+                #expect(try member.refusal("config.set", ["a", 1]).name == "denied")
+                #expect(try agent.ask("agent.info")["rights"]?.count == 6)
+            }
+        }
+
+        @Test("without access in the settings others may nothing, not even read, and are told who lets them")
+        func defaults() throws {
+            try AgentHome.with(settings: "{ socket: { mode: '0666' } }") { home in
+                let agent = try home.start()
+                let client = try OtherUser.connect(4711, to: agent, home)
+                let info = try client.call("agent.info")
+                #expect(info["rights"] == [] && info["namespaces"] == [] && info["namespaceRights"] == [:])
+                let refusal = try client.refusal("config.get")
+                #expect(refusal.name == "denied")
+                #expect(refusal.detail.contains("right read in namespace default") && refusal.detail.contains("access"))
+                #expect(try client.refusal("config.status").name == "denied")
+                #expect(try client.refusal("image.get", ["http://127.0.0.1/"]).name == "denied")
+                #expect(try client.call("agent.ping")["pong"] == true)
+            }
+        }
+
+        @Test("what was asked before in the same words, by who may, is not answered to who may not")
+        func sameWords() throws {
+            let shop = "{ shop: { access: { users: { '4711': ['read'] } } } }"
+            try AgentHome.with(settings: Self.settings("{ others: ['read'] }", shop: shop)) { home in
+                let agent = try home.start()
+                try agent.ask("config.set", ["a", 1, "shop"])
+                let (reader, stranger) = try (
+                    OtherUser.connect(4711, to: agent, home), OtherUser.connect(4712, to: agent, home)
+                )
+                for _ in 0..<3 {
+                    #expect(try reader.call("config.get", ["a", "shop"])["value"] == 1)
+                    #expect(try stranger.refusal("config.get", ["a", "shop"]).name == "denied")
+                    #expect(try reader.call("config.get")["value"] == [:])
+                    #expect(try stranger.call("config.get")["value"] == [:])
+                }
+            }
+        }
+
+        @Test("a reload takes rights away, and gives them, at once from those who are connected; what was let in ends")
+        func reload() throws {
+            let all = Self.settings("{ users: { '4711': ['read', 'write'] } }", shop: "{ shop: {} }")
+            let less = Self.settings("{ users: { '4711': ['read'] } }")
+            try AgentHome.with(settings: all) { home in
+                let agent = try home.start()
+                let client = try OtherUser.connect(4711, to: agent, home)
+                for name in ["default", "shop"] {
+                    try client.call("config.subscribe", ["namespace": .string(name)])
+                    #expect(try client.event()["namespace"] == .string(name))
+                    try client.call("config.get", ["", .string(name)])
+                }
+                let waits = try ["default", "shop"].map {
+                    try client.request("config.wait", ["path": "a", "namespace": .string($0), "equals": 2])
+                }
+                try client.call("config.set", ["a", 1])
+                #expect(try client.event()["value"] == ["a": 1])
+
+                try home.write(settings: less)
+                try agent.reload()
+                let end = try client.event()
+                #expect(end["namespace"] == "shop" && end["kind"] == "end" && end["reason"] == "denied")
+                #expect(throws: LineClient.Refusal.self) { try client.reply(to: waits[1]) }
+                #expect(try client.refusal("config.get", ["", "shop"]).name == "denied")
+                #expect(try client.refusal("config.set", ["a", 3]).name == "denied")
+                #expect(try client.call("agent.info")["namespaces"] == ["default"])
+                // What it still may goes on.
+                try agent.ask("config.set", ["a", 2])
+                #expect(try client.event()["value"] == ["a": 2])
+                #expect(try client.reply(to: waits[0])["value"] == 2)
+
+                try home.write(settings: all)
+                try agent.reload()
+                try client.call("config.set", ["a", 3, "shop"])
+                #expect(try client.call("config.get", ["", "shop"])["value"] == ["a": 3])
+            }
+        }
+
+        @Test("what waits for the network when its right goes is told so at once; what was handed over is carried out")
+        func waiting() throws {
+            let origins = try [RawOrigin.listening(.hang), RawOrigin.listening(.hang)]
+            defer { for origin in origins { origin.stop() } }
+            func settings(_ rights: String) -> String {
+                """
+                { socket: { mode: '0666' }, access: { others: [\(rights)] }, \
+                images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 }, \
+                namespaces: { far: { remote: { http: { url: '\(origins[0].url)', intervalSeconds: 86400 } } } } }
+                """
+            }
+            try AgentHome.with(settings: settings("'read', 'push', 'images'")) { home in
+                let agent = try home.start()
+                let client = try OtherUser.connect(4711, to: agent, home)
+                _ = try origins[0].request()
+                let waiting = try [
+                    client.request("config.refresh", ["far"]),
+                    client.request("config.get", ["namespace": "far", "maximumAgeSeconds": 0]),
+                    client.request("image.get", [.string(origins[1].url + "/a.png")]),
+                ]
+                let push = try client.request("config.push", [["a": 1], "far"])
+                // It was taken, and so were those before it.
+                _ = try origins[1].request()
+                try client.call("agent.ping")
+                try home.write(settings: settings(""))
+                try agent.reload()
+                for request in waiting {
+                    do {
+                        Issue.record("it was answered: \(try client.reply(to: request))")
+                    } catch let refusal as LineClient.Refusal {
+                        #expect(refusal.name == "denied" && refusal.detail.contains("right"))
+                    }
+                }
+                // The refresh that it stands behind comes to its end.
+                origins[0].answer(.document(#"{"b":2}"#))
+                origins[0].disconnect()
+                #expect(try client.reply(to: push)["changed"] == true)
+                #expect(try agent.ask("config.get", ["", "far"])["value"] == ["a": 1])
+            }
+        }
+
+        @Test("a namespace that comes with an access of its own is never there without; its copy is the agent's alone")
+        func privateNamespace() throws {
+            let others = "{ others: ['read'] }"
+            try AgentHome.with(settings: Self.settings(others, shop: "{}")) { home in
+                func mode(_ namespace: String) -> mode_t? {
+                    var status = stat()
+                    let path = "\(home.directory)/current/\(namespace).json"
+                    return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
+                }
+                let agent = try home.start()
+                let client = try OtherUser.connect(4711, to: agent, home)
+                #expect(try client.refusal("config.get", ["", "shop"]).name == "unknownNamespace")
+                let changes = try DirectoryChanges(home.directory + "/current")
+                try home.write(settings: Self.settings(others))
+                try agent.reload()
+                #expect(try client.refusal("config.get", ["", "shop"]).name == "denied")
+                #expect(try client.refusal("config.get", ["", "none"]).name == "denied")
+                try changes.wait("the copy of shop") { mode("shop") != nil }
+                #expect(mode("shop") == 0o600)
+                #expect(mode("default") == 0o640)
+                try home.write(settings: Self.settings(others, shop: "{ shop: {}, default: { access: {} } }"))
+                try agent.reload()
+                #expect(try client.call("config.get", ["", "shop"])["value"] == [:])
+                #expect(try client.refusal("config.get").name == "denied")
+                try changes.wait("the modes changed") { mode("shop") == 0o640 && mode("default") == 0o600 }
+            }
+        }
+
+        @Test("a refusal is a line of the log, with right, namespace, user, process and command; repeats are joined")
+        func log() throws {
+            try AgentHome.with(settings: Self.settings("{ others: ['read'] }")) { home in
+                let agent = try home.start()
+                let client = try OtherUser.connect(4711, to: agent, home)
+                let peer = try client.call("agent.info")["peer"]
+                for _ in 0..<50 { #expect(try client.refusal("config.set", ["a", 1]).name == "denied") }
+                try client.notify("config.push", ["document": [:], "namespace": "shop"])
+                try client.call("agent.ping")
+                let set = try agent.waitForLog("config.set")
+                for word in ["write", "default", "4711", "\(peer?["pid"]?.int ?? 0)", "socat", "notice"] {
+                    #expect(set.contains(word), "\(set)")
+                }
+                let push = try agent.waitForLog("config.push")
+                #expect(push.contains("push") && push.contains("shop"))
+                client.close()
+                #expect(try agent.stop() == .exit(0))
+                let lines = agent.log.split(separator: "\n").filter { $0.contains("config.set was refused") }
+                #expect(lines.count < 50)
+                // None is left untold when the agent ends.
+                let told = lines.map { $0.firstMatch(of: #/\((\d+) times/#).flatMap { Int($0.1) } ?? 1 }
+                #expect(told.reduce(0, +) == 50, "\(lines)")
+            }
+        }
+
+        @Test("an account that this host does not have lets nobody in and is logged; wrong rights are refused by name")
+        func wrongSettings() throws {
+            let unknown = "{ users: { 'no-such-user': ['read'] }, groups: { 'no-such-group': ['read'] } }"
+            try AgentHome.with(settings: Self.settings(unknown)) { home in
+                let agent = try home.start()
+                #expect(try agent.waitForLog("no-such-user").contains("access.users"))
+                try agent.waitForLog("no-such-group")
+                #expect(try OtherUser.connect(4711, to: agent, home).call("agent.info")["rights"] == [])
+                try home.write(settings: Self.settings("{ others: ['raed'] }"))
+                try agent.reload()
+                let line = try agent.waitForLog("refused")
+                #expect(line.contains("access.others[0]") && line.contains("did you mean"), "\(line)")
+            }
+        }
+    }
+}

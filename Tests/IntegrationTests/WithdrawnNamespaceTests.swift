@@ -1,0 +1,109 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    /// With another user, which only root can be: to who runs the agent nothing is denied.
+    @Suite("A namespace that a follower may not read for a while", .enabled(if: geteuid() == 0))
+    struct WithdrawnNamespaceTests {
+        private static let user = 4711
+
+        private static func settings(_ access: String, _ namespaces: String) -> String {
+            "{ socket: { mode: '0666' }, access: \(access), namespaces: { hidden: { access: {} }, \(namespaces) } }"
+        }
+        private static let reader = "{ users: { '\(user)': ['read'] } }"
+        private static let usual = settings(reader, "shop: {}")
+
+        /// The command line as the other user, who has to be able to read and to run it.
+        private struct Commands {
+            let home: AgentHome
+            let program: String
+
+            init(_ home: AgentHome) throws {
+                self.home = home
+                program = home.directory + "/larder"
+                chmod(home.directory, 0o711)
+                // Not the link: where that leads may be closed to others.
+                let file = try URL(fileURLWithPath: Products.commandLine).resolvingSymlinksInPath()
+                try FileManager.default.copyItem(at: file, to: URL(fileURLWithPath: program))
+                chmod(program, 0o755)
+                try home.makeDirectory("out")
+                chmod(home.directory + "/out", 0o777)
+            }
+
+            func start(_ arguments: [String]) throws -> ChildProcess {
+                let user = WithdrawnNamespaceTests.user
+                return try ChildProcess(
+                    "setpriv",
+                    ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", program] + arguments,
+                    environment: home.environment.merging(["LARDER_SOCKET": home.socket]) { $1 },
+                    directory: home.directory + "/out")
+            }
+        }
+
+        private func line(_ process: ChildProcess) throws -> String {
+            let line = try process.output.line(until: .usual, "a line of the program; the log:\n\(process.logText)")
+            return String(decoding: try require(line, "line; the log:\n\(process.logText)"), as: UTF8.self)
+        }
+
+        @Test(
+            "exec and render with --watch ask until it is back, watch ends and says why",
+            arguments: [
+                // Where there is a namespace that the user must not know of, one that is gone is denied as that is.
+                Self.settings(Self.reader, ""),
+                Self.settings("{}", "shop: {}"),
+            ])
+        func away(settings: String) throws {
+            try AgentHome.with(settings: Self.usual) { home in
+                let agent = try home.start()
+                let larder = try Commands(home)
+                try agent.ask("config.set", ["limit", 1, "shop"])
+                let exec = try larder.start(
+                    ["exec", "--watch", "-n", "shop", "--interval", "10ms", "--"]
+                        + ["/bin/sh", "-c", "echo limit $LIMIT; exec sleep 600"])
+                #expect(try line(exec) == "limit 1")
+                let render = try larder.start(
+                    ["render", "--json", "x.json", "--exec", "cat {}", "--watch", "-n", "shop"])
+                try render.waitForLog(": 1")
+                let watch = try larder.start(["watch", "limit", "-n", "shop"])
+                #expect(try line(watch) == "1")
+
+                try home.write(settings: settings)
+                try agent.reload()
+                let note = "needs the right read in namespace shop"
+                for process in [exec, render] {
+                    #expect(try process.waitForLog(note).hasSuffix("; asking again until it may be read"))
+                }
+                #expect(try watch.waitForEnd() == .exit(4))
+                #expect(watch.log.count == 1 && watch.log[0].contains(note), "\(watch.log)")
+
+                try home.write(settings: Self.usual)
+                try agent.reload()
+                try agent.ask("config.set", ["limit", 2, "shop"])
+                // What the namespace held while it was away may come first.
+                while try line(exec) != "limit 2" {}
+                try render.waitForLog(": 2")
+                for process in [exec, render] {
+                    #expect(process.log.count { $0.contains(note) } == 1, "\(process.log)")
+                    #expect(!process.log.contains { $0.contains("connecting again") }, "\(process.log)")
+                    process.signal(SIGTERM)
+                    _ = try process.waitForEnd()
+                }
+            }
+        }
+
+        @Test("who may not read it from the start is told so at once")
+        func never() throws {
+            try AgentHome.with(settings: Self.usual) { home in
+                _ = try home.start()
+                let larder = try Commands(home)
+                for arguments in [
+                    ["exec", "--watch", "-n", "hidden", "--", "/bin/true"],
+                    ["render", "--json", "x.json", "--watch", "-n", "hidden"],
+                ] {
+                    #expect(try larder.start(arguments).waitForEnd() == .exit(4))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import JSON
+import Logging
+import Synchronization
+import Testing
+
+@testable import LarderConfig
+
+@Suite("What the log tells of a namespace")
+struct LogTests {
+    /// Keeps what is logged: level, message, and the fields.
+    private final class Lines: Sendable {
+        private let kept = Mutex<[(level: Logger.Level, message: String, fields: [String: String])]>([])
+
+        var taken: [(level: Logger.Level, message: String, fields: [String: String])] {
+            kept.withLock { lines in
+                defer { lines = [] }
+                return lines
+            }
+        }
+
+        var messages: [String] { taken.map(\.message) }
+
+        var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
+
+        private struct Handler: LogHandler {
+            let lines: Lines
+            var metadata: Logger.Metadata = [:]
+            var logLevel = Logger.Level.info
+
+            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+                get { metadata[key] }
+                set { metadata[key] = newValue }
+            }
+
+            func log(event: LogEvent) {
+                let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
+                lines.kept.withLock { $0.append((event.level, event.message.description, fields)) }
+            }
+        }
+    }
+
+    private let peer = Peer(pid: 4711, uid: 1000, command: "larder")
+
+    private func entry(_ revision: Int, _ causes: ChangeCause...) -> PublicationLog.Entry {
+        PublicationLog.Entry(
+            revision: revision, digest: "0123456789abcdef0123456789abcdef", bytes: 17,
+            causes: causes.isEmpty ? [ChangeCause(.host)] : causes)
+    }
+
+    @Test("a revision is one line that says what it was published for, with fields to search by")
+    func publication() {
+        let lines = Lines()
+        var log = PublicationLog(namespace: "shop", logger: lines.logger)
+        _ = log.add(entry(7, ChangeCause(.set, path: ["search", "limit"], peer: peer)))
+        let line = lines.taken.first
+        #expect(line?.level == .info)
+        #expect(
+            line?.message
+                == "namespace shop: revision 7 published: set search.limit by larder, pid 4711, uid 1000")
+        #expect(
+            line?.fields == [
+                "namespace": "shop", "revision": "7", "digest": "0123456789ab", "bytes": "17", "cause": "set",
+                "peer_uid": "1000", "peer_pid": "4711", "peer_command": "larder",
+            ])
+    }
+
+    @Test("every cause has its words, and none can break the line")
+    func causes() {
+        let lines = Lines()
+        var log = PublicationLog(namespace: "a", logger: lines.logger)
+        let causes = [
+            ChangeCause(.refresh, origin: "http://origin/a"), ChangeCause(.rollback, revision: 3, peer: peer),
+            ChangeCause(.unset, path: ["x\ny"], peer: Peer(pid: 1, uid: 0, command: "a\nb")),
+        ]
+        for (number, cause) in causes.enumerated() { _ = log.add(entry(number, cause)) }
+        _ = log.add(entry(3, ChangeCause(.expiry), ChangeCause(.host)))
+        let reasons = lines.messages.map { $0.split(separator: ": ", maxSplits: 2).last.map(String.init) ?? "" }
+        #expect(
+            reasons == [
+                "another document from http://origin/a", "rolled back to revision 3 by larder, pid 4711, uid 1000",
+                "unset x?y by a?b, pid 1, uid 0", "the host's files changed, and 1 more",
+            ])
+    }
+
+    @Test("where revisions come faster than anybody reads, one line stands for many, and the last one is told")
+    func joined() {
+        let lines = Lines()
+        var log = PublicationLog(namespace: "a", logger: lines.logger)
+        let first = log.add(entry(1))
+        #expect(first)
+        for revision in 2...100 {
+            let begins = log.add(entry(revision))
+            #expect(!begins)
+        }
+        #expect(lines.taken.compactMap { $0.fields["revision"] } == ["1", "2", "3", "4", "5"])
+        let ended1 = log.windowEnded()
+        #expect(ended1)
+        let line = lines.taken.first
+        #expect(line?.message.hasPrefix("namespace a: revision 100, with 94 before it, published") == true)
+        #expect(line?.fields["joined"] == "94")
+        // Four more lines in this window, as the one counts.
+        for revision in 101...106 {
+            let begins = log.add(entry(revision))
+            #expect(!begins)
+        }
+        #expect(lines.taken.compactMap { $0.fields["revision"] } == ["101", "102", "103", "104"])
+        let ended2 = log.windowEnded()
+        #expect(ended2)
+        #expect(lines.taken.compactMap { $0.fields["revision"] } == ["106"])
+        let ended3 = log.windowEnded()
+        #expect(!ended3)
+        let next = log.add(entry(107))
+        #expect(next)
+        #expect(lines.taken.count == 1)
+        log.flush()
+        #expect(lines.taken.isEmpty)
+    }
+
+    @Test("a source that fails is told once, why and with another reason again, and how long it took")
+    func source() {
+        let lines = Lines()
+        var log = SourceLog(namespace: "a", logger: lines.logger)
+        var status = NamespaceStatus(source: ("http", "http://origin/a"))
+        status.remoteAnswered(changed: true, now: 1_000)
+        log.note(status, now: 1_000)
+        #expect(lines.messages == ["namespace a: the source answers"])
+        for time in 2...50 {
+            status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: 1_000, now: time * 1_000)
+            log.note(status, now: time * 1_000)
+        }
+        let line = lines.taken
+        #expect(line.map(\.level) == [.warning])
+        #expect(
+            line.first?.message
+                == "namespace a: the source gave no usable answer; the last good snapshot stays: refused")
+        #expect(
+            line.first?.fields == [
+                "namespace": "a", "source": "http://origin/a", "state": "stale", "error": "refused",
+            ])
+        status.failed(ConfigError(.rejected, "no object"), heldSince: 1_000, now: 60_000)
+        log.note(status, now: 60_000)
+        #expect(lines.taken.first?.fields["error"] == "no object")
+        status.remoteAnswered(changed: false, now: 302_000)
+        log.note(status, now: 302_000)
+        let end = lines.taken
+        #expect(end.map(\.level) == [.notice])
+        #expect(end.first?.message == "namespace a: the source answers again, after 5 min")
+        #expect(end.first?.fields["state"] == "fresh")
+    }
+
+    @Test("files that cannot be read are told once, and when they can be read again")
+    func files() {
+        let lines = Lines()
+        var log = SourceLog(namespace: "a", logger: lines.logger)
+        var status = NamespaceStatus(source: nil)
+        for _ in 0..<3 {
+            status.filesRead(.host, problem: "20.json: no JSON", now: 1)
+            log.note(status, now: 1)
+        }
+        #expect(
+            lines.messages == [
+                "namespace a: files of layer host cannot be read; its last good content stays: 20.json: no JSON"
+            ])
+        status.filesRead(.host, problem: nil, now: 2)
+        log.note(status, now: 2)
+        #expect(lines.messages == ["namespace a: the files of layer host can be read again"])
+    }
+
+    @Test("a problem that goes on is told once a minute, with how often it came up")
+    func repeated() {
+        var problem = RepeatedProblem()
+        let untold4 = problem.occurred("full", now: 1_000)
+        #expect(untold4 == 0)
+        for second in 2...60 {
+            let untold = problem.occurred("full", now: second * 1_000)
+            #expect(untold == nil)
+        }
+        let untold5 = problem.occurred("full", now: 61_000)
+        #expect(untold5 == 59)
+        let untold6 = problem.occurred("read-only", now: 62_000)
+        #expect(untold6 == 0)
+        let untold7 = problem.occurred("read-only", now: 61_000)
+        #expect(untold7 == 0, "the time of day was set back")
+        problem.ended()
+        let untold8 = problem.occurred("read-only", now: 61_001)
+        #expect(untold8 == 0)
+    }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("What a start reads, and what it leaves until it is asked for")
+struct StartReadingTests {
+    private func fixture(_ files: FaultyFileSystem = FaultyFileSystem()) -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        fixture.files = files
+        // Nothing is written behind while this clock stands still.
+        fixture.clock = ManualClock()
+        return fixture
+    }
+
+    /// Leaves sixteen generations on disk, of the revisions 6 to 21, whose n is 5 to 20.
+    private func leaveSixteen(_ fixture: StoreFixture) async throws {
+        let store = try await fixture.open()
+        for number in 1...20 { _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
+        await store.stop()
+    }
+
+    private func path(_ fixture: StoreFixture, _ revision: Int) -> String {
+        fixture.directory + "/generations/" + SnapshotArchive.name(revision: revision)
+    }
+
+    private func damage(_ path: String) throws {
+        var bytes = try #require(try LocalFileSystem().read(path))
+        bytes[bytes.count / 2] ^= 1
+        try LocalFileSystem().replace(path, with: bytes)
+    }
+
+    @Test("of the generations a start reads the newest alone, and the others once, whoever asks for them")
+    func newestAlone() async throws {
+        let files = FaultyFileSystem()
+        let fixture = fixture(files)
+        defer { fixture.remove() }
+        try await leaveSixteen(fixture)
+        let before = files.generationsRead
+        let store = try await fixture.open()
+        #expect(files.generationsRead == before + 1)
+        #expect(try await store.value(ofRevision: 21) == ["n": 20])
+        #expect(files.generationsRead == before + 1)
+        await withTaskGroup { group in
+            for _ in 0..<8 { group.addTask { await store.pastSnapshots().map(\.revision) } }
+            for await revisions in group { #expect(revisions == (6...21).reversed()) }
+        }
+        #expect(files.generationsRead == before + 16)
+        #expect(try await store.value(ofRevision: 6) == ["n": 5])
+        #expect(files.generationsRead == before + 16)
+        await store.stop()
+    }
+
+    @Test("what is asked for first has the older generations: the value of one, the way back to one, an explanation")
+    func firstNeed() async throws {
+        let fixture = fixture()
+        defer { fixture.remove() }
+        try await leaveSixteen(fixture)
+        let first = try await fixture.open()
+        #expect(try await first.value(ofRevision: 7) == ["n": 6])
+        await first.stop()
+        let second = try await fixture.open()
+        #expect(await second.testimony(of: ["n"]).since(.override)?.revision == 21)
+        await second.stop()
+        let third = try await fixture.open()
+        let error = await #expect(throws: ConfigError.self) { try await third.value(ofRevision: 3) }
+        #expect(error?.message.contains("6, 7, 8") ?? false)
+        await third.stop()
+        let fourth = try await fixture.open()
+        #expect(try await fourth.rollBack(toRevision: 8, by: nil).revision == 22)
+        #expect(fourth.value == ["n": 7])
+        #expect(await fourth.pastSnapshots().map(\.revision) == (7...22).reversed())
+        await fourth.stop()
+    }
+
+    @Test("changes that are made before anybody asks stand behind what was before the start", arguments: [1, 10, 20])
+    func changesBefore(count: Int) async throws {
+        let fixture = fixture()
+        defer { fixture.remove() }
+        try await leaveSixteen(fixture)
+        let store = try await fixture.open()
+        for number in 1...count { _ = try await store.set(JSONPath(["m"]), to: .int(number), timeToLive: nil) }
+        #expect(await store.pastSnapshots().map(\.revision) == ((6 + count)...(21 + count)).reversed())
+        #expect(try await store.value(ofRevision: 21 + count)["m"] == .int(count))
+        await store.stop()
+        // They are on disk under the same numbers.
+        let next = try await fixture.open()
+        #expect(await next.pastSnapshots().map(\.revision) == ((6 + count)...(21 + count)).reversed())
+        await next.stop()
+    }
+
+    @Test("an older generation that is damaged is left out and set aside when it is asked for")
+    func damagedOlder() async throws {
+        let fixture = fixture()
+        defer { fixture.remove() }
+        try await leaveSixteen(fixture)
+        try damage(path(fixture, 10))
+        let store = try await fixture.open()
+        #expect(store.revision == 21)
+        #expect(await store.pastSnapshots().map(\.revision) == (6...21).reversed().filter { $0 != 10 })
+        #expect(FileManager.default.fileExists(atPath: path(fixture, 10) + ".damaged"))
+        await store.stop()
+    }
+
+    @Test("where the newest are damaged the one before them is served, and those before it are the history")
+    func damagedNewest() async throws {
+        let fixture = fixture()
+        defer { fixture.remove() }
+        try await leaveSixteen(fixture)
+        for revision in [20, 21] { try damage(path(fixture, revision)) }
+        // What it holds is in the generations, too.
+        try LocalFileSystem().remove(fixture.directory + "/journal")
+        let store = try await fixture.open()
+        #expect(store.value == ["n": 18])
+        #expect(store.revision > 21)
+        #expect(await store.pastSnapshots().map(\.revision) == [store.revision] + (6...19).reversed())
+        await store.stop()
+    }
+
+    @Test("a journal is read without the zeros at its end, and they are counted, wherever its last byte stands")
+    func zeros() throws {
+        let path = NSTemporaryDirectory() + "/larder-journal-" + UUID().uuidString
+        defer { unlink(path) }
+        let files = LocalFileSystem()
+        #expect(try files.readJournal(path) == nil)
+        for size in [0, 1, 4096, 65536, 65537, 262_144, 300_000] {
+            for end in [0, 1, 15, 4095, 4096, 4097, 65535, 65536, 65537, 70_000, 262_144] where end <= size {
+                var bytes = [UInt8](repeating: 0, count: size)
+                // Zeros are before it, too.
+                if end > 0 { bytes[end - 1] = 7 }
+                if end > 20 { bytes[17] = 1 }
+                try files.replace(path, with: bytes)
+                let content = try #require(try files.readJournal(path))
+                #expect(content == JournalContent(bytes: Array(bytes[..<end]), zeros: size - end))
+            }
+        }
+    }
+
+    @Test("zeros that are only counted make the same of a journal as zeros that are there")
+    func countedZeros() {
+        let whole = (1...4).flatMap { number in
+            JournalRecord(
+                sequence: number, revision: number, digest: "d", publishedAt: 0, released: 0,
+                operations: [.set(.init(path: ["n"], value: .int(number), setAt: 0, expiresAt: nil))]
+            ).encoded()
+        }
+        for end in 0...whole.count {
+            for zeros in [0, 1, 64] {
+                let bytes = Array(whole[..<end])
+                let counted = JournalReading(bytes, zeros: zeros, after: 0)
+                let there = JournalReading(bytes + [UInt8](repeating: 0, count: zeros), after: 0)
+                #expect(counted.records.map(\.sequence) == there.records.map(\.sequence))
+                #expect(counted.ending == there.ending)
+                #expect(counted.end == there.end && counted.lost == there.lost)
+            }
+        }
+    }
+}

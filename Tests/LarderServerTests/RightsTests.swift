@@ -1,0 +1,161 @@
+import Foundation
+import JSON
+import LarderConfig
+import LarderWire
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import LarderServer
+
+@Suite("Who may do what")
+struct RightsTests {
+    private static func peer(user: Int = 4711, group: Int = 4711, others: [UInt32] = []) -> PeerCredentials {
+        var peer = PeerCredentials.stranger
+        (peer.uid, peer.gid, peer.groups) = (user, group, others)
+        return peer
+    }
+
+    private static func rights(of peer: PeerCredentials, _ rules: AccessRules) -> PeerRights {
+        PeerRights(of: peer, by: rules, version: 0)
+    }
+
+    private static func rules(_ general: Rights, _ own: [String: Rights] = [:]) -> AccessRules {
+        var rules = AccessRules()
+        rules.general.others = general
+        rules.namespaces = own.mapValues { AccessRules.Grants(others: $0) }
+        return rules
+    }
+
+    @Test("a peer has what its user, its group, each of its other groups and everybody has, together")
+    func union() {
+        var rules = AccessRules()
+        rules.general.users = [4711: Rights([.write])]
+        rules.general.groups = [7: Rights([.push]), 8: Rights([.images])]
+        rules.general.others = Rights([.read])
+        #expect(Self.rights(of: Self.peer(), rules).general.list == [.read, .write])
+        #expect(Self.rights(of: Self.peer(user: 1, group: 7), rules).general.list == [.read, .push])
+        #expect(Self.rights(of: Self.peer(user: 1, others: [9, 8, 7]), rules).general.list == [.read, .push, .images])
+        #expect(Self.rights(of: Self.peer(user: 7, group: 4711), rules).general.list == [.read])
+    }
+
+    @Test("root and who runs the agent may do everything, everywhere, whatever the settings say")
+    func trusted() {
+        for user in [0, Int(geteuid())] {
+            let rights = Self.rights(of: Self.peer(user: user), Self.rules([], ["shop": []]))
+            #expect(rights.general.list == Right.allCases)
+            #expect(rights.readsEverything)
+            #expect(rights.rights(in: "shop").list == [.read, .write, .push, .administer, .secrets])
+        }
+    }
+
+    @Test("a namespace's own access stands in the place of the general one, but for what no namespace gives")
+    func namespaces() {
+        let rules = Self.rules(
+            Rights([.read, .push, .administer, .images]), ["shop": Rights([.read, .write]), "safe": []])
+        let rights = Self.rights(of: Self.peer(), rules)
+        #expect(rights.rights(in: "default").list == [.read, .push, .administer])
+        #expect(rights.rights(in: "shop").list == [.read, .write, .administer])
+        #expect(rights.rights(in: "safe").list == [.administer])
+        #expect(!rights.readsEverything && rights.mayRead("shop") && !rights.mayRead("safe"))
+        #expect(Self.rights(of: Self.peer(), Self.rules(Rights([.read]), ["shop": Rights([.read])])).readsEverything)
+        #expect(!Self.rights(of: Self.peer(), Self.rules([], ["shop": Rights([.read])])).readsEverything)
+    }
+
+    @Test("to whom a namespace is kept secret, one that is not there looks the same; others are told what there is")
+    func secretNamespaces() async throws {
+        try await SessionFixture.with { _, context in
+            func refusal(_ rules: AccessRules, _ right: Right, _ name: String) -> WireError? {
+                Self.rights(of: Self.peer(), rules).refusal(of: .inNamespace(right, name), context.namespaces)
+            }
+            // There is "default" only; "x" and "y" stand for one that is kept secret and one that is not there.
+            let reader = Rights([.read])
+            for (general, right) in [(reader, Right.read), (reader, .write), ([], .read), (Rights([.images]), .push)] {
+                let rules = Self.rules(general, ["x": []])
+                let (hidden, absent) = (refusal(rules, right, "x"), refusal(rules, right, "y"))
+                #expect(hidden?.code == .denied && hidden?.right == right && hidden?.namespace == "x")
+                #expect(absent?.detail == hidden?.detail.replacing("namespace x", with: "namespace y"))
+                #expect(absent?.code == .denied && absent?.right == right && absent?.namespace == "y")
+            }
+            let (there, notThere) = (refusal(Self.rules([]), .read, "default"), refusal(Self.rules([]), .read, "y"))
+            #expect(there?.detail == notThere?.detail.replacing("namespace y", with: "namespace default"))
+            let unknown = refusal(Self.rules(reader), .write, "y")
+            #expect(unknown?.code == .unknownNamespace && unknown?.detail.contains("declared are: default") == true)
+            #expect(refusal(Self.rules(reader), .write, "default")?.detail.contains("if there is one") == false)
+            #expect(refusal(Self.rules(reader, ["default": reader]), .read, "default") == nil)
+            // No namespace can be called so: nothing is told, and nothing of it comes into the log.
+            let impossible = refusal(Self.rules([]), .read, "No such\nname")
+            #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)
+            #expect(impossible?.detail.hasSuffix("is not declared in the settings") == true)
+        }
+    }
+
+    /// A request for each method that is in order but for the right, and the right that it lacks.
+    private static let requests: [(line: String, right: Right?, namespace: String?)] = [
+        (#""agent.ping""#, nil, nil), (#""agent.info""#, nil, nil), (#""rpc.discover""#, nil, nil),
+        (#""request.cancel","params":[7]"#, nil, nil), (#""config.unsubscribe","params":[1]"#, nil, nil),
+        (#""image.release","params":[1]"#, nil, nil), (#""config.get""#, .read, "default"),
+        (#""config.get","params":["a","x"]"#, .read, "x"),
+        (#""config.get","params":{"namespace":"x","maximumAgeSeconds":0}"#, .read, "x"),
+        (#""config.subscribe","params":["a","x"]"#, .read, "x"),
+        (#""config.wait","params":{"namespace":"x","exists":true}"#, .read, "x"),
+        (#""config.explain","params":["","x"]"#, .read, "x"), (#""config.status","params":["x"]"#, .read, "x"),
+        (#""config.status""#, .read, nil), (#""config.history","params":["x"]"#, .read, "x"),
+        (#""config.diff","params":[1,2,"x"]"#, .read, "x"),
+        (#""config.acknowledge","params":{"revision":1,"accepted":true,"namespace":"x"}"#, .read, "x"),
+        (#""config.refresh","params":["x"]"#, .read, "x"), (#""config.refresh","params":["x",false]"#, .read, "x"),
+        (#""config.refresh","params":["x",true]"#, .push, "x"), (#""agent.stats""#, .read, nil),
+        (#""config.set","params":["a",1,"x"]"#, .write, "x"), (#""config.unset","params":["a","x"]"#, .write, "x"),
+        (#""config.push","params":[{},"x"]"#, .push, "x"),
+        (#""config.rollback","params":[1,"x"]"#, .administer, "x"), (#""agent.clients""#, .administer, nil),
+        (#""image.pin","params":["http://h/a"]"#, .administer, nil),
+        (#""image.unpin","params":["http://h/a"]"#, .administer, nil),
+        (#""image.remove","params":["http://h/a"]"#, .administer, nil), (#""image.clear""#, .administer, nil),
+        (#""image.get","params":["http://h/a"]"#, .images, nil),
+        (#""image.peek","params":["http://h/a"]"#, .images, nil),
+        (#""image.prefetch","params":[["http://h/a"]]"#, .images, nil), (#""image.list""#, .images, nil),
+    ]
+
+    @Test("each method asks for its right and for no other, alone and in a batch; without it nothing is done")
+    func everyMethod() async throws {
+        let named = Set(Self.requests.map { $0.line.split(separator: "\"")[0] })
+        #expect(named == Set(MethodTable.agent.names.map { Substring($0) }))
+        try await tryEveryMethod(with: [])
+        for right in Right.allCases {
+            try await tryEveryMethod(with: Rights(Right.allCases.filter { $0 != right }))
+            try await tryEveryMethod(with: Rights([right]))
+        }
+    }
+
+    private func tryEveryMethod(with given: Rights) async throws {
+        var limits = LimitSettings()
+        // What is let in may have to wait for a task.
+        limits.requestsInFlightPerConnection = 1000
+        try await SessionFixture.with(
+            limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]
+        ) { channel, context in
+            for (number, (line, right, namespace)) in Self.requests.enumerated() {
+                let versions = context.namespaces.all.map(\.publication.version)
+                let request = #"{"id":\#(number),"method":\#(line)}"#
+                let notification = #"{"method":\#(line)}"#
+                try await channel.writeInbound(
+                    channel.allocator.buffer(string: "\(request)\n\(notification)\n[\(request)]\n"))
+                let replies = try await SessionFixture.output(of: channel).map { try JSONValue(parsing: $0) }
+                    .map { $0[0] ?? $0 }.filter { $0["id"]?.int == number }
+                let isLacking = right.map { !given.contains($0) } ?? false
+                if isLacking {
+                    // It is said at once.
+                    #expect(replies.count == 2, "\(line) with \(given.list)")
+                    // Where nothing that may change something was let in before, nothing has changed.
+                    if given.isEmpty { #expect(context.namespaces.all.map(\.publication.version) == versions) }
+                }
+                for reply in replies {
+                    let data = reply["error"]?["data"]
+                    #expect((data?["name"] == "denied") == isLacking, "\(line) with \(given.list): \(reply)")
+                    #expect(data?["right"]?.string == (isLacking ? right?.rawValue : nil))
+                    #expect(data?["namespace"]?.string == (isLacking ? namespace : nil))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Glibc
+import LarderWire
+import Logging
+import Testing
+
+@testable import LarderServer
+
+@Suite("settings of access")
+struct AccessSettingsTests {
+    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    private func rules(_ text: String) throws -> AccessRules {
+        try settings(text).accessRules(isForHost: true, logger: logger)
+    }
+
+    @Test("users and groups are read by name and number, others for everybody, and a namespace's own beside them")
+    func everything() throws {
+        let settings = try settings(
+            """
+            {
+              access: {
+                users: { alice: ["read", "write"], "1000": ["read"] },
+                groups: { larder: ["read", "images"], "7": ["administer", "push", "secrets"] }, others: ["images"],
+              },
+              namespaces: { shop: { access: { groups: { shop: ["read", "write", "push", "secrets"] } } }, web: {} },
+            }
+            """)
+        let access = try #require(settings.access)
+        #expect(access.users == [.name("alice"): [.read, .write], .number(1000): [.read]])
+        #expect(
+            access.groups == [.name("larder"): [.read, .images], .number(7): [.administer, .push, .secrets]])
+        #expect(access.others == [.images])
+        #expect(settings.namespaces["shop"]?.access?.groups == [.name("shop"): [.read, .write, .push, .secrets]])
+        #expect(settings.namespaces["web"]?.access == nil)
+    }
+
+    @Test("an access says everything: what it leaves out, nobody has")
+    func absence() throws {
+        #expect(try settings("{}").access == nil)
+        #expect(try settings("{access: null}").access == nil)
+        #expect(try settings("{access: {}}").access == AccessSettings())
+        #expect(try rules("{access: {}}") == AccessRules())
+        let own = try rules("{access: {others: []}, namespaces: {a: {access: {users: null}}}}")
+        #expect(own.namespaces == ["a": AccessRules.Grants()] && own.general == AccessRules.Grants())
+    }
+
+    @Test("accounts are found by their names; those that are given by number too have both rights")
+    func numbers() throws {
+        let found = try rules(
+            "{access: {users: {root: ['read'], '0': ['write']}, groups: {root: ['push'], '4': ['read']}}}")
+        #expect(found.general.users == [0: Rights([.read, .write])])
+        #expect(found.general.groups == [0: Rights([.push]), 4: Rights([.read])])
+        #expect(try rules("{access: {users: {'no-such-user': ['read']}}}") == AccessRules())
+    }
+
+    @Test("an account is looked up with as much room as it takes; what goes wrong with it is not that there is none")
+    func lookUp() {
+        func answer(needing room: Int) -> AccountNumbers.Answer {
+            AccountNumbers.withRoom { buffer, number in
+                guard buffer.count >= room else { return ERANGE }
+                number = 7
+                return 0
+            }
+        }
+        for room in [1, 100_000, 1 << 24] { #expect(answer(needing: room) == (7, nil)) }
+        #expect(answer(needing: 1 << 24 + 1) == (nil, ERANGE))
+        #expect(AccountNumbers.withRoom { _, _ in 0 } == (nil, nil))
+        #expect(AccountNumbers.withRoom { _, _ in ENOENT } == (nil, nil))
+        #expect(AccountNumbers.withRoom { _, _ in EMFILE } == (nil, EMFILE))
+        #expect(AccountNumbers.group("root") == (0, nil))
+        #expect(AccountNumbers.group("no-such-group") == (nil, nil))
+    }
+
+    @Test(
+        "what is no right, or none in a namespace, is an error that names it and what was meant",
+        arguments: [
+            ("{access: {others: ['raed']}}", "access.others[0]", "did you mean \"read\"?"),
+            ("{access: {users: {alice: ['read', 'administor']}}}", "access.users.alice[1]", "\"administer\"?"),
+            ("{access: {groups: {a: 'read'}}}", "access.groups.a", "must be an array of rights"),
+            ("{access: {others: [1]}}", "access.others[0]", "must be a right, not 1"),
+            ("{access: {users: ['alice']}}", "access.users", "must be an object"),
+            ("{access: {users: {'a b': ['read']}}}", "access.users[\"a b\"]", "no name of an account"),
+            ("{access: {users: {'4294967295': ['read']}}}", "access.users.4294967295", "no number"),
+            ("{access: {user: {}}}", "access.user", "did you mean \"users\"?"),
+            (
+                "{namespaces: {a: {access: {others: ['images']}}}}", "namespaces.a.access.others[0]",
+                "known here: read, write, push, secrets"
+            ),
+            (
+                "{namespaces: {a: {access: {users: {b: ['administer']}}}}}", "namespaces.a.access.users.b[0]",
+                "for the whole agent"
+            ),
+            ("{namespaces: {a: {access: {others: ['wirte']}}}}", "namespaces.a.access.others[0]", "\"write\"?"),
+        ])
+    func errors(_ text: String, _ member: String, _ words: String) throws {
+        let error = try #require(throws: SettingsError.self) { try settings(text) }
+        #expect(error.member == member)
+        #expect(error.reason.contains(words) && error.line == 1, "\(error)")
+    }
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Builds the Debian package of this checkout: packaging/out/larder_VERSION_ARCHITECTURE.deb, and larder-dbgsym beside it.
+#
+#   packaging/build-deb.sh [--version V] [--out DIR] [--reuse]
+#
+#   --version V   a package of this version, of an agent that says so of itself (default: that of packaging/debian/changelog)
+#   --out DIR     put the packages there (default: packaging/out)
+#   --reuse       compile only what changed since the last package, whatever its version
+#
+# Everything happens in packaging/out/build, in a copy of the files that git knows. Needs a Swift toolchain, and fetches the
+# packages that are linked in, in the versions of packaging/dependencies.json.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version='' out=packaging/out reuse=no
+while [ $# -gt 0 ]; do
+  case $1 in
+    --version) version=${2:?--version needs one}; shift 2 ;;
+    --out) out=${2:?--out needs a directory}; shift 2 ;;
+    --reuse) reuse=yes; shift ;;
+    *) sed -n '4p' "$0" | cut -c5- >&2; exit 2 ;;
+  esac
+done
+
+contrib/install-needs.sh build-essential chrpath debhelper dh-apparmor dpkg-dev libsqlite3-dev libsystemd-dev pkg-config \
+  python3
+
+checkout=$PWD
+tree=$PWD/packaging/out/build/larder
+mkdir -p packaging/out/build
+# One at a time.
+exec 9>packaging/out/build/lock
+flock 9
+[ "$reuse" = yes ] || rm -rf "$tree"
+mkdir -p "$tree" "$out"
+out=$(cd "$out" && pwd)
+
+# A copy, in which only what is newer is written anew, so that --reuse compiles only that; and without what is no longer here.
+files() { git -c safe.directory="$PWD" ls-files -z "$@"; }
+copy() { xargs -0 cp --update --preserve=mode,timestamps --parents --target-directory="$1"; }
+find "$tree" -mindepth 1 -maxdepth 1 ! -name .build ! -name Sources ! -name Tests -exec rm -rf {} +
+if [ -d "$tree/Sources" ]; then
+  (cd "$tree" && find Sources Tests -type f -print0) | LC_ALL=C sort -z >"$tree/../there"
+  files Sources Tests | LC_ALL=C sort -z | LC_ALL=C comm -z -23 "$tree/../there" - | (cd "$tree" && xargs -0 -r rm -f)
+fi
+files ':!Sources/LarderWire/Version.swift' | copy "$tree"
+cp -a packaging/dependencies.json "$tree/Package.resolved"
+cp -a packaging/debian "$tree/debian"
+
+source_version=$(sed -n 's/^public let larderVersion = "\(.*\)"/\1/p' Sources/LarderWire/Version.swift)
+cd "$tree"
+current=$(dpkg-parsechangelog -S Version)
+if [ -n "$version" ] && [ "$version" != "$current" ]; then
+  # The same moment as the entry before, and a second: nothing of the clock is in the package.
+  moment=$(($(dpkg-parsechangelog -S Timestamp) + 1))
+  {
+    printf 'larder (%s) bookworm; urgency=medium\n\n  * Built as this version.\n\n -- %s  %s\n\n' \
+      "$version" "$(dpkg-parsechangelog -S Maintainer)" "$(date -Ru -d "@$moment")"
+    cat debian/changelog
+  } >debian/changelog.new
+  mv debian/changelog.new debian/changelog
+elif [ "$source_version" != "$current" ]; then
+  echo "packaging/debian/changelog is at $current, Sources/LarderWire/Version.swift at $source_version; make them agree" >&2
+  exit 1
+fi
+version=$(dpkg-parsechangelog -S Version)
+# Written only where it changes something: everything is compiled anew that sees it.
+sed "s/^public let larderVersion = .*/public let larderVersion = \"$version\"/" \
+  "$checkout/Sources/LarderWire/Version.swift" >../Version.swift
+cmp -s ../Version.swift Sources/LarderWire/Version.swift || cp ../Version.swift Sources/LarderWire/Version.swift
+
+dpkg-buildpackage --build=binary --no-sign
+architecture=$(dpkg-architecture -qDEB_HOST_ARCH)
+for package in larder larder-dbgsym; do
+  mv "../${package}_${version}_$architecture.deb" "$out/"
+  echo "$out/${package}_${version}_$architecture.deb"
+done

@@ -1,0 +1,170 @@
+"""The service: started by the first client, quick, confined."""
+
+import json
+import os
+import pwd
+import resource
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness import SOCKET, active, check, eventually, expect, larder, main_pid, median, milliseconds, properties, run
+from wire import Connection, call
+
+
+def restarted_afresh():
+    """Stops the service and forgets how often it was started of late, of which systemd allows only so much."""
+    run("systemctl", "stop", "larder.service")
+    run("systemctl", "reset-failed", "larder.service", "larder.socket", status=None)
+    eventually(lambda: not active(), "the service ends")
+
+
+@check(needed=True)
+def the_first_larder_ping_starts_the_service():
+    expect(not active(), "the service runs already")
+    began = time.monotonic()
+    said = larder("ping")
+    took = time.monotonic() - began
+    eventually(active, "the service is active")
+    return f"{said.splitlines()[0]}, after {milliseconds(took)} in all"
+
+
+@check
+def the_first_client_of_a_stopped_service_has_its_reply_soon():
+    times = []
+    for _ in range(7):
+        restarted_afresh()
+        began = time.monotonic()
+        call("agent.ping")
+        times.append(time.monotonic() - began)
+    best, middle, worst = (milliseconds(pick(times)) for pick in (min, median, max))
+    return f"connect → reply {middle} median, {best} at best, {worst} at worst (wanted: < 150 ms)"
+
+
+def own_start(directory, namespaces):
+    """How long larderd takes from its fork to READY=1, as the median of some starts."""
+    settings = {"namespaces": {f"n{number:03}": {} for number in range(namespaces)}}
+    Path(directory, "larder.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = ["/usr/sbin/larderd", "--settings", f"{directory}/larder.json", "--socket", f"{directory}/l.sock"]
+    command += ["--state-directory", f"{directory}/state", "--cache-directory", f"{directory}/cache"]
+    times = []
+    for number in range(8):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+            Path(directory, "notify").unlink(missing_ok=True)
+            notified.bind(f"{directory}/notify")
+            notified.settimeout(30)
+            began = time.monotonic()
+            environment = {"PATH": "/usr/bin", "NOTIFY_SOCKET": f"{directory}/notify"}
+            agent = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+            try:
+                while "READY=1" not in notified.recv(4096).decode().splitlines():
+                    pass
+                times.append(time.monotonic() - began)
+                if number == 0:  # so that those to come find something on the disk
+                    for name in settings["namespaces"]:
+                        call("config.set", f"{directory}/l.sock", namespace=name, path="a.b", value="c" * 100)
+            finally:
+                agent.terminate()
+                agent.wait(30)
+    return median(times[1:])
+
+
+@check
+def larderd_itself_is_ready_soon():
+    figures = []
+    for namespaces in (0, 100):
+        directory = tempfile.mkdtemp()
+        try:
+            took = own_start(directory, namespaces)
+        finally:
+            shutil.rmtree(directory)
+        figures.append(f"{milliseconds(took)} {'with 100 namespaces' if namespaces else 'with an empty state'}")
+    call("agent.ping")
+    stamps = properties("larder.service", "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic")
+    forked, ready = (int(stamps[f"{name}TimestampMonotonic"]) for name in ("ExecMainStart", "ActiveEnter"))
+    unit = milliseconds((ready - forked) / 1e6)
+    return f"start → READY=1 {', '.join(figures)} (wanted: < 40 ms); the unit, sandbox included, {unit}"
+
+
+def status_of(pid):
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def mounts_of(pid):
+    """Options by mount point, of the topmost mount there."""
+    lines = Path(f"/proc/{pid}/mountinfo").read_text(encoding="utf-8").splitlines()
+    return {line.split()[4]: set(line.split()[5].split(",")) | set(line.split()[-1].split(",")) for line in lines}
+
+
+def cgroup_limits(unit):
+    """Directives of the unit that only a control group enforces, each with whether it is enforced here."""
+    facts = properties(unit, "ControlGroup", "MemoryMax", "TasksMax", "IPAddressDeny", "DevicePolicy")
+    unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    group = Path("/sys/fs/cgroup" + facts["ControlGroup"])
+    limits = {}
+    if facts["MemoryMax"] not in ("infinity", ""):
+        limits["MemoryMax"] = (group / "memory.max").exists()
+    if facts["TasksMax"] not in ("infinity", ""):
+        limits["TasksMax"] = (group / "pids.max").exists()
+    if facts["IPAddressDeny"]:
+        limits["IPAddressDeny"] = unified
+    if facts["DevicePolicy"] not in ("auto", ""):
+        limits["DevicePolicy"] = unified
+    return limits
+
+
+@check
+def the_confinement_is_in_force():
+    call("agent.ping")
+    pid = main_pid()
+    status, mounts = status_of(pid), mounts_of(pid)
+    expect(status["Uid"].split()[0] == str(pwd.getpwnam("larder").pw_uid), f"uid {status['Uid']}")
+    expect(status["NoNewPrivs"] == "1", "NoNewPrivileges is not in force")
+    expect(status["Seccomp"] == "2", "SystemCallFilter is not in force")
+    sets = {status[name].strip("0") for name in ("CapEff", "CapPrm", "CapBnd", "CapAmb")}
+    expect(sets == {""}, f"it has capabilities: {status['CapEff']}, {status['CapBnd']}")
+    expect("ro" in mounts["/"], "ProtectSystem=strict is not in force")
+    for place, directive in (("/tmp", "PrivateTmp"), ("/dev", "PrivateDevices"), ("/home", "ProtectHome")):
+        expect(place in mounts, f"{directive} is not in force: nothing is mounted at {place}")
+    hidden = "subset=pid" in mounts["/proc"]  # with ProcSubset=pid there are no tunables to protect
+    expect(hidden or "ro" in mounts.get("/proc/sys", ()), "neither ProcSubset nor ProtectKernelTunables is in force")
+    for directory in ("/var/lib/larder", "/var/cache/larder", "/run/larder"):
+        expect("rw" in mounts.get(directory, ()), f"{directory} cannot be written")
+    limits = cgroup_limits("larder.service")
+    without = [name for name, enforced in limits.items() if not enforced]
+    missing = f"; not enforced in this container: {', '.join(without)}" if without else ""
+    return f"seccomp, no capabilities, own mounts, {len(mounts)} of them{missing}"
+
+
+@check
+def its_directories_have_the_modes_that_are_promised():
+    found = {}
+    for path, wanted in (("lib", 0o750), ("cache", 0o750)):
+        facts = os.stat(f"/var/{path}/larder")
+        mode = stat.S_IMODE(facts.st_mode)
+        expect(mode & 0o027 == 0 and pwd.getpwuid(facts.st_uid).pw_name == "larder", f"/var/{path}/larder: {mode:o}")
+        expect(mode & ~wanted == 0, f"/var/{path}/larder: {mode:o}")
+        found[f"/var/{path}/larder"] = mode
+    for path in ("/etc/larder", "/run/larder"):
+        found[path] = stat.S_IMODE(os.stat(path).st_mode)
+        expect(found[path] == 0o755, f"{path}: {found[path]:o}")
+    return ", ".join(f"{path} {mode:04o}" for path, mode in found.items())
+
+
+@check
+def thousands_of_connections_fit_into_the_limit_of_descriptors():
+    limit = int(properties("larder.service", "LimitNOFILE")["LimitNOFILE"])
+    promised = call("agent.info")["limits"]["connections"]
+    expect(limit > promised, f"LimitNOFILE={limit} is too little for {promised} connections")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (16384, max(16384, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+    connections = [Connection(SOCKET) for _ in range(4000)]
+    for connection in connections:
+        connection.call("agent.ping")
+    for connection in connections:
+        connection.close()
+    return f"LimitNOFILE={limit}, {promised} connections promised, {len(connections)} at once answered"

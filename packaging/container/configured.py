@@ -1,0 +1,186 @@
+"""The agent with the settings of an administrator, and an origin."""
+
+import json
+import os
+import pwd
+import struct
+import zlib
+from pathlib import Path
+
+from harness import Failed, active, check, eventually, expect, journal, larder, logged, main_pid, now, run, write
+from prepared import ORIGIN, TOKEN
+from readme import block, login
+from wire import Connection
+
+SETTINGS = "/etc/larder/larder.json"
+DROP_IN = "/etc/systemd/system/larder.service.d/50-token.conf"
+ORIGIN_LOG = Path("/var/log/nginx/origin.log")
+CONTENT = f"""// of the container test
+{{
+  access: {{
+    users: {{ bob: ["read", "write"] }},
+    groups: {{ larder: ["read", "images"] }},
+  }},
+  images: {{ allowNetworks: ["127.0.0.0/8"] }},
+  namespaces: {{
+    shop: {{ remote: {{ http: {{ url: "{ORIGIN}/shop.json", intervalSeconds: 3600 }} }} }},
+    private: {{
+      remote: {{ http: {{ url: "{ORIGIN}/private/config.json", intervalSeconds: 3600, tokenCredential: "origin" }} }},
+    }},
+    vault: {{ access: {{ groups: {{ vault: ["read"] }} }} }},
+  }},
+}}
+"""
+
+
+def asked(path):
+    """The statuses with which the origin answered requests for a path."""
+    lines = ORIGIN_LOG.read_text(encoding="utf-8").splitlines()
+    return [line.split('" ')[1].split()[0] for line in lines if f" {path} " in line]
+
+
+@check
+def a_drop_in_of_the_administrator_hands_over_a_credential():
+    write("/etc/larder/origin.token", TOKEN, 0o600)
+    write(DROP_IN, "[Service]\nLoadCredential=origin:/etc/larder/origin.token\n")
+    run("systemctl", "daemon-reload")
+    run("systemctl", "restart", "larder.service")
+    eventually(active, "the service is active")
+
+
+@check
+def the_commands_of_the_README_load_other_settings_without_a_restart():
+    pid = main_pid()
+    write("/root/settings", CONTENT)
+    write("/usr/local/bin/editor", '#!/bin/sh\nsudo cat /root/settings >"$1"\n', 0o755)
+    try:
+        said = run(*login("export SUDO_EDITOR=/usr/local/bin/editor\n" + block("sudoedit")))
+    except Failed:
+        write(SETTINGS, "{}")  # so that the agent can start
+        raise
+    namespaces = eventually(lambda: "vault" in (names := larder("status", "--json")) and names, "the namespace vault")
+    expect(main_pid() == pid, "the agent was started anew")
+    expect(TOKEN not in said + namespaces, "the token was shown")
+    return f"process {pid} before and after"
+
+
+@check
+def a_namespace_is_refreshed_from_nginx():
+    larder("refresh", "--namespace", "shop")
+    expect(larder("get", "--namespace", "shop", "checkout.enabled") == "false", "the first document is not there")
+    larder("refresh", "--namespace", "shop")
+    since = now()
+    write("/srv/origin/shop.json", '{"version": 2, "checkout": {"enabled": true}, "seen": "by its length as well"}\n')
+    larder("refresh", "--namespace", "shop")
+    expect(larder("get", "--namespace", "shop", "checkout.enabled", user="anna") == "true", "the second is not there")
+    revision = json.loads(larder("call", "config.get", '{"namespace":"shop"}'))["revision"]
+    entry = logged(since, LARDER_NAMESPACE="shop", LARDER_REVISION=revision)
+    expect("shop" in entry["MESSAGE"] and str(revision) in entry["MESSAGE"], entry["MESSAGE"])
+    answers = asked("/shop.json")
+    expect("304" in answers and answers[-1] == "200", f"nginx answered {answers}")
+    return f"nginx answered {', '.join(answers)}; journal: {entry['MESSAGE']}"
+
+
+@check
+def the_credential_reaches_an_origin_that_demands_it():
+    larder("refresh", "--namespace", "private")
+    expect(larder("get", "--namespace", "private", "key") == "for those with a token", "the document is not there")
+    answers = asked("/private/config.json")
+    expect(answers and set(answers) <= {"200", "304"}, f"nginx answered {answers}")
+    expect(TOKEN not in run("journalctl", "--all", "--output=json"), "the token is in the journal")
+    return f"nginx answered {', '.join(answers)}"
+
+
+@check
+def an_origin_that_is_gone_and_back_makes_two_lines_in_the_journal():
+    since = now()
+    run("systemctl", "stop", "nginx.service")
+    try:
+        for _ in range(3):
+            larder("refresh", "--namespace", "shop", status=7)
+        gone = logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="stale")
+    finally:
+        run("systemctl", "start", "nginx.service")
+    larder("refresh", "--namespace", "shop")
+    logged(since, LARDER_NAMESPACE="shop", LARDER_STATE="fresh")
+    entries = [entry for entry in journal(since) if entry.get("LARDER_NAMESPACE") == "shop"]
+    states = [entry["LARDER_STATE"] for entry in entries if "LARDER_STATE" in entry]
+    expect(states == ["stale", "fresh"], f"states in the journal: {states}")
+    expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the last good document is gone")
+    return gone["MESSAGE"]
+
+
+@check
+def broken_settings_are_refused_and_the_running_ones_stay():
+    pid, since = main_pid(), now()
+    try:
+        write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
+        checked = run("larderd", "--check-settings", status=78)
+        run("systemctl", "reload", "larder.service")
+        entry = logged(since, PRIORITY="3")
+        expect("intervalSecond" in entry["MESSAGE"], f"the journal does not say what is wrong: {entry['MESSAGE']}")
+        eventually(active, "the service is active")
+        expect(main_pid() == pid, "the agent did not go on")
+        expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the running settings did not stay")
+    finally:
+        write(SETTINGS, CONTENT)
+        run("systemctl", "reload", "larder.service")
+    larder("refresh", "--namespace", "shop")
+    return checked.strip().splitlines()[0]
+
+
+@check
+def the_settings_say_who_may_write_and_read_which_namespace():
+    for user in ("bob", "carl"):
+        run("adduser", "--quiet", user, "larder")
+    run("adduser", "--quiet", "carl", "vault")
+    larder("set", "search.limit", "30", user="bob")
+    larder("set", "--namespace", "vault", "code", "1234")
+    expect(larder("get", "--namespace", "vault", "code", user="carl") == "1234", "Carl's second group does not count")
+    refused = larder("get", "--namespace", "vault", "code", user="bob", status=4)
+    expect("right read" in refused and "vault" in refused, refused)
+    shown = json.loads(larder("info", "--json", user="carl"))
+    expect(shown.get("namespaceRights") == {"vault": ["read"]}, f"namespaceRights: {shown.get('namespaceRights')}")
+    copy = Path("/run/larder/current/vault.json")
+    expect(not copy.exists() or copy.stat().st_mode & 0o077 == 0, "the plain copy is open to others")
+    expect("vault" not in larder("status", "--json", user="bob"), "the status tells of a namespace that Bob may not read")
+    return refused.splitlines()[0]
+
+
+def png(width, height):
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = zlib.compress(b"".join(b"\0" + bytes(width) for _ in range(height)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@check
+def an_image_is_fetched_once_for_all_and_its_file_is_the_group_s():
+    Path("/srv/origin/logo.png").write_bytes(png(64, 48))
+    held = larder("image", "get", f"{ORIGIN}/logo.png", user="anna")
+    larder("image", "get", f"{ORIGIN}/logo.png", user="bob", status=0)
+    expect(asked("/logo.png") == ["200"], f"nginx answered {asked('/logo.png')}")
+    expect(Path(held).read_bytes() == png(64, 48), "the file has other bytes")
+    run("cmp", held, "/srv/origin/logo.png", user="anna")
+    run("cat", held, user="eve", status=1)
+    facts = os.stat(held)
+    return f"mode {facts.st_mode & 0o777:04o}, {pwd.getpwuid(facts.st_uid).pw_name}"
+
+
+@check
+def larder_doctor_finds_all_well():
+    with Connection():
+        return larder("doctor").splitlines()[-1]
+
+
+@check
+def the_journal_has_nothing_that_the_agent_did_not_log_itself():
+    foreign = ("_TRANSPORT=stdout", "_TRANSPORT=syslog")
+    entries = run("journalctl", "--output=json", "--unit=larder.service", *foreign, status=None).splitlines()
+    lines = [json.loads(line)["MESSAGE"] for line in entries if line.startswith("{")]
+    expect(not lines, f"{len(lines)} lines came by standard error or syslog:\n" + "\n".join(sorted(set(lines))[:10]))
+    lines = run("journalctl", "--unit=larder.service", "--output=cat", "_TRANSPORT=journal").splitlines()
+    expect(lines, "the agent logged nothing")
+    return f"{len(lines)} lines of the agent's own"
