@@ -71,7 +71,7 @@ let package = Package(
         larder(
             "LarderServer",
             [
-                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "CLinuxShims",
+                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "SnapshotFile", "CLinuxShims",
                 "CProtocolDescription", logging, nioCore, nioPosix,
             ]),
         larder("LarderClient", ["JSON", "LarderWire", nioCore, nioPosix]),

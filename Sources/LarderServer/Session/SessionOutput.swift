@@ -1,5 +1,4 @@
 import CLinuxShims
-import LarderImages
 import NIOCore
 
 #if canImport(Musl)
@@ -46,7 +45,7 @@ final class SessionOutput {
     /// Bytes that have to wait, and what travels with the first one.
     private struct Held {
         var bytes: ByteBuffer
-        var file: BlobFile?
+        var file: PassedFile?
     }
 
     /// Called when the client has taken all that waited, and never within ``write(_:then:)``.
@@ -86,7 +85,7 @@ final class SessionOutput {
     /// it waits for, they share its memory.
     /// - Parameter file: what is passed with the first byte.
     /// - Returns: whether something has to wait.
-    func write(_ bytes: [UInt8], passing file: BlobFile? = nil, then more: ByteBuffer? = nil) -> Bool {
+    func write(_ bytes: [UInt8], passing file: PassedFile? = nil, then more: ByteBuffer? = nil) -> Bool {
         guard let context else { return false }
         let total = bytes.count + (more?.readableBytes ?? 0)
         offeredBytes += total
@@ -173,7 +172,7 @@ final class SessionOutput {
 
     // MARK: Descriptors
 
-    private func hold(_ bytes: ByteBuffer, passing file: BlobFile?) {
+    private func hold(_ bytes: ByteBuffer, passing file: PassedFile?) {
         held.append(Held(bytes: bytes, file: file))
         heldBytes += bytes.readableBytes
     }
@@ -208,7 +207,7 @@ final class SessionOutput {
     /// Sends bytes, the first with a descriptor if there is one, and then others.
     /// - Returns: how many bytes went out, and whether none did because the descriptor has to wait.
     private func send(
-        _ bytes: [UInt8], _ more: ByteBuffer?, passing file: BlobFile?
+        _ bytes: [UInt8], _ more: ByteBuffer?, passing file: PassedFile?
     ) -> (sent: Int, mustWait: Bool) {
         // Without a socket of the system's there is nothing to pass it over.
         guard let descriptor, let passed = file?.descriptor else { return (send(bytes, more), false) }
