@@ -13,36 +13,46 @@ public final class SealedFile: Sendable {
     /// Its length in bytes.
     public let byteCount: Int
 
-    /// Makes a file of these bytes and seals it.
+    /// Makes a file, has it written, and seals it.
+    ///
+    /// - Parameters:
+    ///   - name: what it is called in /proc/PID/fd and /proc/PID/maps
+    ///   - write: writes it; the memory is all zeros before
     /// - Throws: `systemFailed`
-    public init(_ bytes: [UInt8], name: String) throws(SnapshotFileError) {
+    public init(
+        byteCount: Int, name: String, _ write: (UnsafeMutableRawBufferPointer) -> Void
+    ) throws(SnapshotFileError) {
         let descriptor = larder_memfd_create(name)
         guard descriptor >= 0 else { throw Self.failed("make a file in memory") }
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress! + written, $0.count - written) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                let error = Self.failed("write a file in memory")
-                close(descriptor)
-                throw error
+        do throws(SnapshotFileError) {
+            if byteCount > 0 { try Self.fill(descriptor, byteCount, write) }
+            // Who is passed it can open it anew through /proc, for reading only.
+            guard fchmod(descriptor, 0o444) == 0, larder_add_seals(descriptor, CInt(LARDER_SEAL_ALL)) == 0 else {
+                throw Self.failed("seal a file in memory")
             }
-            written += count
-        }
-        guard larder_add_seals(descriptor, CInt(LARDER_SEAL_ALL)) == 0 else {
-            let error = Self.failed("seal a file in memory")
+        } catch {
             close(descriptor)
             throw error
         }
-        // Whoever is passed it can open it anew through /proc, for reading only.
-        fchmod(descriptor, 0o444)
-        self.descriptor = descriptor
-        byteCount = bytes.count
+        (self.descriptor, self.byteCount) = (descriptor, byteCount)
     }
 
     deinit { close(descriptor) }
 
-    static func failed(_ what: String) -> SnapshotFileError {
-        SnapshotFileError(.systemFailed, "cannot \(what): \(String(cString: strerror(errno)))")
+    private static func fill(
+        _ descriptor: CInt, _ byteCount: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void
+    ) throws(SnapshotFileError) {
+        // All of its memory now: without any left, a write through a mapping would end this process by SIGBUS.
+        let code = posix_fallocate(descriptor, 0, off_t(byteCount))
+        guard code == 0 else { throw failed("find memory for a file of \(byteCount) bytes", code) }
+        guard let start = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), start != MAP_FAILED
+        else { throw failed("map a file in memory") }
+        write(UnsafeMutableRawBufferPointer(start: start, count: byteCount))
+        // A file that can be written through a mapping cannot be sealed.
+        munmap(start, byteCount)
+    }
+
+    static func failed(_ what: String, _ code: CInt = errno) -> SnapshotFileError {
+        SnapshotFileError(.systemFailed, "cannot \(what): \(String(cString: strerror(code)))")
     }
 }

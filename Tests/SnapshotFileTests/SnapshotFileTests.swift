@@ -18,8 +18,7 @@ struct SnapshotFileTests {
 
     private static func mapped(_ text: String) throws -> MappedSnapshot {
         let value = try JSONValue(parsing: Array(text.utf8))
-        let file = try SealedFile(
-            SnapshotFileWriter.bytes(of: value, revision: 41, epoch: 0x00af_86d0_8188_4c7d), name: "test")
+        let file = try SnapshotFileWriter.file(of: value, revision: 41, epoch: "00af86d081884c7d", name: "test")
         return try MappedSnapshot(descriptor: file.descriptor)
     }
 
@@ -40,7 +39,39 @@ struct SnapshotFileTests {
         #expect(try snapshot.value(at: JSONPath(parsing: "list.1.1.deep"))?.string == "yes")
         #expect(try snapshot.value(at: JSONPath(["search", "", "1", "x"]))?.int == 2)
         #expect(try snapshot.value(at: JSONPath([]))?.count == 5)
-        #expect(snapshot.withText(at: "search.limit") { $0.map { Array($0) } } == Array("25".utf8))
+        #expect(snapshot.bytes(at: "search.limit") == Array("25".utf8))
+        #expect(try snapshot.value(at: "list.0")?.int == 10)
+        #expect(snapshot.isString("a \"b\" ü", at: "search.name") && !snapshot.isString("a", at: "search.name"))
+        #expect(!snapshot.isString("25", at: "search.limit"))
+        #expect(throws: SnapshotFileError.self) { try snapshot.value(at: "a..b") }
+    }
+
+    @Test(
+        "A number is read as the nearest Double, and nothing else is",
+        arguments: [
+            ("0.1", 0.1), ("-0", -0.0), ("1e3", 1000), ("12345678901234567890.5", 12345678901234567890.5),
+            ("1e999", nil), ("\"1\"", nil), ("null", nil), ("[1]", nil),
+        ])
+    func doubles(text: String, value: Double?) throws {
+        #expect(try Self.mapped(#"{"n":\#(text)}"#).double(at: "n") == value)
+    }
+
+    @Test("The text in the file is the document's, with the members that count and without white space")
+    func compactText() throws {
+        let snapshot = try Self.mapped(#"{ "a" : 1, "b": {"c":[1, 2] , "c":3}, "a":{"d":true} }"#)
+        #expect(try snapshot.value()?.compactText == #"{"a":{"d":true},"b":{"c":3}}"#)
+        #expect(snapshot.bool(at: "a.d") == true && snapshot.int(at: "b.c") == 3)
+        #expect(snapshot.bytes(at: "b") == Array(#"{"c":3}"#.utf8))
+    }
+
+    @Test("A snapshot is current until somebody says that it is not")
+    func currency() throws {
+        let file = try SnapshotFileWriter.file(of: .emptyObject, revision: 1, epoch: "0", name: "test")
+        let currency = SnapshotCurrency()
+        let snapshot = try MappedSnapshot(descriptor: file.descriptor, currency: currency)
+        #expect(snapshot.isCurrent && snapshot.byteCount == file.byteCount)
+        currency.end()
+        #expect(!snapshot.isCurrent)
     }
 
     @Test(
@@ -112,7 +143,7 @@ struct SnapshotFileTests {
     @Test(
         "A sealed file that is something else is refused", arguments: ["", "short", String(repeating: "x", count: 500)])
     func somethingElse(text: String) throws {
-        let file = try SealedFile(Array(text.utf8), name: "test")
+        let file = try SealedFile(byteCount: text.utf8.count, name: "test") { $0.copyBytes(from: text.utf8) }
         #expect { try MappedSnapshot(descriptor: file.descriptor) } throws: {
             ($0 as? SnapshotFileError)?.code == .notASnapshotFile
         }
