@@ -74,7 +74,7 @@ let package = Package(
                 "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "SnapshotFile", "CLinuxShims",
                 "CProtocolDescription", logging, nioCore, nioPosix,
             ]),
-        larder("LarderClient", ["JSON", "LarderWire", nioCore, nioPosix]),
+        larder("LarderClient", ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", nioCore, nioPosix]),
         larder(
             "larderd",
             [
@@ -87,7 +87,7 @@ let package = Package(
         larder("larder", ["LarderCommand"], executable: true),
         larder(
             "larder-bench",
-            ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
+            ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
         tests("JSONTests", ["JSON"]),
         tests("SnapshotFileTests", ["SnapshotFile", "JSON", "CLinuxShims"]),
         tests("TemplateTests", ["Template", "JSON"]),

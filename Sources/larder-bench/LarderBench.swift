@@ -15,6 +15,6 @@ struct LarderBench: AsyncParsableCommand {
             """,
         subcommands: [
             GetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self, ImageBenchmark.self,
-            JSONBenchmark.self,
+            MappedBenchmark.self, JSONBenchmark.self,
         ])
 }
