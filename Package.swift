@@ -37,6 +37,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
 let package = Package(
     name: "larder",
@@ -72,7 +73,7 @@ let package = Package(
             "LarderServer",
             [
                 "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "SnapshotFile", "CLinuxShims",
-                "CProtocolDescription", logging, nioCore, nioPosix,
+                "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder("LarderClient", ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", nioCore, nioPosix]),
         larder(

@@ -4,7 +4,7 @@ import LarderWire
 final class Subscription {
     let id: Int
     /// Nil once it is over. A strong reference, because a weak one would make every use of the session slower.
-    var session: SessionHandler?
+    var session: Session?
     let topic: Topic
     let mode: ConfigSubscribe.Mode
     /// Where it stands among the topic's subscriptions.
@@ -24,7 +24,7 @@ final class Subscription {
     /// Why the next event carries the whole value, where that is not just a change.
     var pendingReason: ConfigEvent.Reason?
 
-    init(id: Int, session: SessionHandler, topic: Topic, mode: ConfigSubscribe.Mode, delivered: Int) {
+    init(id: Int, session: Session, topic: Topic, mode: ConfigSubscribe.Mode, delivered: Int) {
         self.id = id
         self.session = session
         self.topic = topic

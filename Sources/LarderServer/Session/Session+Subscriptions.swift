@@ -3,7 +3,7 @@ import LarderConfig
 import LarderWire
 import NIOCore
 
-extension SessionHandler {
+extension Session {
     /// Bodies up to this size are copied behind their head; for larger ones the system call takes two pieces.
     private static let smallBody = 4096
 

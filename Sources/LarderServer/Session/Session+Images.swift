@@ -4,7 +4,7 @@ import LarderWire
 import NIOCore
 
 /// Images and the leases on them. What the cache holds is answered here and now; what it does not, by a task.
-extension SessionHandler {
+extension Session {
     /// Answers an `image.get` that came before in the same words.
     /// - Returns: false where it did not, or the cache does not hold what will do, or the message is anything else.
     func serveImageAgain(_ words: RequestWords) -> Bool {

@@ -3,7 +3,7 @@ import LarderWire
 import NIOCore
 
 /// Snapshots as files that clients map.
-extension SessionHandler {
+extension Session {
     /// Answers a `config.open`: at once where the file is there or is made in no time, else once it is made.
     func serveOpen(_ request: MethodTable.OwnRequest<ConfigOpen>) throws(WireError) {
         // Nobody would take the descriptor.
