@@ -62,6 +62,7 @@ let package = Package(
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("JSON"),
+        larder("SnapshotFile", ["JSON", "CLinuxShims"]),
         larder("Template", ["JSON"]),
         larder("Systemd", ["CSystemd", logging]),
         larder("LarderWire", ["JSON"]),
@@ -71,10 +72,10 @@ let package = Package(
         larder(
             "LarderServer",
             [
-                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "CLinuxShims",
+                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "SnapshotFile", "CLinuxShims",
                 "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
-        larder("LarderClient", ["JSON", "LarderWire", nioCore, nioPosix]),
+        larder("LarderClient", ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", nioCore, nioPosix]),
         larder(
             "larderd",
             [
@@ -87,8 +88,9 @@ let package = Package(
         larder("larder", ["LarderCommand"], executable: true),
         larder(
             "larder-bench",
-            ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
+            ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
         tests("JSONTests", ["JSON"]),
+        tests("SnapshotFileTests", ["SnapshotFile", "JSON", "CLinuxShims"]),
         tests("TemplateTests", ["Template", "JSON"]),
         tests("SystemdTests", ["Systemd"]),
         tests("LarderWireTests", ["LarderWire", "JSON"]),

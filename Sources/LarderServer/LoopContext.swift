@@ -1,7 +1,6 @@
 import CLinuxShims
 import JSON
 import LarderConfig
-import LarderImages
 import LarderWire
 import NIOCore
 
@@ -22,7 +21,7 @@ final class LoopContext {
     /// The output of the connection that is being served now; empty between two of them.
     var output = JSONWriter(reservingCapacity: 64 * 1024)
     /// What is passed with the first byte of ``output``.
-    var passed: BlobFile?
+    var passed: PassedFile?
     var replies = ReplyCache()
     var askedImages = AskedImages()
     /// The rights of the peers that are, or were a while ago, connected here: as many connections of one peer share them.

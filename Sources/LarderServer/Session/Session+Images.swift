@@ -80,7 +80,7 @@ extension Session {
             hasDescriptor: file != nil, to: &loop.output)
         Self.append("}", to: &loop.output)
         loop.output.endLine()
-        if let file { loop.passed = file }
+        if let file { loop.passed = PassedFile(file) }
         return true
     }
 
@@ -149,7 +149,7 @@ extension Session {
         if let file = delivery.file {
             loop.openBlobs.keep(file, image.digest)
             flush()
-            loop.passed = file
+            loop.passed = PassedFile(file)
         }
         complete(
             ticket,

@@ -26,7 +26,7 @@ extension Session {
         }
         nextSubscription += 1
         let subscription = Subscription(
-            id: nextSubscription, session: self, topic: topic, wantsPatches: parameters.mode == .patch,
+            id: nextSubscription, session: self, topic: topic, mode: parameters.mode,
             delivered: topic.feed.snapshot.revision)
         subscriptions[subscription.id] = subscription
         topic.add(subscription)
@@ -61,7 +61,7 @@ extension Session {
             subscription.pendingReason = .restart
         } else if since < current, !topic.isUnchanged(since: since) {
             subscription.delivered = since
-            if !subscription.wantsPatches || topic.feed.publication.recent(revision: since) == nil {
+            if subscription.mode != .patch || topic.feed.publication.recent(revision: since) == nil {
                 subscription.pendingReason = .gap
             }
         }

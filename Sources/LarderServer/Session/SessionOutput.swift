@@ -1,6 +1,5 @@
 import CLinuxShims
 import DequeModule
-import LarderImages
 import NIOCore
 
 #if canImport(Musl)
@@ -32,7 +31,7 @@ struct SessionOutput {
     /// Bytes that have to wait, and what travels with the first one.
     private struct Piece {
         var bytes: ByteBuffer
-        var file: BlobFile?
+        var file: PassedFile?
     }
 
     private let socket: CInt
@@ -69,7 +68,7 @@ struct SessionOutput {
     /// Writes bytes, and then others where there are any. What has to wait of those is not copied: however many clients
     /// it waits for, they share its memory.
     /// - Parameter file: what is passed with the first byte.
-    mutating func write(_ bytes: [UInt8], passing file: BlobFile?, then more: ByteBuffer?) -> Outcome {
+    mutating func write(_ bytes: [UInt8], passing file: PassedFile?, then more: ByteBuffer?) -> Outcome {
         let total = bytes.count + (more?.readableBytes ?? 0)
         offeredBytes += total
         if isPending {
@@ -126,9 +125,9 @@ struct SessionOutput {
 
     private var unreadBytes: Int { Int(larder_unread_by_peer(socket)) }
 
-    private mutating func hold(_ bytes: ArraySlice<UInt8>, _ file: BlobFile?) { hold(ByteBuffer(bytes: bytes), file) }
+    private mutating func hold(_ bytes: ArraySlice<UInt8>, _ file: PassedFile?) { hold(ByteBuffer(bytes: bytes), file) }
 
-    private mutating func hold(_ bytes: ByteBuffer, _ file: BlobFile?) {
+    private mutating func hold(_ bytes: ByteBuffer, _ file: PassedFile?) {
         if bytes.readableBytes == 0 { return }
         waiting.append(Piece(bytes: bytes, file: file))
         pendingBytes += bytes.readableBytes
@@ -138,7 +137,7 @@ struct SessionOutput {
 
     /// Sends bytes, the first with a descriptor if there is one, and then others.
     /// - Returns: how many went out of both together.
-    private func send(_ bytes: [UInt8], _ more: ByteBuffer?, passing file: BlobFile?) -> (sent: Int, Outcome) {
+    private func send(_ bytes: [UInt8], _ more: ByteBuffer?, passing file: PassedFile?) -> (sent: Int, Outcome) {
         let (count, rest) = (bytes.count, more?.readableBytes ?? 0)
         guard let more else { return bytes.withUnsafeBytes { send($0, passing: file) } }
         if file != nil || count == 0 {
@@ -158,7 +157,7 @@ struct SessionOutput {
         }
     }
 
-    private func send(_ bytes: UnsafeRawBufferPointer, passing file: BlobFile?) -> (sent: Int, Outcome) {
+    private func send(_ bytes: UnsafeRawBufferPointer, passing file: PassedFile?) -> (sent: Int, Outcome) {
         if bytes.isEmpty { return (0, .done) }
         while true {
             let sent =
