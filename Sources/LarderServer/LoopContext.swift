@@ -12,6 +12,8 @@ final class LoopContext {
     let registry: ConnectionRegistry
     let hub: SubscriptionHub
     let load: LoopLoad
+    /// Runs short tasks on the loop; nil on a loop that is none of the agent's own.
+    let taskExecutor: LoopTaskExecutor?
     /// The descriptors that the loop waits for.
     let epoll: Epoll
     /// Room for what one read(2) brings.
@@ -42,6 +44,7 @@ final class LoopContext {
         self.load = load
         self.epoll = epoll
         eventLoop = load.eventLoop
+        taskExecutor = (load.eventLoop as? EpollLoop).map(LoopTaskExecutor.init)
         self.server = server
         self.methods = methods
         self.registry = registry

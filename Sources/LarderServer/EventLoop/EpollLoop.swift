@@ -22,6 +22,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private enum Work: Sendable {
         case task(@Sendable () -> Void)
         case job(UnownedJob)
+        /// A step of a task that prefers this loop, and is not isolated to it.
+        case step(UnownedJob, of: LoopTaskExecutor)
     }
 
     private struct Inbox {
@@ -106,6 +108,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         switch work {
         case .task(let task): task()
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+        case .step(let job, let executor): job.runSynchronously(on: executor.asUnownedTaskExecutor())
         }
     }
 
@@ -172,6 +175,11 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// Runs a step of a task on the loop, behind what was handed to it before.
     public func enqueue(_ job: consuming ExecutorJob) { hand(.job(UnownedJob(job))) }
 
+    /// Runs a step of a task that prefers the loop, behind what was handed to it before.
+    fileprivate func enqueue(_ job: consuming ExecutorJob, of executor: LoopTaskExecutor) {
+        hand(.step(UnownedJob(job), of: executor))
+    }
+
     /// Has something done on the loop, and tells what came out.
     public func submit<T>(_ task: @escaping @Sendable () throws -> T) -> EventLoopFuture<T> {
         let promise = makePromise(of: T.self)
@@ -222,4 +230,14 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         stop()
         queue.async { callback(nil) }
     }
+}
+
+/// Runs the steps of tasks that prefer a loop on its thread, those on actors without an executor of their own included
+/// (SE-0417), so that a short task begins and ends without a change of threads. Everything else of the loop waits meanwhile.
+final class LoopTaskExecutor: TaskExecutor {
+    private let loop: EpollLoop
+
+    init(_ loop: EpollLoop) { self.loop = loop }
+
+    func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(job, of: self) }
 }
