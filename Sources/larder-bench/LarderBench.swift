@@ -15,6 +15,7 @@ struct LarderBench: AsyncParsableCommand {
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
-            GrowthBenchmark.self, UpdateBenchmark.self, FilesBenchmark.self, ImageBenchmark.self, JSONBenchmark.self,
+            GrowthBenchmark.self, UpdateBenchmark.self, FilesBenchmark.self, ImageBenchmark.self, MappedBenchmark.self,
+            JSONBenchmark.self,
         ])
 }
