@@ -37,8 +37,10 @@ enum ConfigChange: Sendable {
     func touches(theWayTo path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
+        // What is set beside the way or further on leads through objects itself, as far as they go together.
+        case .set(let other, _, _, _): return other.count < path.count && path.starts(with: other)
         // What is removed beside the way may uncover an array on it.
-        case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
+        case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         }
     }

@@ -29,10 +29,12 @@ extension ConfigStore {
         var candidate = layers
         var accepted: [(pending: Pending, layerChanged: Bool, isHeld: Bool)] = []
         var operations: [JournalRecord.Operation] = []
+        var made: [ConfigChange] = []
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
             let path = pending.change.path ?? []
-            let isPrepared = accepted.contains { $0.layerChanged && $0.pending.change.touches(theWayTo: path) }
+            // Not element by element: that would copy each.
+            let isPrepared = made.indices.contains { made[$0].touches(theWayTo: path) }
             do {
                 switch try pending.change.apply(
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
@@ -41,6 +43,7 @@ extension ConfigStore {
                 case .none: accepted.append((pending, false, candidate.hold != nil))
                 case .changed(let operation):
                     accepted.append((pending, true, candidate.hold != nil))
+                    made.append(pending.change)
                     if let operation { operations.append(operation) }
                 }
             } catch {

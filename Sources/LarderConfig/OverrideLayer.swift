@@ -70,52 +70,78 @@ extension OverrideLayer.Entry {
 
 /// A merge patch while it is put together. Local to ``OverrideLayer/patches()``.
 private final class PatchNode {
+    /// Up to so many names are looked through one by one, which takes less than their hashes.
+    private static let fewNames = 16
+
     private var leaf: JSONValue?
     private var names: [String] = []
-    private var children: [String: PatchNode] = [:]
+    /// What stands under each of the names.
+    private var children: [PatchNode] = []
+    /// Where each name stands, once there are many.
+    private var positions: [String: Int] = [:]
 
     /// Adds a value.
     /// - Returns: false, with nothing added, where it goes into a place that this patch replaces: "replace, then add"
     ///   takes two patches.
     func insert(_ value: JSONValue, at path: ArraySlice<String>) -> Bool {
-        guard takes(value, at: path) else { return false }
-        add(value, at: path)
+        var node = self
+        // Nothing is added before it is known that all of it can be: what is not there yet replaces nothing.
+        for (offset, name) in zip(path.indices, path) {
+            if node.leaf != nil { return false }
+            guard let known = node.child(named: name) else {
+                node.add(value, at: path[offset...])
+                return true
+            }
+            node = known
+        }
+        guard node.takes(value) else { return false }
+        node.add(value, at: [])
         return true
     }
 
-    private func takes(_ value: JSONValue, at path: ArraySlice<String>) -> Bool {
-        if let name = path.first { return leaf == nil && children[name]?.takes(value, at: path.dropFirst()) ?? true }
+    private func takes(_ value: JSONValue) -> Bool {
         guard value.kind == .object else { return true }
-        return leaf == nil && value.members.allSatisfy { children[$0.name]?.takes($0.value, at: []) ?? true }
+        return leaf == nil && value.members.allSatisfy { child(named: $0.name)?.takes($0.value) ?? true }
     }
 
     private func add(_ value: JSONValue, at path: ArraySlice<String>) {
         if let name = path.first {
-            child(name).add(value, at: path.dropFirst())
+            childToBe(named: name).add(value, at: path.dropFirst())
         } else if value.kind == .object {
-            for (name, member) in value.members { child(name).add(member, at: []) }
+            for (name, member) in value.members { childToBe(named: name).add(member, at: []) }
         } else {
             leaf = value
             names = []
-            children = [:]
+            children = []
+            positions = [:]
         }
     }
 
     func write(to writer: inout JSONWriter) {
         if let leaf { return writer.value(leaf) }
         writer.beginObject()
-        for name in names {
+        for (name, child) in zip(names, children) {
             writer.name(name)
-            children[name]?.write(to: &writer)
+            child.write(to: &writer)
         }
         writer.endObject()
     }
 
-    private func child(_ name: String) -> PatchNode {
-        if let child = children[name] { return child }
+    private func child(named name: String) -> PatchNode? {
+        let position = names.count > Self.fewNames ? positions[name] : names.firstIndex(of: name)
+        return position.map { children[$0] }
+    }
+
+    private func childToBe(named name: String) -> PatchNode {
+        if let child = child(named: name) { return child }
         let child = PatchNode()
         names.append(name)
-        children[name] = child
+        children.append(child)
+        if names.count == Self.fewNames + 1 {
+            for (position, name) in names.enumerated() { positions[name] = position }
+        } else if names.count > Self.fewNames {
+            positions[name] = names.count - 1
+        }
         return child
     }
 }
