@@ -105,19 +105,26 @@ public final class AgentServer: Sendable {
         _ channel: any Channel, on loop: LoopContext, _ context: ServerContext, _ registry: ConnectionRegistry
     ) throws {
         let limits = context.limits
+        let peer =
+            try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
+                PeerCredentials(descriptor: $0)
+            } ?? PeerCredentials(descriptor: -1)
+        guard let usage = registry.join(peer, limits) else {
+            let error = UserUsageTable.refusal(of: peer, limits)
+            registry.usageLog.add(error, "connectionsPerUser", of: peer, on: loop.eventLoop, context.logger)
+            return try channel.pipeline.syncOperations.addHandler(RefusalHandler(error))
+        }
         guard let id = registry.admit(limit: limits.connections) else {
+            registry.users.leave(usage)
             registry.refusals.add(limits, on: loop.eventLoop, context.logger)
-            return try channel.pipeline.syncOperations.addHandler(RefusalHandler(limits: limits))
+            return try channel.pipeline.syncOperations.addHandler(RefusalHandler(limits.refusal))
         }
         do {
-            let peer =
-                try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-                    PeerCredentials(descriptor: $0)
-                } ?? PeerCredentials(descriptor: -1)
             try channel.pipeline.syncOperations.addHandler(
-                SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
+                SessionHandler(id: id, loop: loop, peer: peer, limits: limits, usage: usage))
         } catch {
             // Nobody else gives the place back: there is no session that could end.
+            registry.users.leave(usage)
             registry.sessionEnded()
             throw error
         }

@@ -63,7 +63,9 @@ enum SessionFixture {
                 LoopLoad(eventLoop: channel.eventLoop), server: context, methods: methods.table, registry: registry)
             let id = registry.admit(limit: 1) ?? 0
             try channel.pipeline.syncOperations.addHandler(
-                SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
+                SessionHandler(
+                    id: id, loop: loop, peer: peer, limits: limits,
+                    usage: registry.join(peer, limits) ?? UserUsage(of: peer)))
         }
         try await channel.connect(to: try SocketAddress(unixDomainSocketPath: "/x")).get()
         let result: Swift.Result<Result, any Error>

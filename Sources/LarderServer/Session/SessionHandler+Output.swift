@@ -36,11 +36,15 @@ extension SessionHandler {
         loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
         let waits = output.write(loop.output.bytes, passing: loop.passed, then: body)
         loop.clearOutput()
-        if waits { loop.watchForStalls(within: limits.stallTime) }
+        if waits {
+            countHeldBytes()
+            loop.watchForStalls(within: limits.stallTime)
+        }
     }
 
     /// The client took everything: it gets what it missed, and its requests are read again.
     func outputDrained() {
+        countHeldBytes()
         catchUp()
         resumeInput()
         closeIfDone()

@@ -16,12 +16,13 @@ final class SessionHandler: ChannelInboundHandler {
     let loop: LoopContext
     let peer: PeerCredentials
     let limits: LimitSettings
+    let usage: UserUsage
     private var knownRights: PeerRights
     private let connectedAt: Timestamp
     private(set) var channelContext: ChannelHandlerContext?
 
     // Input
-    private var framer: LineFramer
+    var framer: LineFramer
     /// Input that is not looked at yet, because output waits or too many requests are in flight.
     private var heldInput: ByteBuffer?
     /// Whether the channel reads on by itself. While output waits for the client, its requests are not read.
@@ -40,6 +41,14 @@ final class SessionHandler: ChannelInboundHandler {
     // Requests
     var inFlight: [Int: RequestInFlight] = [:]
     var nextTicket = 0
+    /// Those that are carried out although the connection is gone.
+    var owed: Set<Int> = []
+    /// The length of the line that is being looked at, until a request keeps it.
+    var lineBytes = 0
+    /// Bytes of the replies to batches that are not complete.
+    var batchBytes = 0
+    /// What is counted as held for the client.
+    var heldBytes = 0
 
     // Output
     let output: SessionOutput
@@ -59,8 +68,9 @@ final class SessionHandler: ChannelInboundHandler {
     private var requests = 0
     private var bytesReceived = 0
 
-    init(id: Int, loop: LoopContext, peer: PeerCredentials, limits: LimitSettings) {
+    init(id: Int, loop: LoopContext, peer: PeerCredentials, limits: LimitSettings, usage: UserUsage) {
         self.id = id
+        self.usage = usage
         self.loop = loop
         self.peer = peer
         self.limits = limits
@@ -101,10 +111,13 @@ final class SessionHandler: ChannelInboundHandler {
         cancelWaiting()
         loop.traffic.requestsInFlight -= inFlight.count
         for request in inFlight.values { request.deadline?.cancel() }
+        endFlights()
         inFlight.removeAll()
         endSubscriptions(reason: nil)
         forgetAcknowledgements()
         endLeases()
+        countHeldBytes()
+        loop.registry.users.leave(usage)
         loop.remove(self)
     }
 
@@ -233,6 +246,8 @@ final class SessionHandler: ChannelInboundHandler {
             }
         }
         buffer.moveReaderIndex(forwardBy: taken)
+        refuseLineIfTooMuch()
+        countHeldBytes()
     }
 
     private func finishInput() {
@@ -250,6 +265,7 @@ final class SessionHandler: ChannelInboundHandler {
             requests += 1
             handleLine(bytes)
         case .tooLong:
+            loop.traffic.refused.lines += 1
             let limit = limits.lineBytes
             refuse(
                 WireError(

@@ -153,7 +153,9 @@ final class ImageFixture: Sendable {
                         LoopLoad(eventLoop: channel.eventLoop), server: context, methods: .agent, registry: registry)
                     let id = registry.admit(limit: 1) ?? 0
                     try channel.pipeline.syncOperations.addHandler(
-                        SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
+                        SessionHandler(
+                            id: id, loop: loop, peer: peer, limits: limits,
+                            usage: registry.join(peer, limits) ?? UserUsage(of: peer)))
                 }
             }
             .withConnectedSocket(ends[0]).get()
