@@ -1,4 +1,5 @@
 import LarderWire
+import Logging
 import NIOCore
 import Synchronization
 
@@ -37,7 +38,7 @@ final class ConnectionRegistry: Sendable {
             if attempt.exchanged { return nextID.add(1, ordering: .relaxed).newValue }
             count = attempt.original
         }
-        refused.add(1, ordering: .relaxed)
+        countRefusal()
         return nil
     }
 
@@ -46,6 +47,26 @@ final class ConnectionRegistry: Sendable {
         let usage = users.join(peer, limits)
         if usage == nil { refusedPerUser.add(1, ordering: .relaxed) }
         return usage
+    }
+
+    /// Turns a connection away whose user has as many as they may have.
+    func refuse(
+        _ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, on eventLoop: any EventLoop, _ logger: Logger
+    ) {
+        let error = UserUsageTable.refusal(of: peer, limits)
+        var peer = peer
+        peer.knownCommand = PeerCredentials.command(of: peer.pid)
+        usageLog.add(error, "connectionsPerUser", of: peer, on: eventLoop, logger)
+        Refusal.tell(socket, error)
+    }
+
+    /// Counts a connection that is turned away.
+    func countRefusal() { refused.add(1, ordering: .relaxed) }
+
+    /// Turns a connection away that was counted.
+    func refuse(_ socket: CInt, _ limits: LimitSettings, on eventLoop: any EventLoop, _ logger: Logger) {
+        refusals.add(limits, on: eventLoop, logger)
+        Refusal.tell(socket, of: limits)
     }
 
     /// How many there are.
