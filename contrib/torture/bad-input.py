@@ -170,9 +170,12 @@ def descriptors(talk, path, count, generator):
             reader, writer = os.pipe()
             number = min(generator.choice((1, 2, 253)), count - passed)
             kind = generator.randrange(4)
-            if kind == 0:  # with a whole line
-                pass_files(client.stream, PING, [writer] * number)
-                client.line()
+            if kind == 0:  # with whole lines, of which the kernel gives out one at a time
+                number = min(number, count - passed) // 3 * 3 or 3
+                for _ in range(3):
+                    pass_files(client.stream, PING, [writer] * (number // 3))
+                for _ in range(3):
+                    client.line()
             elif kind == 1:  # in the middle of one
                 client.send(PING[:10])
                 pass_files(client.stream, PING[10:20], [writer] * number)

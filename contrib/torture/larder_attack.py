@@ -173,6 +173,9 @@ class Siege:
         return self
 
     def __exit__(self, *problem):
+        if self.agent.process is not None and not self.agent.is_running:
+            print(f"the agent's last words:\n{self.agent.last_words()}", file=sys.stderr)
+            self.agent.kill()
         return self.agent.__exit__(*problem)
 
     def measure_quiet(self):
@@ -190,6 +193,9 @@ class Siege:
         must be closed by its end.
         memory: what the agent's own memory may grow by, in bytes, while it is attacked.
         """
+        if not self.agent.is_running:
+            print(f"{name}: the agent crashed before it", file=sys.stderr)
+            return larder_agent.report(name, 1, 0)
         before, files = self.agent.memory().anonymous, self.settled_files()
         witness = Child(probe, self.agent.socket, None, self.user)
         attacker = Child(function, str(self.agent.socket), *arguments, nice=10)
