@@ -124,13 +124,18 @@ final class LoopContext {
     func watchForStalls(within limit: TimeAmount) {
         if isSweeping { return }
         isSweeping = true
-        sweepStalls(every: TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)))
+        sweepStalls(every: min(.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500)))
     }
 
     private func sweepStalls(every turn: TimeAmount) {
         let now = NIODeadline.now()
         let waiting = sessions.values.filter(\.isOutputPending)
         for session in waiting { session.dropIfStalled(at: now) }
+        for session in waiting { session.countHeldBytes() }
+        let inTheWay = waiting.filter { $0.isInTheWay(at: now) }
+        for session in inTheWay.sorted(by: { $0.heldBytes > $1.heldBytes }) where session.isInTheWay(at: now) {
+            session.dropBecauseOfUsage()
+        }
         isSweeping = !waiting.isEmpty
         guard isSweeping else { return }
         eventLoop.assumeIsolated().scheduleTask(in: turn) { self.sweepStalls(every: turn) }

@@ -8,8 +8,10 @@ extension Session {
     /// Answers a read whose reply is known.
     /// - Returns: false where it is not, or the message is anything else.
     func serveAgain(_ words: RequestWords) -> Bool {
+        let mark = loop.output.mark
         guard loop.replies.append(for: words, with: rights, to: &loop.output) else { return false }
         loop.traffic.requestsTotal += 1
+        if loop.output.bytes.count > UserUsage.largeBytes { withholdIfTooMuch(RequestID(words), from: mark) }
         return true
     }
 
@@ -26,6 +28,7 @@ extension Session {
                 return try serveLater(request, later, endsWithConnection: true, in: place)
             }
             guard place == nil, let id = request.id else { return reply(id: request.id, reading.result, in: place) }
+            let mark = loop.output.mark
             var text = id.text
             text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output) }
             let start = loop.output.bytes.count
@@ -36,6 +39,7 @@ extension Session {
             if let words, reading.isRepeatable {
                 loop.replies.keep(loop.output.bytes[start...], for: words, reading.publication, reading.current)
             }
+            withholdIfTooMuch(id, from: mark)
         } catch {
             reply(id: request.id, error, in: place)
         }
