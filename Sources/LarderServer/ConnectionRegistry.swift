@@ -1,4 +1,5 @@
 import LarderWire
+import Logging
 import NIOCore
 import Synchronization
 
@@ -32,8 +33,17 @@ final class ConnectionRegistry: Sendable {
             if attempt.exchanged { return nextID.add(1, ordering: .relaxed).newValue }
             count = attempt.original
         }
-        refused.add(1, ordering: .relaxed)
+        countRefusal()
         return nil
+    }
+
+    /// Counts a connection that is turned away.
+    func countRefusal() { refused.add(1, ordering: .relaxed) }
+
+    /// Turns a connection away that was counted.
+    func refuse(_ socket: CInt, _ limits: LimitSettings, on eventLoop: any EventLoop, _ logger: Logger) {
+        refusals.add(limits, on: eventLoop, logger)
+        Refusal.tell(socket, of: limits)
     }
 
     /// How many there are.

@@ -1,7 +1,6 @@
 import CLinuxShims
 import JSON
 import LarderConfig
-import LarderImages
 import LarderWire
 import NIOCore
 
@@ -13,12 +12,16 @@ final class LoopContext {
     let registry: ConnectionRegistry
     let hub: SubscriptionHub
     let load: LoopLoad
+    /// The descriptors that the loop waits for.
+    let epoll: Epoll
+    /// Room for what one read(2) brings.
+    let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 64)
     /// Keeps its memory from request to request.
     var parser = JSONParser()
     /// The output of the connection that is being served now; empty between two of them.
     var output = JSONWriter(reservingCapacity: 64 * 1024)
     /// What is passed with the first byte of ``output``.
-    var passed: BlobFile?
+    var passed: PassedFile?
     var replies = ReplyCache()
     var askedImages = AskedImages()
     /// The rights of the peers that are, or were a while ago, connected here: as many connections of one peer share them.
@@ -26,15 +29,18 @@ final class LoopContext {
     let openBlobs: OpenBlobs
     let leaseSweep: LeaseSweep
     var traffic = AgentStats.Traffic()
-    private(set) var sessions: [Int: SessionHandler] = [:]
+    private(set) var sessions: [Int: Session] = [:]
     private var isSweeping = false
     /// The most connections since memory was given back last.
     private var crowd = 0
     /// Fewer leave little behind.
     private static let smallestCrowd = 256
 
-    init(_ load: LoopLoad, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry) {
+    init(
+        _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry
+    ) {
         self.load = load
+        self.epoll = epoll
         eventLoop = load.eventLoop
         self.server = server
         self.methods = methods
@@ -49,7 +55,9 @@ final class LoopContext {
         }
     }
 
-    func add(_ session: SessionHandler) {
+    deinit { input.deallocate() }
+
+    func add(_ session: Session) {
         sessions[session.id] = session
         load.added()
         traffic.connectionsOpen += 1
@@ -57,7 +65,7 @@ final class LoopContext {
         crowd = max(crowd, traffic.connectionsOpen)
     }
 
-    func remove(_ session: SessionHandler) {
+    func remove(_ session: Session) {
         guard sessions.removeValue(forKey: session.id) != nil else { return }
         load.removed()
         traffic.connectionsOpen -= 1

@@ -31,8 +31,8 @@ struct MethodTable {
     typealias Reading = (RequestScope, JSONValue?) throws(WireError) -> SnapshotReading?
     typealias Deferred = (RequestScope, JSONValue?) throws(WireError) -> Work
     typealias Waiting = (RequestScope, JSONValue?) throws(WireError) -> (SnapshotWait, Admission)
-    typealias Own = (SessionHandler, Request, BatchPlace?, RequestWords?) throws(WireError) -> Void
-    typealias InSession = (SessionHandler, JSONValue?) throws(WireError) -> SessionReply
+    typealias Own = (Session, Request, BatchPlace?, RequestWords?) throws(WireError) -> Void
+    typealias InSession = (Session, JSONValue?) throws(WireError) -> SessionReply
 
     /// What a task is to do for a request that was let in.
     struct Work: Sendable {
@@ -134,7 +134,7 @@ struct MethodTable {
     /// Adds a method that the session answers, now or later.
     mutating func own<Method: GuardedMethod>(
         _ method: Method.Type,
-        _ body: @escaping (SessionHandler, OwnRequest<Method>) throws(WireError) -> Void
+        _ body: @escaping (Session, OwnRequest<Method>) throws(WireError) -> Void
     ) {
         answers[Method.name] = .own { (session, request, place, words) throws(WireError) in
             let (parameters, admission) = try session.scope.admit(method, request.params)
@@ -148,7 +148,7 @@ struct MethodTable {
     /// - Parameter needsReply: whether it has no use, and so no effect, as a notification.
     mutating func session<Method: GuardedMethod>(
         _ method: Method.Type, needsReply: Bool = false,
-        _ body: @escaping (SessionHandler, Method.Parameters) throws(WireError) -> SessionReply
+        _ body: @escaping (Session, Method.Parameters) throws(WireError) -> SessionReply
     ) {
         answers[Method.name] = .session(
             { (session, params) throws(WireError) in

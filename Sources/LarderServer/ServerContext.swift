@@ -38,6 +38,8 @@ public final class ServerContext: Sendable {
     public let copies: CurrentCopies?
     /// The image cache; nil where the settings switch it off.
     public let images: ImageService?
+    /// The current snapshots as files, for those who map them.
+    let snapshotFiles = SnapshotFiles()
     let logger: Logger
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now

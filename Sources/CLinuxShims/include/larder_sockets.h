@@ -52,6 +52,10 @@ static inline ssize_t larder_peer_groups(int fd, gid_t *groups, size_t capacity)
     return -1;
 }
 
+/// Takes the next connection of a listening socket, close-on-exec and without blocking: accept4(2). Returns a descriptor,
+/// or -1 with errno set.
+int larder_accept(int fd);
+
 /// send(2) that never blocks (MSG_DONTWAIT) and never raises SIGPIPE (MSG_NOSIGNAL), whatever the descriptor's own
 /// flags. Returns the number of bytes taken, possibly fewer than `length`, or -1 with errno set (EAGAIN: none now).
 static inline ssize_t larder_send_nosignal(int fd, const void *bytes, size_t length) {

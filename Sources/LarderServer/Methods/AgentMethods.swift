@@ -38,7 +38,7 @@ extension RequestScope {
             imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
             settingsReadAt: context.settingsReadAt, namespaces: readableNamespaces.map(\.name),
             limits: AgentInfo.Limits(
-                lineBytes: limits.lineBytes, batch: SessionHandler.maximumBatch,
+                lineBytes: limits.lineBytes, batch: Session.maximumBatch,
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
                 subscriptionsPerConnection: limits.subscriptionsPerConnection,
                 requestsInFlightPerConnection: limits.requestsInFlightPerConnection,

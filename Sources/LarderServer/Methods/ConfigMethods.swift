@@ -11,6 +11,7 @@ extension MethodTable {
             try await scope.refresh(for: parameters)
             return try scope.read(parameters).result
         }
+        own(ConfigOpen.self) { (session, request) throws(WireError) in try session.serveOpen(request) }
         waiting(ConfigWait.self) { (scope, parameters) throws(WireError) in
             SnapshotWait(parameters, try scope.namespace(parameters.namespace).publication)
         }
@@ -71,7 +72,8 @@ extension RequestScope {
             isRepeatable: parameters.maximumAgeSeconds == nil)
     }
 
-    private static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
+    /// Why there is nothing at a path.
+    static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
         let (path, namespace) = (parameters.path, parameters.namespace)
         if current.awaitsSource {
             return WireError(

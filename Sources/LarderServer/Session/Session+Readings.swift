@@ -4,7 +4,7 @@ import LarderWire
 
 /// Reads of the current snapshot: the requests that come most often. A read that came before in the same words is
 /// answered from the ``ReplyCache``.
-extension SessionHandler {
+extension Session {
     /// Answers a read whose reply is known.
     /// - Returns: false where it is not, or the message is anything else.
     func serveAgain(_ words: RequestWords) -> Bool {

@@ -3,7 +3,7 @@ import LarderConfig
 import LarderWire
 import NIOCore
 
-extension SessionHandler {
+extension Session {
     /// Bodies up to this size are copied behind their head; for larger ones the system call takes two pieces.
     private static let smallBody = 4096
 
@@ -26,7 +26,7 @@ extension SessionHandler {
         }
         nextSubscription += 1
         let subscription = Subscription(
-            id: nextSubscription, session: self, topic: topic, wantsPatches: parameters.mode == .patch,
+            id: nextSubscription, session: self, topic: topic, mode: parameters.mode,
             delivered: topic.feed.snapshot.revision)
         subscriptions[subscription.id] = subscription
         topic.add(subscription)
@@ -61,7 +61,7 @@ extension SessionHandler {
             subscription.pendingReason = .restart
         } else if since < current, !topic.isUnchanged(since: since) {
             subscription.delivered = since
-            if !subscription.wantsPatches || topic.feed.publication.recent(revision: since) == nil {
+            if subscription.mode != .patch || topic.feed.publication.recent(revision: since) == nil {
                 subscription.pendingReason = .gap
             }
         }

@@ -4,7 +4,7 @@ import LarderWire
 import NIOCore
 
 /// Images and the leases on them. What the cache holds is answered here and now; what it does not, by a task.
-extension SessionHandler {
+extension Session {
     /// Answers an `image.get` that came before in the same words.
     /// - Returns: false where it did not, or the cache does not hold what will do, or the message is anything else.
     func serveImageAgain(_ words: RequestWords) -> Bool {
@@ -80,7 +80,7 @@ extension SessionHandler {
             hasDescriptor: file != nil, to: &loop.output)
         Self.append("}", to: &loop.output)
         loop.output.endLine()
-        if let file { loop.passed = file }
+        if let file { loop.passed = PassedFile(file) }
         return true
     }
 
@@ -149,7 +149,7 @@ extension SessionHandler {
         if let file = delivery.file {
             loop.openBlobs.keep(file, image.digest)
             flush()
-            loop.passed = file
+            loop.passed = PassedFile(file)
         }
         complete(
             ticket,

@@ -4,7 +4,7 @@ import LarderWire
 import NIOCore
 
 /// `image.prefetch`: many images at once, with notifications of how far it is.
-extension SessionHandler {
+extension Session {
     /// How many images of one request are fetched at a time, where it does not say. The settings have the last word.
     private static let usualConcurrency = 16
 

@@ -3,9 +3,11 @@ import LarderWire
 import Logging
 import NIOCore
 
-extension SessionHandler {
+extension Session {
     /// More output than this is written before the next request is looked at.
     private static let largeOutput = 64 * 1024
+    private static let shortestPause = TimeAmount.milliseconds(1)
+    private static let longestPause = TimeAmount.milliseconds(64)
 
     /// Whether something waits for the client.
     var isOutputPending: Bool { output.isPending }
@@ -33,14 +35,47 @@ extension SessionHandler {
     func flush(then body: ByteBuffer) { send(then: body) }
 
     private func send(then body: ByteBuffer?) {
+        defer { loop.clearOutput() }
+        if isClosed || isBroken { return }
         loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
-        let waits = output.write(loop.output.bytes, passing: loop.passed, then: body)
-        loop.clearOutput()
-        if waits { loop.watchForStalls(within: limits.stallTime) }
+        let wasPending = isOutputPending
+        let outcome = output.write(loop.output.bytes, passing: loop.passed, then: body)
+        if !wasPending { settle(outcome) }
+    }
+
+    /// Sees to it that what waits goes on.
+    private func settle(_ outcome: SessionOutput.Outcome) {
+        switch outcome {
+        case .done: return
+        case .waits:
+            waitUntilWritable(true)
+        case .waitsForDescriptors:
+            let pause = retryPause ?? Self.shortestPause
+            retryPause = min(.nanoseconds(pause.nanoseconds * 2), Self.longestPause)
+            loop.eventLoop.assumeIsolated().scheduleTask(in: pause) { self.continueOutput() }
+        case .broken:
+            // Not here: whoever writes is in the middle of something, maybe with other connections.
+            isBroken = true
+            output.removeAll()
+            loop.eventLoop.assumeIsolated().execute { self.hangUp() }
+            return
+        }
+        loop.watchForStalls(within: limits.stallTime)
+    }
+
+    /// The socket takes bytes again, or might.
+    func continueOutput() {
+        guard !isClosed, isOutputPending else { return }
+        let outcome = output.resume()
+        if case .waits = outcome { return waitUntilWritable(true) }
+        waitUntilWritable(false)
+        guard case .done = outcome else { return settle(outcome) }
+        retryPause = nil
+        outputDrained()
     }
 
     /// The client took everything: it gets what it missed, and its requests are read again.
-    func outputDrained() {
+    private func outputDrained() {
         catchUp()
         resumeInput()
         closeIfDone()

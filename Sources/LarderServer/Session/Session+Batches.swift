@@ -2,7 +2,7 @@ import JSON
 import LarderWire
 
 /// Batches: several requests on one line, and their replies on one.
-extension SessionHandler {
+extension Session {
     /// The most requests in a batch.
     static let maximumBatch = 64
 

@@ -21,11 +21,12 @@ struct RequestInFlight {
     var endsWithConnection: Bool
 }
 
-extension SessionHandler {
+extension Session {
     /// Serves one line: a request or a batch of them.
     func handleLine(_ bytes: UnsafeRawBufferPointer) {
         let words = RequestWords(bytes)
         if let words, serveAgain(words) || serveImageAgain(words) { return }
+        identifyPeer()
         let message: JSONValue
         do {
             message = try loop.parser.parse(bytes)

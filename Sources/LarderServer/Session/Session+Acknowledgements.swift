@@ -1,7 +1,7 @@
 import LarderConfig
 import LarderWire
 
-extension SessionHandler {
+extension Session {
     /// Notes that the client took or refused a snapshot.
     func acknowledge(_ parameters: ConfigAcknowledge.Parameters) throws(WireError) -> ConfigAcknowledge.Result {
         let publication = try scope.namespace(parameters.namespace).publication

@@ -5,7 +5,7 @@
 #endif
 
 /// Runs blocking work on a thread of its own: on the few threads that run tasks it would hold up the connection.
-func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
+package func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         let box = Unmanaged.passRetained(Work { continuation.resume(returning: work()) })
         var thread = pthread_t()

@@ -5,7 +5,7 @@ import NIOCore
 
 /// Requests that wait for a condition. Like all others they count until they are answered, are cancelled by
 /// `request.cancel`, and end with their connection.
-extension SessionHandler {
+extension Session {
     /// Answers a request once its condition holds: at once, or when a snapshot comes that meets it.
     func serveWhenMet(_ request: Request, _ body: MethodTable.Waiting, in place: BatchPlace?) {
         // Nobody would hear of it.
