@@ -48,7 +48,7 @@ final class LoopContext {
         self.server = server
         self.methods = methods
         self.registry = registry
-        hub = SubscriptionHub(eventLoop: eventLoop)
+        hub = SubscriptionHub(eventLoop: eventLoop, taskExecutor: taskExecutor)
         openBlobs = OpenBlobs(eventLoop: eventLoop)
         leaseSweep = LeaseSweep(eventLoop: eventLoop)
         leaseSweep.sweep = { [weak self] now in
