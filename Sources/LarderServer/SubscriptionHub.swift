@@ -66,7 +66,9 @@ final class SubscriptionHub {
         let follower = LoopFollower(eventLoop: eventLoop)
         let bound = NIOLoopBound(feed, eventLoop: eventLoop)
         let publication = feed.publication
-        feed.follower = Task(executorPreference: taskExecutor) { await follower.follow(publication) { bound.value.advance(to: $0) } }
+        feed.follower = Task(executorPreference: taskExecutor) {
+            await follower.follow(publication) { bound.value.advance(to: $0) }
+        }
     }
 }
 

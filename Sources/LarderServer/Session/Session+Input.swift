@@ -76,10 +76,7 @@ extension Session {
         if taken < bytes.count, !isClosed, !isFinishing {
             heldInput = ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[taken...]))
         }
-        if framer.pendingBytes > 0 || heldBytes > 0 {
-            refuseLineIfTooMuch()
-            countHeldBytes()
-        }
+        if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
     }
 
     /// Goes on with input that had to wait.
@@ -93,6 +90,7 @@ extension Session {
         if var held = heldInput {
             heldInput = nil
             held.moveReaderIndex(forwardBy: held.withUnsafeReadableBytes { take($0) })
+            if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
             if held.readableBytes > 0, !isClosed { heldInput = held }
             flush()
         }

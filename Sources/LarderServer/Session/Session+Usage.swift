@@ -75,7 +75,7 @@ extension Session {
 
     /// Counts what is held for the client.
     func countHeldBytes() {
-        let bytes = isClosed ? 0 : output.pendingBytes + framer.pendingBytes + batchBytes
+        let bytes = isClosed ? 0 : output.pendingBytes + unfinishedBytes + batchBytes
         if bytes == heldBytes { return }
         usage.hold(bytes - heldBytes)
         heldBytes = bytes
@@ -102,11 +102,15 @@ extension Session {
         reply(id: id, error, in: nil)
     }
 
-    /// Drops a line that is not complete, if it is long and too much is held already.
-    func refuseLineIfTooMuch() {
-        guard framer.pendingBytes > UserUsage.largeBytes, let error = refusalOfMore() else { return }
-        framer.dropUnfinishedLine()
-        refuse(error)
+    /// Counts what is held of a line that is not complete, and drops it if it is long and too much is held already.
+    func countUnfinishedLine() {
+        unfinishedBytes = framer.pendingBytes
+        if unfinishedBytes > UserUsage.largeBytes, let error = refusalOfMore() {
+            framer.dropUnfinishedLine()
+            unfinishedBytes = 0
+            refuse(error)
+        }
+        countHeldBytes()
     }
 
     /// Whether the connection keeps others of its user from being served, and takes nothing.

@@ -56,6 +56,8 @@ final class Session: EpollTarget {
     var owed: Set<Int> = []
     /// The length of the line that is being looked at, until a request keeps it.
     var lineBytes = 0
+    /// Bytes of a line whose end has not come. The framer itself may be at work when somebody wants to know.
+    var unfinishedBytes = 0
     /// Bytes of the replies to batches that are not complete.
     var batchBytes = 0
     /// What is counted as held for the client.
