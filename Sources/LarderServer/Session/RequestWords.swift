@@ -58,7 +58,8 @@ struct RequestWords {
         if offset == bytes.count { return hash }
         if bytes.count >= 8 {
             // The last eight bytes, some of them again.
-            hash = (hash ^ bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)) &* 0x0000_0100_0000_01b3
+            let last = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
+            hash = (hash ^ last) &* 0x0000_0100_0000_01b3
             return hash ^ hash >> 29
         }
         while offset < bytes.count {
