@@ -143,7 +143,7 @@ extension Session {
         let eventLoop = loop.eventLoop
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
         // in the order of the requests.
-        let task = Task.immediate {
+        let task = Task.immediate(executorPreference: work.isShort ? loop.taskExecutor : nil) {
             let result: Result<any WireResult, WireError>
             do throws(WireError) {
                 result = .success(try await work.run())

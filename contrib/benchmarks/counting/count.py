@@ -27,6 +27,8 @@ RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
 TOLERANCE = {"allocations": (0.05, 0.2), "instructions": (0.08, 50), "bytes": (0.08, 100)}
 # What is written behind a set, and when, depends on how quick the disk is.
 TOLERANCE_OF = {("instructions", "set"): (0.2, 0), ("allocations", "set"): (0.1, 0),
+                # Nor how many changes become one snapshot.
+                ("instructions", "set, 50 writers"): (0.3, 0), ("allocations", "set, 50 writers"): (0.3, 0),
                 ("instructions", "event delivered"): (0.15, 0)}
 
 
@@ -189,6 +191,21 @@ def publish(agent, clients, count):
             client.line()
 
 
+def writers(agent, scale, count):
+    """So many writers, each of whom waits for its reply before the next change."""
+    clients = [Client(agent.path) for _ in range(count)]
+
+    def run(turns=scale // count):
+        for _ in range(turns):
+            for number, client in enumerate(clients):
+                client.send(request("config.set", path=f"bench.writers.w{number}", value=next(NUMBER)))
+            for client in clients:
+                if b'"error":' in client.line():
+                    raise RuntimeError("larderd refused a change")
+    run(2)
+    return run, scale // count * count, clients
+
+
 class Allocations:
     """Counts of the counter in front of malloc(3)."""
 
@@ -267,6 +284,7 @@ def count(measure, scale):
     figures = {"get": measure(get, scale), "get, 16 in one write": measure(get_pipelined, scale),
                "get in new words": measure(get_new_words, scale // 2), "connect, get, close": measure(connect, scale),
                "set": measure(publications, scale // 10, 0)}
+    figures["set, 50 writers"] = measure(writers, scale, 50)
     several = measure(publications, scale // 20, few)
     figures["event delivered"] = (measure(publications, scale // 20, many) - several) / (many - few)
     return figures
