@@ -8,7 +8,11 @@ extension Session {
     /// Answers a read whose reply is known.
     /// - Returns: false where it is not, or the message is anything else.
     func serveAgain(_ words: RequestWords) -> Bool {
-        guard loop.replies.append(for: words, with: rights, to: &loop.output) else { return false }
+        switch loop.replies.append(for: words, with: rights, to: &loop.output) {
+        case .nothing: return false
+        case .written: break
+        case .begun(let rest): flush(then: rest)
+        }
         loop.traffic.requestsTotal += 1
         return true
     }
