@@ -1,3 +1,4 @@
+import DequeModule
 import Synchronization
 
 /// The place where one namespace's current snapshot is read: by any thread, at any time, without waiting for a writer.
@@ -137,7 +138,7 @@ public final class ConfigPublication: Sendable {
 private struct RecentSnapshots {
     private static let maximumCount = 16
     private static let maximumBytes = 4 << 20
-    private var snapshots: [ConfigSnapshot] = []
+    private var snapshots = Deque<ConfigSnapshot>()
     private var bytes = 0
 
     mutating func append(_ snapshot: ConfigSnapshot) {

@@ -12,6 +12,8 @@ final class LoopContext {
     let registry: ConnectionRegistry
     let hub: SubscriptionHub
     let load: LoopLoad
+    /// Runs short tasks on the loop; nil on a loop that is none of the agent's own.
+    let taskExecutor: LoopTaskExecutor?
     /// The descriptors that the loop waits for.
     let epoll: Epoll
     /// Room for what one read(2) brings.
@@ -42,10 +44,11 @@ final class LoopContext {
         self.load = load
         self.epoll = epoll
         eventLoop = load.eventLoop
+        taskExecutor = (load.eventLoop as? EpollLoop).map(LoopTaskExecutor.init)
         self.server = server
         self.methods = methods
         self.registry = registry
-        hub = SubscriptionHub(eventLoop: eventLoop)
+        hub = SubscriptionHub(eventLoop: eventLoop, taskExecutor: taskExecutor)
         openBlobs = OpenBlobs(eventLoop: eventLoop)
         leaseSweep = LeaseSweep(eventLoop: eventLoop)
         leaseSweep.sweep = { [weak self] now in
@@ -121,13 +124,18 @@ final class LoopContext {
     func watchForStalls(within limit: TimeAmount) {
         if isSweeping { return }
         isSweeping = true
-        sweepStalls(every: TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)))
+        sweepStalls(every: min(.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500)))
     }
 
     private func sweepStalls(every turn: TimeAmount) {
         let now = NIODeadline.now()
         let waiting = sessions.values.filter(\.isOutputPending)
         for session in waiting { session.dropIfStalled(at: now) }
+        for session in waiting { session.countHeldBytes() }
+        let inTheWay = waiting.filter { $0.isInTheWay(at: now) }
+        for session in inTheWay.sorted(by: { $0.heldBytes > $1.heldBytes }) where session.isInTheWay(at: now) {
+            session.dropBecauseOfUsage()
+        }
         isSweeping = !waiting.isEmpty
         guard isSweeping else { return }
         eventLoop.assumeIsolated().scheduleTask(in: turn) { self.sweepStalls(every: turn) }

@@ -117,7 +117,8 @@ struct Agent {
         if let interval = Watchdog.interval {
             services.append(
                 WatchdogService(
-                    interval: interval, eventLoops: loops + Array(group.makeIterator()), namespaces: namespaces, images: images,
+                    interval: interval, eventLoops: loops + Array(group.makeIterator()), namespaces: namespaces,
+                    images: images,
                     logger: logger))
         }
         #if DEBUG

@@ -8,10 +8,17 @@ extension Session {
     /// Answers a read whose reply is known.
     /// - Returns: false where it is not, or the message is anything else.
     func serveAgain(_ words: RequestWords) -> Bool {
+        let mark = loop.output.mark
         switch loop.replies.append(for: words, with: rights, to: &loop.output) {
         case .nothing: return false
         case .written: break
-        case .begun(let rest): flush(then: rest)
+        case .begun(let rest):
+            if rest.readableBytes > UserUsage.largeBytes, let error = refusalOfMore() {
+                loop.output.rewind(to: mark)
+                reply(id: RequestID(words), error, in: nil)
+            } else {
+                flush(then: rest)
+            }
         }
         loop.traffic.requestsTotal += 1
         return true
@@ -30,6 +37,7 @@ extension Session {
                 return try serveLater(request, later, endsWithConnection: true, in: place)
             }
             guard place == nil, let id = request.id else { return reply(id: request.id, reading.result, in: place) }
+            let mark = loop.output.mark
             var text = id.text
             text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output) }
             let start = loop.output.bytes.count
@@ -40,6 +48,7 @@ extension Session {
             if let words, reading.isRepeatable {
                 loop.replies.keep(loop.output.bytes[start...], for: words, reading.publication, reading.current)
             }
+            withholdIfTooMuch(id, from: mark)
         } catch {
             reply(id: request.id, error, in: place)
         }
