@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderWire
+import NIOCore
 
 /// Reads of the current snapshot: the requests that come most often. A read that came before in the same words is
 /// answered from the ``ReplyCache``.
