@@ -73,8 +73,10 @@ public final class ConfigPublication: Sendable {
             }
             return state.nextFollower
         }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.followers.removeValue(forKey: id) }
+        // A strong reference, until the follower or the namespace ends: counting references to what has a weak one takes twice
+        // the time, and each read of a snapshot counts some.
+        continuation.onTermination = { _ in
+            _ = self.state.withLock { $0.followers.removeValue(forKey: id) }
         }
         return stream
     }

@@ -58,7 +58,9 @@ struct ReplyFramingTests {
         #expect(frame(.http, chunk + chunk) == .complete(chunk.utf8.count))
         for whole in [response, head, chunk] {
             for length in 1..<whole.utf8.count {
-                #expect(frame(.http, String(whole.prefix(length))) == .partial(scanned: 0), "\(length) of \(whole)")
+                #expect(
+                    frame(.http, String(decoding: whole.utf8.prefix(length), as: UTF8.self)) == .partial(scanned: 0),
+                    "\(length) of \(whole)")
             }
         }
         #expect(frame(.http, "HTTP/1.1 200 OK\r\n\r\n") == .malformed)

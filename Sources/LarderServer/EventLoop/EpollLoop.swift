@@ -41,6 +41,9 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         init() throws(ServerError) { epoll = try Epoll() }
     }
 
+    /// How often the inbox is looked at before the sockets are.
+    private static let mostRounds = 8
+
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
     /// Wakes the thread (eventfd(2)).
@@ -97,8 +100,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         thread.store(Self.currentThread, ordering: .releasing)
         var work: [Work] = []
         while takeWork(&work) {
-            for piece in work { perform(piece) }
-            work.removeAll(keepingCapacity: true)
+            // What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
+            var rounds = 0
+            repeat {
+                for piece in work { perform(piece) }
+                work.removeAll(keepingCapacity: true)
+                rounds += 1
+            } while rounds < Self.mostRounds && takeMore(&work)
             runTimers()
             own.epoll.wait(atMost: patience())
         }
@@ -119,6 +127,15 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             inbox.isAwake = true
             swap(&inbox.work, &work)
             return !inbox.isStopped || !work.isEmpty
+        }
+    }
+
+    /// Exchanges the inbox for an empty one, if there is something in it.
+    private func takeMore(_ work: inout [Work]) -> Bool {
+        inbox.withLock { inbox in
+            if inbox.work.isEmpty { return false }
+            swap(&inbox.work, &work)
+            return true
         }
     }
 
@@ -149,7 +166,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             defer { inbox.isAwake = true }
             return !inbox.isAwake
         }
-        if mustWake { wake() }
+        // The thread itself looks at the inbox before it waits.
+        if mustWake, !inEventLoop { wake() }
     }
 
     private func wake() {
