@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderWire
+import NIOCore
 
 /// Reads of the current snapshot: the requests that come most often. A read that came before in the same words is
 /// answered from the ``ReplyCache``.
@@ -9,9 +10,18 @@ extension Session {
     /// - Returns: false where it is not, or the message is anything else.
     func serveAgain(_ words: RequestWords) -> Bool {
         let mark = loop.output.mark
-        guard loop.replies.append(for: words, with: rights, to: &loop.output) else { return false }
+        switch loop.replies.append(for: words, with: rights, to: &loop.output) {
+        case .nothing: return false
+        case .written: break
+        case .begun(let rest):
+            if rest.readableBytes > UserUsage.largeBytes, let error = refusalOfMore() {
+                loop.output.rewind(to: mark)
+                reply(id: RequestID(words), error, in: nil)
+            } else {
+                flush(then: rest)
+            }
+        }
         loop.traffic.requestsTotal += 1
-        if loop.output.bytes.count > UserUsage.largeBytes { withholdIfTooMuch(RequestID(words), from: mark) }
         return true
     }
 
