@@ -37,6 +37,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
 let package = Package(
     name: "larder",
@@ -61,6 +62,7 @@ let package = Package(
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("JSON"),
+        larder("SnapshotFile", ["JSON", "CLinuxShims"]),
         larder("Template", ["JSON"]),
         larder("Systemd", ["CSystemd", logging]),
         larder("LarderWire", ["JSON"]),
@@ -70,10 +72,10 @@ let package = Package(
         larder(
             "LarderServer",
             [
-                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "CLinuxShims",
-                "CProtocolDescription", logging, nioCore, nioPosix,
+                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "SnapshotFile", "CLinuxShims",
+                "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
-        larder("LarderClient", ["JSON", "LarderWire", nioCore, nioPosix]),
+        larder("LarderClient", ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", nioCore, nioPosix]),
         larder(
             "larderd",
             [
@@ -86,8 +88,9 @@ let package = Package(
         larder("larder", ["LarderCommand"], executable: true),
         larder(
             "larder-bench",
-            ["JSON", "LarderWire", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
+            ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
         tests("JSONTests", ["JSON"]),
+        tests("SnapshotFileTests", ["SnapshotFile", "JSON", "CLinuxShims"]),
         tests("TemplateTests", ["Template", "JSON"]),
         tests("SystemdTests", ["Systemd"]),
         tests("LarderWireTests", ["LarderWire", "JSON"]),

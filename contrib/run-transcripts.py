@@ -35,6 +35,8 @@ import threading
 import time
 import zlib
 
+import snapshot_file
+
 ERRORS_FILE = pathlib.Path(__file__).resolve().parent.parent / "Protocol" / "schemas" / "error.json"
 CAPTURE = re.compile(r"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?")
 SENT_CAPTURE = re.compile(r'"\$([a-z][A-Za-z0-9]*)([+-][0-9]+)?"')
@@ -438,12 +440,29 @@ class Connection:
             return
         if not self.descriptors:
             raise Mismatch("the descriptor has not come by the end of its line")
+        if "digest" not in result:
+            return self.check_snapshot(self.descriptors.pop(0), result)
         with open(self.descriptors.pop(0), "rb") as file:
             if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY:
                 raise Mismatch("the descriptor can be written to")
             digest = "sha256:" + hashlib.sha256(file.read()).hexdigest()
             if digest != result["digest"]:
                 raise Mismatch(f"the descriptor does not read as the image from its first byte: {digest}")
+
+    @staticmethod
+    def check_snapshot(descriptor, result):
+        """A snapshot's file is the one that the reply speaks of, and each of its values is found."""
+        try:
+            size = os.fstat(descriptor).st_size
+            snapshot = snapshot_file.Snapshot(descriptor)
+            snapshot.check()
+        except snapshot_file.BadFile as problem:
+            raise Mismatch(f"the descriptor is no snapshot: {problem}") from None
+        finally:
+            os.close(descriptor)
+        told = tuple(getattr(result[name], "text", result[name]) for name in ("revision", "epoch", "bytes"))
+        if told != (str(snapshot.revision), snapshot.epoch, str(size)):
+            raise Mismatch(f"the file is of {(snapshot.revision, snapshot.epoch, size)}, the reply says {told}")
 
     def close(self, abandoned):
         for descriptor in self.descriptors:

@@ -1,4 +1,5 @@
 // Nearly everything is static inline in the headers.
+#define _GNU_SOURCE
 #include "CLinuxShims.h"
 
 #include <linux/magic.h>
@@ -38,3 +39,9 @@ void larder_end_by_sent_signals(void) {
         sigaction(fatal[index], &action, NULL);
     }
 }
+
+#include <sys/prctl.h>
+
+void larder_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+int larder_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }

@@ -1,8 +1,11 @@
 extension JSONValue: CustomStringConvertible {
+    /// Whether the text that ``withTextBytes(_:)`` hands over is ``compactBytes`` already, and that of every value in it.
+    public var isCompact: Bool { entry.has(Node.Flag.clean) }
+
     /// The value as compact JSON: no whitespace between tokens, of duplicate members only the one that counts. Strings
     /// and numbers stay as they were written.
     public var compactBytes: [UInt8] {
-        if entry.has(Node.Flag.clean) { return withTextBytes { [UInt8]($0) } }
+        if isCompact { return withTextBytes { [UInt8]($0) } }
         var writer = JSONWriter(reservingCapacity: Int(entry.length))
         writer.value(self)
         return writer.bytes
@@ -10,7 +13,7 @@ extension JSONValue: CustomStringConvertible {
 
     /// `compactBytes` as text.
     public var compactText: String {
-        if entry.has(Node.Flag.clean) { return withTextBytes { String(decoding: $0, as: UTF8.self) } }
+        if isCompact { return withTextBytes { String(decoding: $0, as: UTF8.self) } }
         return String(decoding: compactBytes, as: UTF8.self)
     }
 

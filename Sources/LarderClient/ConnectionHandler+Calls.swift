@@ -86,13 +86,13 @@ extension ConnectionHandler {
         case .lease:
             if call.isAbandoned, let lease = result["lease"]?.int { writeRelease(lease) }
             call.resume(.result(result))
-        case .subscription(let mailbox):
+        case .subscription(let receiver):
             let subscription = result["subscription"]?.int
             if call.isAbandoned {
                 if let subscription { writeUnsubscribe(subscription) }
             } else if let subscription {
                 // Before the next line is looked at: the first event may be in the same bytes.
-                subscriptions[subscription] = mailbox
+                subscriptions[subscription] = receiver
                 call.resume(.result(result))
             } else {
                 call.resume(.failure(LarderClientError(.protocolViolation, "the reply names no subscription")))

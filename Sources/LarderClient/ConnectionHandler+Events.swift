@@ -11,15 +11,15 @@ extension ConnectionHandler {
         } catch {
             return violation("the agent sent an event that cannot be read: \(error.detail)")
         }
-        guard let mailbox = subscriptions[event.subscription] else { return }
+        guard let receiver = subscriptions[event.subscription] else { return }
         do throws(LarderClientError) {
-            try mailbox.receive(event)
+            try receiver.receive(event)
             guard case .end(let reason) = event.content else { return }
             subscriptions[event.subscription] = nil
-            if reason == .denied || reason == .namespaceRemoved { return mailbox.withdraw() }
+            if reason == .denied || reason == .namespaceRemoved { return receiver.withdraw() }
             // Replies may still come, but what is asked from now on would be in vain here.
             if reason == .shutdown { isUsable.value.store(false, ordering: .relaxed) }
-            mailbox.interrupt(LarderClientError(.disconnected, "the agent ended the subscription (\(reason))"))
+            receiver.interrupt(LarderClientError(.disconnected, "the agent ended the subscription (\(reason))"))
         } catch {
             finish(error)
         }

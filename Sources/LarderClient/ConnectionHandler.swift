@@ -30,7 +30,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     var waiting = CircularBuffer<Int>()
     /// Requests written and not answered, those included that nobody waits for any more.
     var inFlight = 0
-    var subscriptions: [Int: SnapshotMailbox] = [:]
+    var subscriptions: [Int: any EventReceiver] = [:]
     /// False once new calls should go over another connection; others may look at it from anywhere.
     let isUsable: UseFlag
     /// Why the connection is over; nil while it lives.
@@ -97,7 +97,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         self.subscriptions = [:]
         waiting.removeAll()
         for call in calls.values { call.resume(call.isSent ? .failure(error) : .notSent) }
-        for mailbox in subscriptions.values { mailbox.interrupt(error) }
+        for receiver in subscriptions.values { receiver.interrupt(error) }
         context?.close(promise: nil)
     }
 

@@ -15,7 +15,7 @@ final class ConnectionSlot: Sendable {
         case closed
     }
 
-    private static let attemptsWhileBusy = 6
+    static let attemptsWhileBusy = 6
 
     private let socket: String
     private let configuration: LarderClient.Configuration

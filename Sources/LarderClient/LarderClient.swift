@@ -43,6 +43,7 @@ public final class LarderClient: Sendable {
     public let configuration: Configuration
 
     let slot: ConnectionSlot
+    let mappedSnapshots = MappedSnapshotStore()
 
     /// Makes a client. It connects when it is first needed.
     /// - Parameter socket: the path of the agent's socket; nil for ``LarderSocket/defaultPath``.

@@ -16,8 +16,8 @@ enum CallOutcome: Sendable {
 enum CallPurpose: Sendable {
     /// Its answer.
     case answer
-    /// `config.subscribe`: the events that follow the reply go to the mailbox.
-    case subscription(SnapshotMailbox)
+    /// `config.subscribe`: the events that follow the reply go to the receiver.
+    case subscription(any EventReceiver)
     /// `image.get`: a lease that nobody wants any more is given back.
     case lease
     /// `image.prefetch`: what comes before the reply goes to the closure.

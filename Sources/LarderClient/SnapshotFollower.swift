@@ -16,19 +16,10 @@ final class SnapshotFollower {
     private var failures = 0
     private var pause: Duration?
 
-    /// An open subscription. It ends when its follower goes, for example because the consumer left its loop.
-    private final class Subscription {
-        let connection: Connection
-        let number: Int
+    /// A subscription ends when its follower goes, for example because the consumer left its loop.
+    private struct Subscription {
+        let open: OpenSubscription
         let age: () -> Duration
-
-        init(connection: Connection, number: Int, age: @escaping () -> Duration) {
-            self.connection = connection
-            self.number = number
-            self.age = age
-        }
-
-        deinit { connection.unsubscribe(number) }
     }
 
     init(_ snapshots: ConfigSnapshots) {
@@ -91,7 +82,8 @@ final class SnapshotFollower {
         let (result, connection) = try await snapshots.client.send(
             ConfigSubscribe.self, parameters, purpose: .subscription(mailbox))
         return Subscription(
-            connection: connection, number: result.subscription, age: configuration.clock.stopwatch())
+            open: OpenSubscription(connection: connection, number: result.subscription),
+            age: configuration.clock.stopwatch())
     }
 }
 

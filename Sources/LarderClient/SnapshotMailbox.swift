@@ -3,7 +3,7 @@ import Synchronization
 
 /// Where the connection leaves what a subscription brings, and its one consumer picks it up. It holds one snapshot at
 /// most, the newest. It outlives a connection: the next subscription goes on with it.
-final class SnapshotMailbox: Sendable {
+final class SnapshotMailbox: EventReceiver {
     /// What the consumer finds.
     enum Delivery: Sendable {
         case snapshot(ConfigSnapshot)

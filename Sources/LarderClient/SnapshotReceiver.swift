@@ -67,6 +67,7 @@ struct SnapshotReceiver {
         switch event.content {
         case .end: break
         case .snapshot(let value, _): offer(value, position, event)
+        case .revision: offer(nil, position, event)
         case .patch(let patch, let from):
             guard let held = base, held.position == Position(revision: from, epoch: event.epoch) else {
                 let held = base.map { "\($0.position.revision)" } ?? "nothing"

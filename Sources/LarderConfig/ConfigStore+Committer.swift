@@ -7,7 +7,9 @@ extension ConfigStore {
     func startCommitter() {
         if isCommitting { return }
         isCommitting = true
-        Task { await runCommitter() }
+        // It begins here and now. What need not wait for the disk is published when this returns, without a change of
+        // threads.
+        Task.immediate { await runCommitter() }
     }
 
     private func runCommitter() async {

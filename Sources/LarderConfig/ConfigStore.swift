@@ -30,11 +30,15 @@ public actor ConfigStore {
         case relaxed
     }
 
-    /// A change that waits for the committer.
-    struct Pending {
-        var id: Int
-        var change: ConfigChange
-        var continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>
+    /// A change that waits for the committer. A class, because a change has many members, and the committer looks at it often.
+    final class Pending: Sendable {
+        let id: Int
+        let change: ConfigChange
+        let continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>
+
+        init(id: Int, change: ConfigChange, continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>) {
+            (self.id, self.change, self.continuation) = (id, change, continuation)
+        }
     }
 
     /// Where the current snapshot is read, without waiting for this actor.

@@ -1,5 +1,5 @@
+import CLinuxShims
 import NIOCore
-import NIOPosix
 import Synchronization
 
 #if canImport(Musl)
@@ -18,83 +18,169 @@ final class Acceptor: Sendable {
     /// How many connections a loop has more than the one with the fewest before that one accepts.
     private static let block = 64
 
+    /// What becomes of the sockets.
+    struct Handler: Sendable {
+        /// Takes a new connection, on its own loop.
+        var connected: @Sendable (_ socket: CInt, _ loop: EpollLoop) -> Void
+        /// Takes one for which there was no descriptor, so that it can be told; it has to be closed at once.
+        var exhausted: @Sendable (_ socket: CInt, _ loop: EpollLoop) -> Void
+    }
+
     let loads: [LoopLoad]
-    /// One for each loop, all of the same socket.
-    private let listeners = Mutex<[any Channel]>([])
+    private let loops: [EpollLoop]
+    private let listeners: [NIOLoopBoundBox<Listener?>]
     private let accepting = Atomic<Int>(0)
     private let isPaused = Atomic<Bool>(false)
 
-    /// - Parameter loads: the loops that share the connections.
-    init(_ loads: [LoopLoad]) { self.loads = loads }
-
-    /// Begins to accept, on the first loop.
-    /// - Parameter onConnection: called on the connection's own loop, before anything is read.
-    func start(
-        _ socket: ListeningSocket, onConnection: @escaping @Sendable (any Channel, any EventLoop) throws -> Void
-    ) async throws {
-        for (index, load) in loads.enumerated() {
-            let listener = try await ServerBootstrap(group: load.eventLoop)
-                .serverChannelOption(.autoRead, value: false)
-                .childChannelOption(.allowRemoteHalfClosure, value: true)
-                // One read each turn keeps a busy client from starving the others of its loop.
-                .childChannelOption(.maxMessagesPerRead, value: 1)
-                .childChannelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        try onConnection(channel, load.eventLoop)
-                        self.moveOn(from: index)
-                    }
-                }
-                .withBoundSocket(index == 0 ? socket.descriptor : Self.duplicate(socket))
-                .get()
-            listeners.withLock { $0.append(listener) }
-        }
-        // Each of them listened anew, for 128: NIO does before it looks at the channel's options.
-        socket.restoreBacklog()
-        try await listeners.withLock { $0[0] }.setOption(.autoRead, value: true).get()
+    /// - Parameter loops: the loops that share the connections.
+    init(_ loops: [EpollLoop]) {
+        self.loops = loops
+        loads = loops.map(LoopLoad.init)
+        listeners = loops.map { NIOLoopBoundBox.makeBoxSendingValue(nil, eventLoop: $0) }
     }
 
-    /// Lets another loop accept when this one has had its block.
+    /// Begins to accept, on the first loop.
+    func start(_ socket: ListeningSocket, _ handler: Handler) async throws {
+        // Between epoll_wait(2) and accept(2) somebody else may have taken the connection.
+        _ = fcntl(socket.descriptor, F_SETFL, fcntl(socket.descriptor, F_GETFL) | O_NONBLOCK)
+        for (index, loop) in loops.enumerated() {
+            let box = listeners[index]
+            try await loop.submit {
+                box.value = Listener(socket.descriptor, loop, handler) { self.moveOn(from: index) }
+            }.get()
+        }
+        try await watch(0)
+    }
+
+    /// Has a loop accept.
+    private func watch(_ index: Int) async throws {
+        let box = listeners[index]
+        try await loops[index].submit { try box.value?.watch() }.get()
+    }
+
+    /// Lets another loop accept when this one, the current one, has had its block.
     private func moveOn(from current: Int) {
         guard accepting.load(ordering: .relaxed) == current,
             let next = loads.indices.min(by: { loads[$0].connections < loads[$1].connections }),
             loads[current].connections >= loads[next].connections + Self.block
         else { return }
         accepting.store(next, ordering: .relaxed)
-        let (old, new) = listeners.withLock { ($0[current], $0[next]) }
-        // It fails only for a listener that is closed.
-        old.setOption(.autoRead, value: false).whenComplete { _ in
+        listeners[current].value?.ignore()
+        let box = listeners[next]
+        loops[next].execute {
             if self.isPaused.load(ordering: .acquiring) { return }
-            _ = new.setOption(.autoRead, value: true)
+            box.value?.watchOrRetry()
         }
     }
 
     /// Accepts nothing until ``resume()``. When it returns, whoever was accepted is counted among the connections.
     func pause() async {
         isPaused.store(true, ordering: .releasing)
-        for listener in listeners.withLock({ $0 }) { try? await listener.setOption(.autoRead, value: false).get() }
+        for (loop, box) in zip(loops, listeners) { try? await loop.submit { box.value?.ignore() }.get() }
     }
 
     /// Accepts again.
     func resume() async {
         isPaused.store(false, ordering: .releasing)
-        let current = listeners.withLock { $0.isEmpty ? nil : $0[accepting.load(ordering: .relaxed)] }
-        try? await current?.setOption(.autoRead, value: true).get()
+        let (loop, box) = (loops[accepting.load(ordering: .relaxed)], listeners[accepting.load(ordering: .relaxed)])
+        try? await loop.submit { box.value?.watchOrRetry() }.get()
     }
 
     /// Accepts nothing more. The socket itself is not shut down: one that systemd holds goes on queueing.
     func close() async {
-        for listener in listeners.withLock({ $0 }) { try? await listener.close() }
+        isPaused.store(true, ordering: .releasing)
+        for (loop, box) in zip(loops, listeners) {
+            try? await loop.submit {
+                box.value?.ignore()
+                box.value = nil
+            }.get()
+        }
+    }
+}
+
+/// The listening socket as one event loop sees it. Used on that loop only.
+private final class Listener: EpollTarget {
+    /// The most connections that are taken in one turn: whoever is connected waits meanwhile.
+    private static let mostInTurn = 32
+    /// How long nothing is accepted when the machine has no room for it.
+    private static let pause = TimeAmount.milliseconds(100)
+
+    private let socket: CInt
+    private let loop: EpollLoop
+    private let handler: Acceptor.Handler
+    private let afterEach: () -> Void
+    private var isWatching = false
+    /// Makes room for one that can be told that there is no room.
+    private var reserve = Listener.openReserve()
+    /// Ends a pause.
+    private var retry: Scheduled<Void>?
+
+    init(_ socket: CInt, _ loop: EpollLoop, _ handler: Acceptor.Handler, afterEach: @escaping () -> Void) {
+        (self.socket, self.loop, self.handler, self.afterEach) = (socket, loop, handler, afterEach)
     }
 
-    private static func duplicate(_ socket: ListeningSocket) throws(ServerError) -> CInt {
-        let descriptor = fcntl(socket.descriptor, F_DUPFD_CLOEXEC, 0)
-        guard descriptor >= 0 else {
-            throw ServerError(
-                .cannotListen,
-                "cannot listen on \(socket.path) with several threads: \(String(cString: strerror(errno)))")
-        }
-        return descriptor
+    deinit { if reserve >= 0 { Glibc.close(reserve) } }
+
+    func watch() throws(ServerError) {
+        if isWatching { return }
+        try loop.epoll.add(socket, .readable, self)
+        isWatching = true
     }
+
+    /// Watches, as soon as the kernel has room for that.
+    func watchOrRetry() {
+        do { try watch() } catch { watchLater() }
+    }
+
+    func ignore() {
+        retry?.cancel()
+        retry = nil
+        guard isWatching else { return }
+        loop.epoll.remove(socket)
+        isWatching = false
+    }
+
+    private func watchLater() {
+        ignore()
+        retry = loop.assumeIsolated().scheduleTask(in: Self.pause) { self.watchOrRetry() }
+    }
+
+    override func ready(_ events: EpollEvents) {
+        for _ in 1...Self.mostInTurn where isWatching {
+            let connection = accept()
+            if connection >= 0 {
+                handler.connected(connection, loop)
+                afterEach()
+                continue
+            }
+            switch errno {
+            case EINTR, ECONNABORTED: continue
+            case EAGAIN: return
+            case EMFILE, ENFILE:
+                guard refuseOne() else { return watchLater() }
+            // No memory, or whatever else may pass: whoever wants to connect waits in the kernel's queue.
+            default: return watchLater()
+            }
+        }
+    }
+
+    private func accept() -> CInt { larder_accept(socket) }
+
+    /// Tells one connection that there are no descriptors left: it would wait for ever otherwise.
+    /// - Returns: false where not even that is possible.
+    private func refuseOne() -> Bool {
+        guard reserve >= 0 else {
+            reserve = Self.openReserve()
+            return false
+        }
+        Glibc.close(reserve)
+        let connection = accept()
+        if connection >= 0 { handler.exhausted(connection, loop) }
+        reserve = Self.openReserve()
+        return connection >= 0
+    }
+
+    private static func openReserve() -> CInt { open("/dev/null", O_RDONLY | O_CLOEXEC) }
 }
 
 /// How many connections an event loop serves.

@@ -2,26 +2,26 @@ import JSON
 import LarderConfig
 import LarderWire
 import Logging
-public import NIOCore
-import NIOPosix
+import NIOCore
 
 /// The agent's server: accepts connections on one socket and serves each on one of a few event loops.
 public final class AgentServer: Sendable {
     private let context: ServerContext
     private let socket: ListeningSocket
-    private let group: any EventLoopGroup
     private let registry = ConnectionRegistry()
+    private let loops: [EpollLoop]
     private let acceptor: Acceptor
 
     /// How long connections may take to finish at the end.
     private static let finishTime = Duration.seconds(3)
 
     /// Makes a server; nothing is accepted yet.
-    public init(context: ServerContext, socket: ListeningSocket, group: any EventLoopGroup) {
+    /// - Parameter loops: what serves the connections.
+    public init(context: ServerContext, socket: ListeningSocket, loops: [EpollLoop]) {
         self.context = context
         self.socket = socket
-        self.group = group
-        acceptor = Acceptor(group.makeIterator().map(LoopLoad.init))
+        self.loops = loops
+        acceptor = Acceptor(loops)
     }
 
     /// How many clients are connected.
@@ -43,12 +43,21 @@ public final class AgentServer: Sendable {
     /// Serves until the task is cancelled; then accepts nothing more, lets every connection finish, and returns.
     /// - Parameter onReady: called once connections are accepted.
     public func run(onReady: @Sendable () async -> Void) async throws {
-        let loops = try await makeLoops(acceptor.loads)
+        let contexts = try await makeContexts()
         let (context, registry) = (context, registry)
-        try await acceptor.start(socket) { (channel, eventLoop) in
-            guard let loop = loops[ObjectIdentifier(eventLoop)]?.value else { return }
-            try Self.accept(channel, on: loop, context, registry)
-        }
+        try await acceptor.start(
+            socket,
+            Acceptor.Handler(
+                connected: { socket, loop in
+                    guard let own = contexts[ObjectIdentifier(loop)]?.value else { return }
+                    Self.accept(socket, on: own, context, registry)
+                },
+                exhausted: { socket, loop in
+                    var limits = context.limits
+                    (limits.connections, limits.isBoundByDescriptors) = (registry.connections, true)
+                    registry.countRefusal()
+                    registry.refuse(socket, limits, on: loop, context.logger)
+                }))
         context.logger.info(
             "ready",
             metadata: [
@@ -86,41 +95,34 @@ public final class AgentServer: Sendable {
 
     // MARK: Event loops
 
-    private func makeLoops(_ loads: [LoopLoad]) async throws -> [ObjectIdentifier: NIOLoopBound<LoopContext>] {
-        var loops: [ObjectIdentifier: NIOLoopBound<LoopContext>] = [:]
-        for load in loads {
+    private func makeContexts() async throws -> [ObjectIdentifier: NIOLoopBound<LoopContext>] {
+        var contexts: [ObjectIdentifier: NIOLoopBound<LoopContext>] = [:]
+        for (loop, load) in zip(loops, acceptor.loads) {
             let (context, registry) = (context, registry)
-            let loop = try await load.eventLoop.submit {
+            let own = try await loop.submit {
                 NIOLoopBound(
-                    LoopContext(load, server: context, methods: MethodTable.agent, registry: registry),
-                    eventLoop: load.eventLoop)
+                    LoopContext(load, loop.epoll, server: context, methods: MethodTable.agent, registry: registry),
+                    eventLoop: loop)
             }.get()
-            registry.add(loop)
-            loops[ObjectIdentifier(load.eventLoop)] = loop
+            registry.add(own)
+            contexts[ObjectIdentifier(loop)] = own
         }
-        return loops
+        return contexts
     }
 
     private static func accept(
-        _ channel: any Channel, on loop: LoopContext, _ context: ServerContext, _ registry: ConnectionRegistry
-    ) throws {
+        _ socket: CInt, on loop: LoopContext, _ context: ServerContext, _ registry: ConnectionRegistry
+    ) {
         let limits = context.limits
+        let peer = PeerCredentials(descriptor: socket)
+        guard let usage = registry.join(peer, limits) else {
+            return registry.refuse(socket, of: peer, limits, on: loop.eventLoop, context.logger)
+        }
         guard let id = registry.admit(limit: limits.connections) else {
-            registry.refusals.add(limits, on: loop.eventLoop, context.logger)
-            return try channel.pipeline.syncOperations.addHandler(RefusalHandler(limits: limits))
+            registry.users.leave(usage)
+            return registry.refuse(socket, limits, on: loop.eventLoop, context.logger)
         }
-        do {
-            let peer =
-                try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-                    PeerCredentials(descriptor: $0)
-                } ?? PeerCredentials(descriptor: -1)
-            try channel.pipeline.syncOperations.addHandler(
-                SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
-        } catch {
-            // Nobody else gives the place back: there is no session that could end.
-            registry.sessionEnded()
-            throw error
-        }
+        Session(id: id, loop: loop, socket: socket, peer: peer, limits: limits, usage: usage).start()
     }
 }
 

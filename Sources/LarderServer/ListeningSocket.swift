@@ -54,19 +54,14 @@ public final class ListeningSocket: Sendable {
         }
     }
 
-    /// Removes the socket's file, if it is still this one's, and lets go of the lock.
+    /// Listens no more. The socket's file goes, if it is still this one's, and the lock is let go of. A socket that was
+    /// handed over goes on queueing for whoever else holds it.
     public func remove() {
+        defer { Glibc.close(descriptor) }
         guard let lock else { return }
         var information = stat()
         if let inode, stat(path, &information) == 0, UInt64(information.st_ino) == inode { unlink(path) }
         Glibc.close(lock)
-    }
-
-    /// Lets as many connections wait as possible, after somebody else listened on the socket again (listen(2) sets how
-    /// many).
-    func restoreBacklog() {
-        // It fails only for what is no listening socket, of which there would be no connections either.
-        listen(descriptor, Self.backlog)
     }
 
     /// The file's owner, group and mode, as they are in effect, for the log.

@@ -40,6 +40,8 @@ public final class ServerContext: Sendable {
     public let images: ImageService?
     /// Why the image cache cannot be used; nil where it can, or is not wanted.
     let imageProblem: String?
+    /// The current snapshots as files, for those who map them.
+    let snapshotFiles = SnapshotFiles()
     let logger: Logger
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now

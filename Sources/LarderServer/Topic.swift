@@ -34,6 +34,7 @@ final class Topic {
     private enum BodyKey: Hashable {
         case snapshot(ConfigEvent.Reason)
         case patch(from: Int)
+        case revision(ConfigEvent.Reason)
     }
 
     init(path: JSONPath, feed: Feed) {
@@ -77,8 +78,10 @@ final class Topic {
             bodies.removeAll(keepingCapacity: true)
             bodiesVersion = version
         }
-        if let reason = subscription.pendingReason { return snapshotBody(reason) }
-        guard subscription.wantsPatches else { return snapshotBody(.change) }
+        let reason = subscription.pendingReason
+        if subscription.mode == .revision { return revisionBody(reason ?? .change) }
+        if let reason { return snapshotBody(reason) }
+        guard subscription.mode == .patch else { return snapshotBody(.change) }
         let from = subscription.delivered
         if let known = bodies[.patch(from: from)] { return known }
         guard let held = snapshot(withValueAt: from) else { return snapshotBody(.gap) }
@@ -108,6 +111,13 @@ final class Topic {
         if let known = bodies[.snapshot(reason)] { return known }
         let body = encode(.snapshot(value(in: feed.snapshot), reason))
         bodies[.snapshot(reason)] = body
+        return body
+    }
+
+    private func revisionBody(_ reason: ConfigEvent.Reason) -> ByteBuffer {
+        if let known = bodies[.revision(reason)] { return known }
+        let body = encode(.revision(reason))
+        bodies[.revision(reason)] = body
         return body
     }
 

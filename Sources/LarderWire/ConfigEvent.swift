@@ -43,6 +43,8 @@ public struct ConfigEvent: Sendable, Equatable {
         case snapshot(JSONValue?, Reason)
         /// A merge patch (RFC 7396) onto the value at revision `from`.
         case patch(JSONValue, from: Int)
+        /// That there is another snapshot, without anything of it.
+        case revision(Reason)
         /// The last event of the subscription.
         case end(Reason)
     }
@@ -98,6 +100,8 @@ public struct ConfigEvent: Sendable, Equatable {
             content = .snapshot(exists ? try reader.requiredValue("value") : nil, try Self.reason(reader))
         case "patch":
             content = .patch(try reader.requiredValue("patch"), from: try reader.requiredInt("from"))
+        case "revision":
+            content = .revision(try Self.reason(reader))
         case "end":
             content = .end(try Self.reason(reader))
         default:
@@ -131,6 +135,7 @@ public struct ConfigEvent: Sendable, Equatable {
         switch content {
         case .snapshot: writer.member("kind", "snapshot")
         case .patch: writer.member("kind", "patch")
+        case .revision: writer.member("kind", "revision")
         case .end: writer.member("kind", "end")
         }
         writer.member("namespace", namespace)
@@ -144,7 +149,7 @@ public struct ConfigEvent: Sendable, Equatable {
         case .patch(let patch, let from):
             writer.member("from", from)
             writer.member("patch", patch)
-        case .end(let reason):
+        case .revision(let reason), .end(let reason):
             writer.member("reason", reason.rawValue)
         }
         writer.endObject()

@@ -14,7 +14,8 @@ struct LarderBench: AsyncParsableCommand {
             that they measure. contrib/bench-peers.sh starts such servers and runs everything.
             """,
         subcommands: [
-            GetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self, ImageBenchmark.self,
+            GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
+            GrowthBenchmark.self, UpdateBenchmark.self, FilesBenchmark.self, ImageBenchmark.self, MappedBenchmark.self,
             JSONBenchmark.self,
         ])
 }

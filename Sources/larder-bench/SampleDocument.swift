@@ -30,6 +30,11 @@ enum SampleDocument {
         return writer.bytes
     }
 
+    /// The same as the agent holds it: without the nulls, which take members away (RFC 7396).
+    static func configuration(count: Int) throws -> [UInt8] {
+        MergePatch.apply(try JSONValue(parsing: bytes(count: count)), to: [:]).compactBytes
+    }
+
     private static func service(_ source: inout Source, _ writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("enabled", source.below(3) > 0)

@@ -32,7 +32,8 @@ struct Agent {
 
     /// Serves until SIGTERM or SIGINT, then ends cleanly.
     func run() async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: min(System.coreCount, 4))
+        // What comes over the network is waited for by one thread.
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let threads = NIOThreadPool(numberOfThreads: 2)
         threads.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
@@ -98,7 +99,9 @@ struct Agent {
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
-        let server = AgentServer(context: context, socket: socket, group: group)
+        // They end with the process.
+        let loops = try (1...min(System.coreCount, 4)).map { try EpollLoop(name: "clients-\($0)") }
+        let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(namespaces: namespaces, server: server)
         // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no
         // client has one any more.
@@ -115,7 +118,8 @@ struct Agent {
         if let interval = Watchdog.interval {
             services.append(
                 WatchdogService(
-                    interval: interval, eventLoops: Array(group.makeIterator()), namespaces: namespaces, images: images,
+                    interval: interval, eventLoops: loops + Array(group.makeIterator()), namespaces: namespaces,
+                    images: images,
                     logger: logger))
         }
         #if DEBUG

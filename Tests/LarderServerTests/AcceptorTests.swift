@@ -8,21 +8,23 @@ import Testing
 
 @Suite("Accepting connections")
 struct AcceptorTests {
-    /// Says which loop serves the connection, and that it is over.
-    private final class Greeter: ChannelInboundHandler {
-        typealias InboundIn = ByteBuffer
-        private let (number, load): (Int, LoopLoad)
-
-        init(_ number: Int, _ load: LoopLoad) { (self.number, self.load) = (number, load) }
-
-        func handlerAdded(context: ChannelHandlerContext) { load.added() }
-
-        func channelActive(context: ChannelHandlerContext) {
-            context.writeAndFlush(NIOAny(ByteBuffer(bytes: [UInt8(number)])), promise: nil)
-        }
-
-        func channelInactive(context: ChannelHandlerContext) { load.removed() }
+    /// Says which loop serves the connection, and counts it.
+    private func greeter(_ loops: [EpollLoop], _ acceptor: Acceptor) -> Acceptor.Handler {
+        let loads = acceptor.loads
+        return Acceptor.Handler(
+            connected: { socket, loop in
+                guard let number = loops.firstIndex(where: { $0 === loop }) else { return }
+                loads[number].added()
+                _ = [UInt8(number)].withUnsafeBytes { send(socket, $0.baseAddress, 1, 0) }
+                close(socket)
+            },
+            exhausted: { socket, _ in
+                _ = [UInt8(0xEE)].withUnsafeBytes { send(socket, $0.baseAddress, 1, 0) }
+                close(socket)
+            })
     }
+
+    private func loops(_ count: Int) throws -> [EpollLoop] { try (1...count).map { try EpollLoop(name: "test-\($0)") } }
 
     /// A connection that has been greeted, and by which loop.
     private func connect(_ path: String) throws -> (descriptor: CInt, loop: Int) {
@@ -48,15 +50,11 @@ struct AcceptorTests {
 
     @Test("few connections stay on one loop, many are spread over all, and each is served")
     func spread() async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 3)
+        let loops = try loops(3)
         let path = NSTemporaryDirectory() + "/larder-acceptor-\(getpid()).sock"
         let socket = try ListeningSocket(path: path, mode: 0o600, group: nil)
-        let loads = group.makeIterator().map(LoopLoad.init)
-        let acceptor = Acceptor(loads)
-        try await acceptor.start(socket) { channel, eventLoop in
-            guard let number = loads.firstIndex(where: { $0.eventLoop === eventLoop }) else { return }
-            try channel.pipeline.syncOperations.addHandler(Greeter(number, loads[number]))
-        }
+        let acceptor = Acceptor(loops)
+        try await acceptor.start(socket, greeter(loops, acceptor))
         // On a thread of its own, which may wait.
         let descriptors = try await NIOThreadPool.singleton.runIfActive {
             var (descriptors, served) = ([CInt](), [0, 0, 0])
@@ -73,25 +71,21 @@ struct AcceptorTests {
         for descriptor in descriptors { Glibc.close(descriptor) }
         await acceptor.close()
         socket.remove()
-        try await group.shutdownGracefully()
+        for loop in loops { loop.stop() }
     }
 
     @Test("who connects in a pause is not turned away, but kept waiting until it is over")
     func pause() async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        let loops = try loops(2)
         let path = NSTemporaryDirectory() + "/larder-pause-\(getpid()).sock"
         let socket = try ListeningSocket(path: path, mode: 0o600, group: nil)
-        let loads = group.makeIterator().map(LoopLoad.init)
-        let acceptor = Acceptor(loads)
-        try await acceptor.start(socket) { channel, eventLoop in
-            guard let number = loads.firstIndex(where: { $0.eventLoop === eventLoop }) else { return }
-            try channel.pipeline.syncOperations.addHandler(Greeter(number, loads[number]))
-        }
+        let acceptor = Acceptor(loops)
+        try await acceptor.start(socket, greeter(loops, acceptor))
         await acceptor.pause()
         let waiting = try connectOnly(path)
         // Whatever was accepted before would be counted by now.
-        for load in loads { try await load.eventLoop.submit {}.get() }
-        #expect(loads.map(\.connections) == [0, 0])
+        for load in acceptor.loads { try await load.eventLoop.submit {}.get() }
+        #expect(acceptor.loads.map(\.connections) == [0, 0])
         await acceptor.resume()
         let greeting = try await NIOThreadPool.singleton.runIfActive {
             var byte: UInt8 = 0xFF
@@ -101,6 +95,6 @@ struct AcceptorTests {
         Glibc.close(waiting)
         await acceptor.close()
         socket.remove()
-        try await group.shutdownGracefully()
+        for loop in loops { loop.stop() }
     }
 }

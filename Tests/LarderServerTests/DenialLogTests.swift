@@ -43,7 +43,7 @@ struct DenialLogTests {
 
     private static func peer(_ user: Int) -> PeerCredentials {
         var peer = PeerCredentials.stranger
-        (peer.uid, peer.pid, peer.command) = (user, 17, "sh")
+        (peer.uid, peer.pid, peer.knownCommand) = (user, 17, "sh")
         return peer
     }
 

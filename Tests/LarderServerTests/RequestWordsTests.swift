@@ -62,15 +62,15 @@ struct RequestWordsTests {
 
     @Test("reads in the same words get what is current: the value, the state, and whether there is a namespace at all")
     func current() async throws {
-        try await SessionFixture.with { channel, context in
+        try await SessionFixture.with { client, context in
             let namespace = try #require(context.namespaces["default"])
             func read() async throws -> [JSONValue?] {
                 var results: [JSONValue?] = []
                 // From the store, and from what is kept.
                 for id in 1...2 {
                     let line = #"{"id":\#(id),"method":"config.get","params":{"path":"n"}}"# + "\n"
-                    try await channel.writeInbound(channel.allocator.buffer(string: line))
-                    let reply = try JSONValue(parsing: try await SessionFixture.output(of: channel)[0])
+                    try await client.send(line)
+                    let reply = try JSONValue(parsing: try await client.output()[0])
                     #expect(reply["id"]?.int == id)
                     results.append(reply["result"] ?? reply["error"]?["data"]?["name"])
                 }

@@ -133,14 +133,13 @@ struct RightsTests {
         limits.requestsInFlightPerConnection = 1000
         try await SessionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]
-        ) { channel, context in
+        ) { client, context in
             for (number, (line, right, namespace)) in Self.requests.enumerated() {
                 let versions = context.namespaces.all.map(\.publication.version)
                 let request = #"{"id":\#(number),"method":\#(line)}"#
                 let notification = #"{"method":\#(line)}"#
-                try await channel.writeInbound(
-                    channel.allocator.buffer(string: "\(request)\n\(notification)\n[\(request)]\n"))
-                let replies = try await SessionFixture.output(of: channel).map { try JSONValue(parsing: $0) }
+                try await client.send("\(request)\n\(notification)\n[\(request)]\n")
+                let replies = try await client.output().map { try JSONValue(parsing: $0) }
                     .map { $0[0] ?? $0 }.filter { $0["id"]?.int == number }
                 let isLacking = right.map { !given.contains($0) } ?? false
                 if isLacking {

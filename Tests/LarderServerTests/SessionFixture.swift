@@ -4,8 +4,6 @@ import LarderConfig
 import LarderUpstream
 import LarderWire
 import Logging
-import NIOCore
-import NIOEmbedded
 import NIOPosix
 
 @testable import LarderServer
@@ -22,7 +20,7 @@ extension PeerCredentials {
     }
 }
 
-/// A session on a channel without a network, for what needs no socket.
+/// A session on an event loop whose time is the test's.
 enum SessionFixture {
     /// Sends bytes, ends the input, and hands back the lines that came out.
     static func exchange(
@@ -35,49 +33,39 @@ enum SessionFixture {
     static func exchange(
         _ pieces: [[UInt8]], with methods: MethodTable = .agent, limits: LimitSettings = LimitSettings()
     ) async throws -> [String] {
-        try await with(methods, limits: limits) { channel, _ in
-            for piece in pieces { try await channel.writeInbound(channel.allocator.buffer(bytes: piece)) }
-            try await channel.testingEventLoop.executeInContext {
-                channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-            }
-            await channel.testingEventLoop.run()
-            let lines = try await output(of: channel)
-            guard !channel.isActive else { throw StillOpen() }
+        try await with(methods, limits: limits) { client, _ in
+            for piece in pieces { try await client.send(piece) }
+            try await client.endInput()
+            let lines = try await client.output()
+            guard try await client.isClosed else { throw StillOpen() }
             return lines
         }
     }
 
-    /// Runs `body` with a session's channel and what its server is made of.
+    /// Runs `body` with the client of a session and what its server is made of.
     static func with<Result: Sendable>(
         _ methods: MethodTable = .agent, limits: LimitSettings = LimitSettings(), peer: PeerCredentials = .own,
         access: AccessRules = AccessRules(), namespaces: [String] = ["default"],
-        _ body: (NIOAsyncTestingChannel, ServerContext) async throws -> Result
+        _ body: (SessionClient, ServerContext) async throws -> Result
     ) async throws -> Result {
         let context = try await serverContext(namespaces.map { NamespaceConfiguration(name: $0) }, access: access)
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
-        let channel = NIOAsyncTestingChannel()
         let methods = UncheckedMethods(table: methods)
-        try await channel.testingEventLoop.executeInContext {
+        let client = try await SessionClient { eventLoop, socket in
             let registry = ConnectionRegistry()
             let loop = LoopContext(
-                LoopLoad(eventLoop: channel.eventLoop), server: context, methods: methods.table, registry: registry)
+                LoopLoad(eventLoop: eventLoop), try Epoll(), server: context, methods: methods.table, registry: registry
+            )
             let id = registry.admit(limit: 1) ?? 0
-            try channel.pipeline.syncOperations.addHandler(
-                SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
+            return Session(
+                id: id, loop: loop, socket: socket, peer: peer, limits: limits,
+                usage: registry.join(peer, limits) ?? UserUsage(of: peer))
         }
-        try await channel.connect(to: try SocketAddress(unixDomainSocketPath: "/x")).get()
         let result: Swift.Result<Result, any Error>
-        do { result = .success(try await body(channel, context)) } catch { result = .failure(error) }
-        _ = try? await channel.finish(acceptAlreadyClosed: true)
+        do { result = .success(try await body(client, context)) } catch { result = .failure(error) }
+        try await client.end()
         await context.namespaces.stop()
         return try result.get()
-    }
-
-    /// The lines that came out since it was asked last.
-    static func output(of channel: NIOAsyncTestingChannel) async throws -> [String] {
-        var output = ""
-        while let buffer = try await channel.readOutbound(as: ByteBuffer.self) { output += String(buffer: buffer) }
-        return output.split(separator: "\n").map(String.init)
     }
 
     /// Takes a method table to the event loop: it holds closures that are called there only.

@@ -9,8 +9,8 @@ import Testing
 
 @Suite("Requests that wait for a condition")
 struct SnapshotWaitTests {
-    private static func line(_ id: Int, _ params: String) -> ByteBuffer {
-        ByteBuffer(string: #"{"id":\#(id),"method":"config.wait","params":{\#(params)}}"# + "\n")
+    private static func line(_ id: Int, _ params: String) -> String {
+        #"{"id":\#(id),"method":"config.wait","params":{\#(params)}}"# + "\n"
     }
 
     @Test("a condition looks at the value at its path, and at nothing before there is a snapshot")
@@ -38,17 +38,17 @@ struct SnapshotWaitTests {
 
     @Test("a timeout comes when its time is over and not before, and leaves nothing behind")
     func timeout() async throws {
-        try await SessionFixture.with { channel, _ in
-            try await channel.writeInbound(Self.line(1, #""path":"a","exists":true,"timeoutMilliseconds":1000"#))
-            await channel.testingEventLoop.advanceTime(by: .milliseconds(999))
-            #expect(try await SessionFixture.output(of: channel).isEmpty)
-            await channel.testingEventLoop.advanceTime(by: .milliseconds(1))
-            await channel.testingEventLoop.run()
-            let output = try await SessionFixture.output(of: channel)
+        try await SessionFixture.with { client, _ in
+            try await client.send(Self.line(1, #""path":"a","exists":true,"timeoutMilliseconds":1000"#))
+            await client.eventLoop.advanceTime(by: .milliseconds(999))
+            #expect(try await client.output().isEmpty)
+            await client.eventLoop.advanceTime(by: .milliseconds(1))
+            await client.eventLoop.run()
+            let output = try await client.output()
             #expect(output.count == 1)
             #expect(output.first?.contains(#""name":"timeout""#) ?? false)
-            try await channel.writeInbound(ByteBuffer(string: #"{"id":2,"method":"agent.ping"}"# + "\n"))
-            #expect(try await SessionFixture.output(of: channel).count == 1)
+            try await client.send(#"{"id":2,"method":"agent.ping"}"# + "\n")
+            #expect(try await client.output().count == 1)
         }
     }
 
@@ -56,17 +56,17 @@ struct SnapshotWaitTests {
     func limit() async throws {
         var limits = LimitSettings()
         limits.requestsInFlightPerConnection = 2
-        try await SessionFixture.with(limits: limits) { channel, _ in
+        try await SessionFixture.with(limits: limits) { client, _ in
             for id in 1...2 {
-                try await channel.writeInbound(
+                try await client.send(
                     Self.line(id, #""path":"a","exists":true,"timeoutMilliseconds":\#(id)000"#))
             }
-            try await channel.writeInbound(ByteBuffer(string: #"{"id":3,"method":"agent.ping"}"# + "\n"))
-            await channel.testingEventLoop.run()
-            #expect(try await SessionFixture.output(of: channel).isEmpty)
-            await channel.testingEventLoop.advanceTime(by: .seconds(1))
-            await channel.testingEventLoop.run()
-            let ids = try await SessionFixture.output(of: channel).map { try JSONValue(parsing: $0)["id"]?.int }
+            try await client.send(#"{"id":3,"method":"agent.ping"}"# + "\n")
+            await client.eventLoop.run()
+            #expect(try await client.output().isEmpty)
+            await client.eventLoop.advanceTime(by: .seconds(1))
+            await client.eventLoop.run()
+            let ids = try await client.output().map { try JSONValue(parsing: $0)["id"]?.int }
             #expect(ids == [1, 3])
         }
     }

@@ -1,4 +1,5 @@
-/// epoll(7), which Swift's Glibc module leaves out.
+/// epoll(7) and eventfd(2), which Swift's Glibc module leaves out.
 #pragma once
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>

@@ -16,3 +16,6 @@ static inline int larder_spawn_closes_from(void *actions, int from) {
     extern int posix_spawn_file_actions_addclosefrom_np(void *, int);
     return posix_spawn_file_actions_addclosefrom_np(actions, from);
 }
+
+/// Names the calling thread, as top(1) and perf(1) show it: pthread_setname_np(3). A name over 15 bytes is cut off.
+void larder_name_thread(const char *name);

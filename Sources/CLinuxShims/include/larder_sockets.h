@@ -52,6 +52,10 @@ static inline ssize_t larder_peer_groups(int fd, gid_t *groups, size_t capacity)
     return -1;
 }
 
+/// Takes the next connection of a listening socket, close-on-exec and without blocking: accept4(2). Returns a descriptor,
+/// or -1 with errno set.
+int larder_accept(int fd);
+
 /// send(2) that never blocks (MSG_DONTWAIT) and never raises SIGPIPE (MSG_NOSIGNAL), whatever the descriptor's own
 /// flags. Returns the number of bytes taken, possibly fewer than `length`, or -1 with errno set (EAGAIN: none now).
 static inline ssize_t larder_send_nosignal(int fd, const void *bytes, size_t length) {
@@ -65,6 +69,17 @@ static inline struct msghdr larder_message(struct iovec *pieces, size_t count) {
     message.msg_iov = pieces;
     message.msg_iovlen = count;
     return message;
+}
+
+/// Receives bytes without ever blocking. Descriptors that come with them are closed by the kernel, which stops behind the
+/// bytes that they came with (unix(7), SCM_RIGHTS): `was_cut` is then not 0, and there may be more to be read however few
+/// bytes were. Returns the number of bytes (0: end of stream), or -1 with errno set (EAGAIN: none now).
+static inline ssize_t larder_receive(int fd, void *bytes, size_t length, int *was_cut) {
+    struct iovec piece = {.iov_base = bytes, .iov_len = length};
+    struct msghdr message = larder_message(&piece, 1);
+    ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
+    *was_cut = received > 0 && (message.msg_flags & MSG_CTRUNC) != 0;
+    return received;
 }
 
 /// sendmsg(2) of two pieces, one after the other, in one call, with the flags of larder_send_nosignal. Either length

@@ -1,3 +1,5 @@
+import LarderClient
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)

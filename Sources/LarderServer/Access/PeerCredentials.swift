@@ -18,8 +18,8 @@ struct PeerCredentials: Sendable, Hashable {
     var gid: Int
     /// The supplementary groups (`SO_PEERGROUPS`); none where the kernel does not tell.
     var groups: [UInt32]
-    /// The process's name, `comm` in its directory of proc(5); empty where it cannot be read.
-    var command: String
+    /// The process's name, ``command(of:)``; nil as long as nobody has asked for it.
+    var knownCommand: String?
 
     /// Asks the kernel about a connected socket.
     init(descriptor: CInt) {
@@ -30,8 +30,10 @@ struct PeerCredentials: Sendable, Hashable {
         }
         (pid, uid, gid) = (Int(process), Int(user), Int(group))
         groups = Self.groups(of: descriptor)
-        command = Self.command(of: pid)
     }
+
+    /// The process's name, where somebody has asked for it.
+    var command: String { knownCommand ?? "" }
 
     /// Whether the peer has every right: root, and who runs the agent. Both can read and change its files anyway.
     var isTrusted: Bool { uid == 0 || uid == Int(geteuid()) }
@@ -60,7 +62,8 @@ struct PeerCredentials: Sendable, Hashable {
     /// systemd.exec(5)) says in `LARDER_PROC` where else they are.
     private static let processes = getenv("LARDER_PROC").map { String(cString: $0) } ?? "/proc"
 
-    private static func command(of pid: Int) -> String {
+    /// A process's name, `comm` in its directory of proc(5); empty where it cannot be read.
+    static func command(of pid: Int) -> String {
         guard pid > 0 else { return "" }
         let file = open("\(processes)/\(pid)/comm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }

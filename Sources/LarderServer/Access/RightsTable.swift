@@ -48,6 +48,9 @@ extension ImageRelease: GuardedMethod { static func need(_: Parameters) -> Need 
 extension ConfigGet: GuardedMethod {
     static func need(_ parameters: Parameters) -> Need { .inNamespace(.read, parameters.namespace) }
 }
+extension ConfigOpen: GuardedMethod {
+    static func need(_ parameters: Parameters) -> Need { .inNamespace(.read, parameters.namespace) }
+}
 extension ConfigSubscribe: GuardedMethod {
     static func need(_ parameters: Parameters) -> Need { .inNamespace(.read, parameters.namespace) }
 }

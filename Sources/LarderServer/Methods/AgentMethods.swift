@@ -38,11 +38,11 @@ extension RequestScope {
             imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
             settingsReadAt: context.settingsReadAt, namespaces: readableNamespaces.map(\.name),
             limits: AgentInfo.Limits(
-                lineBytes: limits.lineBytes, batch: SessionHandler.maximumBatch,
+                lineBytes: limits.lineBytes, batch: Session.maximumBatch,
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
                 subscriptionsPerConnection: limits.subscriptionsPerConnection,
                 requestsInFlightPerConnection: limits.requestsInFlightPerConnection,
-                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000)),
+                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000), perUser: limits.perUser),
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all),
             imageProblem: context.imageProblem)

@@ -11,6 +11,7 @@ extension MethodTable {
             try await scope.refresh(for: parameters)
             return try scope.read(parameters).result
         }
+        own(ConfigOpen.self) { (session, request) throws(WireError) in try session.serveOpen(request) }
         waiting(ConfigWait.self) { (scope, parameters) throws(WireError) in
             SnapshotWait(parameters, try scope.namespace(parameters.namespace).publication)
         }
@@ -26,7 +27,9 @@ extension MethodTable {
         session(ConfigAcknowledge.self) { (session, parameters) throws(WireError) in
             SessionReply(result: try session.acknowledge(parameters))
         }
-        deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+        deferred(
+            ConfigSet.self, endsWithConnection: false, isShort: { $0.isSmall($1.namespace) }
+        ) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (_) async throws(ConfigError) in
                 try await namespace.set(
@@ -34,7 +37,9 @@ extension MethodTable {
                     timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance)
             }
         }
-        deferred(ConfigUnset.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+        deferred(
+            ConfigUnset.self, endsWithConnection: false, isShort: { $0.isSmall($1.namespace) }
+        ) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (store) async throws(ConfigError) in
                 try await store.unset(parameters.path, by: scope.peer.provenance)
@@ -71,7 +76,8 @@ extension RequestScope {
             isRepeatable: parameters.maximumAgeSeconds == nil)
     }
 
-    private static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
+    /// Why there is nothing at a path.
+    static func missing(_ parameters: ConfigGet.Parameters, _ current: ConfigPublication.Current) -> WireError {
         let (path, namespace) = (parameters.path, parameters.namespace)
         if current.awaitsSource {
             return WireError(
@@ -95,6 +101,13 @@ extension RequestScope {
             return ConfigStatus.Copy(path: path, problem: problem)
         }
         return status
+    }
+}
+
+extension RequestScope {
+    /// Whether a namespace's configuration is resolved in less time than a change of threads takes.
+    fileprivate func isSmall(_ namespace: String) -> Bool {
+        context.namespaces[namespace].map { $0.publication.current.snapshot.bytes <= 16 * 1024 } ?? true
     }
 }
 

@@ -1,5 +1,5 @@
 import CLinuxShims
-import LarderImages
+import DequeModule
 import NIOCore
 
 #if canImport(Musl)
@@ -8,32 +8,40 @@ import NIOCore
     import Glibc
 #endif
 
-/// The way out of one connection.
+/// The way out of one connection, in the order in which it is written.
 ///
-/// As long as the client keeps up, bytes go straight into its socket with send(2); what the socket does not take goes
-/// through the channel, which writes it when it can. A prototype showed half the cost of going through the channel
-/// each time.
+/// As long as the client keeps up, bytes go straight into its socket with send(2). What the socket does not take waits here
+/// until it takes more, and what comes after it waits behind it.
 ///
-/// A descriptor travels with the first byte of a line (unix(7), SCM_RIGHTS), for which only sendmsg(2) will do. So such a
-/// line waits here until everything before it is gone, and what comes after it waits behind it.
-final class SessionOutput {
-    private var context: ChannelHandlerContext?
-    private var descriptor: CInt?
-    /// Bytes handed to the socket or the channel.
+/// A descriptor travels with the first byte of a line (unix(7), SCM_RIGHTS), for which only sendmsg(2) will do.
+struct SessionOutput {
+    /// How far the bytes came.
+    enum Outcome {
+        /// All are in the socket.
+        case done
+        /// The rest waits for room in the socket.
+        case waits
+        /// The rest waits for a while: too many descriptors are under way to clients that do not read, and the kernel does
+        /// not tell when there are fewer.
+        case waitsForDescriptors
+        /// Nobody is left who could take them.
+        case broken
+    }
+
+    /// Bytes that have to wait, and what travels with the first one.
+    private struct Piece {
+        var bytes: ByteBuffer
+        var file: PassedFile?
+    }
+
+    private let socket: CInt
+    private var waiting = Deque<Piece>()
+    /// Bytes that wait for the client.
+    private(set) var pendingBytes = 0
+    /// Bytes handed over, those that wait included.
     private var offeredBytes = 0
-    private var waitingWrites = 0
-    /// Whether a write is being made right now.
-    private var isWriting = false
-    /// What waits for a line that carries a descriptor, that line first.
-    private var held = CircularBuffer<Held>()
-    private var heldBytes = 0
-    /// The next attempt to send that line, where only the socket is full: nobody says when it no longer is, because the
-    /// channel has nothing to write.
-    private var nextAttempt: Scheduled<Void>?
-    private var pause = SessionOutput.shortestPause
-    private static let shortestPause = TimeAmount.milliseconds(1)
-    private static let longestPause = TimeAmount.milliseconds(64)
-    private var lastProgress = Progress(accepted: 0, unread: 0, at: .now())
+    private var lastProgress = Progress(accepted: 0, unread: 0, at: .uptimeNanoseconds(0))
+
     /// How far the client was at a time.
     private struct Progress {
         /// Bytes that its socket took.
@@ -43,82 +51,70 @@ final class SessionOutput {
         var at: NIODeadline
     }
 
-    /// Bytes that have to wait, and what travels with the first one.
-    private struct Held {
-        var bytes: ByteBuffer
-        var file: BlobFile?
-    }
-
-    /// Called when the client has taken all that waited, and never within ``write(_:then:)``.
-    var onDrained: () -> Void = {}
+    init(socket: CInt) { self.socket = socket }
 
     /// Whether something waits for the client.
-    var isPending: Bool { waitingWrites > 0 || !held.isEmpty }
-
-    /// Bytes that wait for the client.
-    var pendingBytes: Int {
-        guard isPending, let context else { return 0 }
-        return ((try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0) + heldBytes
-    }
+    var isPending: Bool { !waiting.isEmpty }
 
     /// Bytes that the client took, as far as the socket knows.
     var acceptedBytes: Int { offeredBytes - pendingBytes }
 
-    func attach(_ context: ChannelHandlerContext) {
-        self.context = context
-        descriptor = try? context.channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
-            of: NIOBSDSocket.Handle.self
-        ) { $0 }
-    }
-
-    /// The connection is over; nothing may be written to a descriptor that may be somebody else's by now.
-    func detach() {
-        context = nil
-        descriptor = nil
-        onDrained = {}
-        held.removeAll()
-        heldBytes = 0
-        nextAttempt?.cancel()
-        nextAttempt = nil
+    /// Drops what waits.
+    mutating func removeAll() {
+        waiting = []
+        pendingBytes = 0
     }
 
     /// Writes bytes, and then others where there are any. What has to wait of those is not copied: however many clients
     /// it waits for, they share its memory.
     /// - Parameter file: what is passed with the first byte.
-    /// - Returns: whether something has to wait.
-    func write(_ bytes: [UInt8], passing file: BlobFile? = nil, then more: ByteBuffer? = nil) -> Bool {
-        guard let context else { return false }
+    mutating func write(_ bytes: [UInt8], passing file: PassedFile?, then more: ByteBuffer?) -> Outcome {
         let total = bytes.count + (more?.readableBytes ?? 0)
         offeredBytes += total
-        let (sent, mustWait) = isPending ? (0, !held.isEmpty || file != nil) : send(bytes, more, passing: file)
-        if sent == total { return false }
-        if !isPending {
-            lastProgress = Progress(accepted: offeredBytes - total + sent, unread: unreadBytes, at: .now())
+        if isPending {
+            hold(bytes[...], file)
+            if let more { hold(more, nil) }
+            return .waits
         }
-        if mustWait {
-            hold(ByteBuffer(bytes: bytes), passing: file)
-            if let more { hold(more, passing: nil) }
-            if waitingWrites == 0 { attemptLater(context) }
-            return true
+        let (sent, outcome) = send(bytes, more, passing: file)
+        switch outcome {
+        case .done, .broken: return outcome
+        case .waits, .waitsForDescriptors:
+            if sent < bytes.count { hold(bytes[sent...], sent == 0 ? file : nil) }
+            if var rest = more {
+                rest.moveReaderIndex(forwardBy: max(0, sent - bytes.count))
+                hold(rest, nil)
+            }
+            lastProgress = Progress(accepted: acceptedBytes, unread: unreadBytes, at: .now())
+            return outcome
         }
-        isWriting = true
-        defer { isWriting = false }
-        if sent < bytes.count {
-            enqueue(context.channel.allocator.buffer(bytes: bytes[sent...]), context)
-            if let more { enqueue(more, context) }
-        } else if var rest = more {
-            rest.moveReaderIndex(forwardBy: sent - bytes.count)
-            enqueue(rest, context)
+    }
+
+    /// Goes on with what waits.
+    mutating func resume() -> Outcome {
+        while let piece = waiting.first {
+            let count = piece.bytes.readableBytes
+            let (sent, outcome) = piece.bytes.withUnsafeReadableBytes { send($0, passing: piece.file) }
+            pendingBytes -= sent
+            if sent == count {
+                waiting.removeFirst()
+                continue
+            }
+            if sent > 0 {
+                waiting[0].bytes.moveReaderIndex(forwardBy: sent)
+                // It is on its way.
+                waiting[0].file = nil
+            }
+            return outcome
         }
-        context.flush()
-        return isPending
+        return .done
     }
 
     /// How long the client has taken no byte; nil while nothing waits.
     ///
     /// Its socket takes more only once it has read most of what is in it; a client that is slow, but reads, shows before
     /// that by what it has not read yet.
-    func stalledTime(at now: NIODeadline) -> TimeAmount? {
+    mutating func stalledTime(at now: NIODeadline) -> TimeAmount? {
         guard isPending else { return nil }
         let (accepted, unread) = (acceptedBytes, unreadBytes)
         if accepted > lastProgress.accepted || unread < lastProgress.unread {
@@ -127,104 +123,61 @@ final class SessionOutput {
         return now - lastProgress.at
     }
 
-    private var unreadBytes: Int { descriptor.map { Int(larder_unread_by_peer($0)) } ?? 0 }
+    private var unreadBytes: Int { Int(larder_unread_by_peer(socket)) }
 
-    private func send(_ bytes: [UInt8], _ more: ByteBuffer?) -> Int {
-        guard let descriptor else { return 0 }
-        while true {
-            let count = bytes.withUnsafeBytes { first in
-                guard let more else { return larder_send_nosignal(descriptor, first.baseAddress, first.count) }
-                return more.withUnsafeReadableBytes { second in
-                    larder_send_two(descriptor, first.baseAddress, first.count, second.baseAddress, second.count)
-                }
-            }
-            if count >= 0 { return count }
-            // A full socket waits in the channel; any other failure shows itself there too, and ends the connection.
-            if errno != EINTR { return 0 }
-        }
+    private mutating func hold(_ bytes: ArraySlice<UInt8>, _ file: PassedFile?) { hold(ByteBuffer(bytes: bytes), file) }
+
+    private mutating func hold(_ bytes: ByteBuffer, _ file: PassedFile?) {
+        if bytes.readableBytes == 0 { return }
+        waiting.append(Piece(bytes: bytes, file: file))
+        pendingBytes += bytes.readableBytes
     }
 
-    private func enqueue(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
-        waitingWrites += 1
-        let promise = context.eventLoop.makePromise(of: Void.self)
-        promise.futureResult.assumeIsolated().whenComplete { _ in
-            self.waitingWrites -= 1
-            if self.waitingWrites == 0 { self.drained() }
-        }
-        context.write(NIOAny(bytes), promise: promise)
-    }
-
-    /// A client that reads fast empties its socket between send(2) and the channel's write, so that this happens within a
-    /// write. The session is then in the middle of something, and goes on with what waited at its next turn.
-    private func drained() {
-        guard let context else { return }
-        guard isWriting else { return goOn() }
-        context.eventLoop.assumeIsolated().execute {
-            if self.waitingWrites == 0 { self.goOn() }
-        }
-    }
-
-    /// The channel has written everything: what was held comes next.
-    private func goOn() {
-        guard let context else { return }
-        sendHeld(context)
-        if !isPending { onDrained() }
-    }
-
-    // MARK: Descriptors
-
-    private func hold(_ bytes: ByteBuffer, passing file: BlobFile?) {
-        held.append(Held(bytes: bytes, file: file))
-        heldBytes += bytes.readableBytes
-    }
-
-    /// Sends what is held as far as it goes, in its order.
-    private func sendHeld(_ context: ChannelHandlerContext) {
-        isWriting = true
-        defer { isWriting = false }
-        while waitingWrites == 0, let next = held.first {
-            let bytes = Array(next.bytes.readableBytesView)
-            let (sent, mustWait) = send(bytes, nil, passing: next.file)
-            if mustWait { return attemptLater(context) }
-            pause = Self.shortestPause
-            held.removeFirst()
-            heldBytes -= bytes.count
-            if sent < bytes.count {
-                enqueue(context.channel.allocator.buffer(bytes: bytes[sent...]), context)
-                context.flush()
-            }
-        }
-    }
-
-    private func attemptLater(_ context: ChannelHandlerContext) {
-        guard nextAttempt == nil else { return }
-        nextAttempt = context.eventLoop.assumeIsolated().scheduleTask(in: pause) {
-            self.nextAttempt = nil
-            if self.waitingWrites == 0 { self.goOn() }
-        }
-        pause = min(.nanoseconds(pause.nanoseconds * 2), Self.longestPause)
-    }
+    // MARK: System calls
 
     /// Sends bytes, the first with a descriptor if there is one, and then others.
-    /// - Returns: how many bytes went out, and whether none did because the descriptor has to wait.
-    private func send(
-        _ bytes: [UInt8], _ more: ByteBuffer?, passing file: BlobFile?
-    ) -> (sent: Int, mustWait: Bool) {
-        // Without a socket of the system's there is nothing to pass it over.
-        guard let descriptor, let passed = file?.descriptor else { return (send(bytes, more), false) }
+    /// - Returns: how many went out of both together.
+    private func send(_ bytes: [UInt8], _ more: ByteBuffer?, passing file: PassedFile?) -> (sent: Int, Outcome) {
+        let (count, rest) = (bytes.count, more?.readableBytes ?? 0)
+        guard let more else { return bytes.withUnsafeBytes { send($0, passing: file) } }
+        if file != nil || count == 0 {
+            let first = bytes.withUnsafeBytes { send($0, passing: file) }
+            guard first.sent == count else { return first }
+            let second = more.withUnsafeReadableBytes { send($0, passing: nil) }
+            return (count + second.sent, second.1)
+        }
         while true {
-            let count = bytes.withUnsafeBytes {
-                larder_send_descriptors(descriptor, $0.baseAddress, $0.count, [passed], 1)
+            let sent = bytes.withUnsafeBytes { first in
+                more.withUnsafeReadableBytes { second in
+                    larder_send_two(socket, first.baseAddress, first.count, second.baseAddress, second.count)
+                }
             }
-            if count == bytes.count, let more { return (count + send([], more), false) }
-            if count >= 0 { return (count, false) }
-            switch errno {
-            case EINTR: continue
-            // The socket is full, or too many descriptors are under way to clients that do not read.
-            case EAGAIN, ETOOMANYREFS, ENOBUFS, ENOMEM: return (0, true)
-            // The channel finds the same failure, and ends the connection.
-            default: return (0, false)
-            }
+            if sent >= 0 { return (sent, sent == count + rest ? .done : .waits) }
+            if let outcome = Self.outcome(of: errno) { return (0, outcome) }
+        }
+    }
+
+    private func send(_ bytes: UnsafeRawBufferPointer, passing file: PassedFile?) -> (sent: Int, Outcome) {
+        if bytes.isEmpty { return (0, .done) }
+        while true {
+            let sent =
+                if let passed = file?.descriptor {
+                    larder_send_descriptors(socket, bytes.baseAddress, bytes.count, [passed], 1)
+                } else {
+                    larder_send_nosignal(socket, bytes.baseAddress, bytes.count)
+                }
+            if sent >= 0 { return (sent, sent == bytes.count ? .done : .waits) }
+            if let outcome = Self.outcome(of: errno) { return (0, outcome) }
+        }
+    }
+
+    /// What became of a system call that failed; nil for one that was only interrupted.
+    private static func outcome(of error: CInt) -> Outcome? {
+        switch error {
+        case EINTR: nil
+        case EAGAIN: .waits
+        case ETOOMANYREFS, ENOBUFS, ENOMEM: .waitsForDescriptors
+        default: .broken
         }
     }
 }

@@ -4,9 +4,9 @@ import LarderWire
 final class Subscription {
     let id: Int
     /// Nil once it is over. A strong reference, because a weak one would make every use of the session slower.
-    var session: SessionHandler?
+    var session: Session?
     let topic: Topic
-    let wantsPatches: Bool
+    let mode: ConfigSubscribe.Mode
     /// Where it stands among the topic's subscriptions.
     var place = 0
     /// The revision that the client holds; 0 for none.
@@ -24,11 +24,11 @@ final class Subscription {
     /// Why the next event carries the whole value, where that is not just a change.
     var pendingReason: ConfigEvent.Reason?
 
-    init(id: Int, session: SessionHandler, topic: Topic, wantsPatches: Bool, delivered: Int) {
+    init(id: Int, session: Session, topic: Topic, mode: ConfigSubscribe.Mode, delivered: Int) {
         self.id = id
         self.session = session
         self.topic = topic
-        self.wantsPatches = wantsPatches
+        self.mode = mode
         self.delivered = delivered
     }
 }

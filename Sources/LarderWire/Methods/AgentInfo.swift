@@ -35,11 +35,49 @@ public enum AgentInfo: WireMethod {
         public var requestsInFlightPerConnection: Int
         /// Milliseconds for which a client may take no byte before it is dropped.
         public var stallMilliseconds: Int
+        /// What all connections of one user may have together; nil from an agent that does not tell.
+        public var perUser: PerUser?
+
+        /// What all connections of one user may have together.
+        public struct PerUser: Sendable, Equatable {
+            /// Connections at once.
+            public var connections: Int
+            /// Subscriptions.
+            public var subscriptions: Int
+            /// Requests that wait for their reply.
+            public var requestsInFlight: Int
+            /// Bytes that the agent holds for them.
+            public var queuedBytes: Int
+
+            /// Makes them.
+            public init(connections: Int, subscriptions: Int, requestsInFlight: Int, queuedBytes: Int) {
+                self.connections = connections
+                self.subscriptions = subscriptions
+                self.requestsInFlight = requestsInFlight
+                self.queuedBytes = queuedBytes
+            }
+
+            /// Reads those of an agent that tells them.
+            fileprivate init?(_ limits: borrowing MemberReader) throws(WireError) {
+                guard let connections = try limits.int("connectionsPerUser") else { return nil }
+                self.connections = connections
+                subscriptions = try limits.requiredInt("subscriptionsPerUser")
+                requestsInFlight = try limits.requiredInt("requestsInFlightPerUser")
+                queuedBytes = try limits.requiredInt("queuedBytesPerUser")
+            }
+
+            fileprivate func write(to writer: inout JSONWriter) {
+                writer.member("connectionsPerUser", connections)
+                writer.member("subscriptionsPerUser", subscriptions)
+                writer.member("requestsInFlightPerUser", requestsInFlight)
+                writer.member("queuedBytesPerUser", queuedBytes)
+            }
+        }
 
         /// Makes them.
         public init(
             lineBytes: Int, batch: Int, nesting: Int, connections: Int, subscriptionsPerConnection: Int,
-            requestsInFlightPerConnection: Int, stallMilliseconds: Int
+            requestsInFlightPerConnection: Int, stallMilliseconds: Int, perUser: PerUser? = nil
         ) {
             self.lineBytes = lineBytes
             self.batch = batch
@@ -48,6 +86,7 @@ public enum AgentInfo: WireMethod {
             self.subscriptionsPerConnection = subscriptionsPerConnection
             self.requestsInFlightPerConnection = requestsInFlightPerConnection
             self.stallMilliseconds = stallMilliseconds
+            self.perUser = perUser
         }
     }
 
@@ -148,7 +187,7 @@ public enum AgentInfo: WireMethod {
                 nesting: try limits.requiredInt("nesting"), connections: try limits.requiredInt("connections"),
                 subscriptionsPerConnection: try limits.requiredInt("subscriptionsPerConnection"),
                 requestsInFlightPerConnection: try limits.requiredInt("requestsInFlightPerConnection"),
-                stallMilliseconds: try limits.requiredInt("stallMilliseconds"))
+                stallMilliseconds: try limits.requiredInt("stallMilliseconds"), perUser: try Limits.PerUser(limits))
             let peer = try MemberReader(object: reader.requiredValue("peer"))
             self.peer = Peer(
                 pid: try peer.requiredInt("pid"), uid: try peer.requiredInt("uid"), gid: try peer.requiredInt("gid"))
@@ -199,6 +238,7 @@ public enum AgentInfo: WireMethod {
             writer.member("subscriptionsPerConnection", limits.subscriptionsPerConnection)
             writer.member("requestsInFlightPerConnection", limits.requestsInFlightPerConnection)
             writer.member("stallMilliseconds", limits.stallMilliseconds)
+            limits.perUser?.write(to: &writer)
             writer.endObject()
             writer.name("peer")
             writer.beginObject()

@@ -11,6 +11,8 @@ public enum ConfigSubscribe: WireMethod {
         case snapshot
         /// Events carry RFC 7396 merge patches where those can say the change.
         case patch
+        /// Events carry no value, only the revision: for clients that read what they want by themselves.
+        case revision
     }
 
     /// What to follow, and what the client holds already.
@@ -44,7 +46,8 @@ public enum ConfigSubscribe: WireMethod {
             namespace = try reader.namespace()
             let name = try reader.string("mode") ?? Mode.snapshot.rawValue
             guard let mode = Mode(rawValue: name) else {
-                throw WireError(.invalidParams, "\"mode\" must be \"snapshot\" or \"patch\", not \"\(name)\"")
+                throw WireError(
+                    .invalidParams, "\"mode\" must be \"snapshot\", \"patch\" or \"revision\", not \"\(name)\"")
             }
             self.mode = mode
             since = try reader.int("since")

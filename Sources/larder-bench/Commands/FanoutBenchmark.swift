@@ -10,7 +10,8 @@ struct FanoutBenchmark: ParsableCommand {
             Events are read and checked after the clock has stopped, except large ones, which cannot arrive in one piece. \
             In Redis a round is a PUBLISH; with --durable, SET and PUBLISH in one write to a server that runs with \
             appendfsync always, against a set in a namespace with durability "full". Several servers take turns, block \
-            by block, with a pause in which what one has put off can no longer disturb the other.
+            by block, with a pause in which what one has put off can no longer disturb the other. Where this process may \
+            not hold all the connections at once, those of a server are closed after its turn.
             """)
 
     @OptionGroup var servers: PeerOptions
@@ -52,17 +53,26 @@ struct FanoutBenchmark: ParsableCommand {
     /// Lets a server finish what it has put off: writing behind, freeing, logging.
     private static let pauseMicroseconds: UInt32 = 50_000
 
+    /// The same after thousands of connections were made or closed.
+    private static let longPauseMicroseconds: UInt32 = 500_000
+
     mutating func run() throws {
-        try OpenFileLimit.raise(toAtLeast: servers.peers.count * (subscribers + 1))
+        let peers = servers.peers
+        let keepsConnections = OpenFileLimit.allows(peers.count * (subscribers + 1))
+        try OpenFileLimit.raise(toAtLeast: (keepsConnections ? peers.count : 1) * (subscribers + 1))
         let space = namespace ?? (durable ? "default" : "relaxed")
         let publication = FanoutGroup.Publication(
             path: path, namespace: space, bytes: bytes, isDurable: durable, wholeDocument: wholeDocument)
-        let groups = try servers.peers.map { try FanoutGroup($0, subscribers: subscribers, publication) }
-        var outcomes = [[FanoutGroup.Block]](repeating: [], count: groups.count)
+        func group(_ peer: Peer) throws -> FanoutGroup {
+            try FanoutGroup(peer, subscribers: subscribers, publication)
+        }
+        let groups = keepsConnections ? try peers.map(group) : []
+        var outcomes = [[FanoutGroup.Block]](repeating: [], count: peers.count)
         for block in 0..<blocks {
             let length = rounds * (block + 1) / blocks - rounds * block / blocks
-            for (position, group) in groups.enumerated() {
-                usleep(Self.pauseMicroseconds)
+            for (position, peer) in peers.enumerated() {
+                let group = try keepsConnections ? groups[position] : group(peer)
+                usleep(keepsConnections ? Self.pauseMicroseconds : Self.longPauseMicroseconds)
                 outcomes[position].append(try group.block(rounds: length))
             }
         }

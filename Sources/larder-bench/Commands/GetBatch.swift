@@ -17,6 +17,15 @@ struct GetBatch {
         }
     }
 
+    /// Sets the value at `path` to the JSON text `json`, and reads it once to learn what the replies look like.
+    init(peer: Peer, path: String, namespace: String, json: [UInt8]) throws(BenchError) {
+        let control = try ControlConnection(to: peer)
+        try control.ask(peer.setRequest(path: path, namespace: namespace, json: json))
+        try self.init(control, of: peer, answering: String(decoding: json, as: UTF8.self), depth: 1) { id in
+            peer.getRequest(path: path, namespace: namespace, id: id)
+        }
+    }
+
     /// Has the agent hold the image at `url`, and asks for it once more to learn what the replies look like.
     init(peer: Peer, image url: String) throws(BenchError) {
         let control = try ControlConnection(to: peer)

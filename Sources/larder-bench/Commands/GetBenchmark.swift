@@ -35,18 +35,32 @@ struct GetBenchmark: ParsableCommand {
     @Option(help: "Bytes of the value.")
     var valueBytes = 2
 
+    @Option(help: "Read an object of at least this many bytes in place of a string; in Redis, its text.")
+    var subtreeBytes: Int?
+
+    @Flag(help: "Compare the median latency in place of the rate.")
+    var latency = false
+
     mutating func validate() throws {
         try servers.requireServer()
-        guard connections >= 1, depth >= 1, rounds >= 1, valueBytes >= 1, seconds > 0, requests ?? 1 >= 1 else {
-            throw ValidationError("Numbers have to be at least 1, --seconds above 0.")
+        guard connections >= 1, depth >= 1, rounds >= 1, valueBytes >= 1, seconds > 0, requests ?? 1 >= 1,
+            subtreeBytes ?? 1 >= 1, subtreeBytes == nil || depth == 1
+        else {
+            throw ValidationError("Numbers have to be at least 1, --seconds above 0; a subtree is read at --depth 1.")
         }
     }
 
     mutating func run() throws {
         try OpenFileLimit.raise(toAtLeast: connections)
         let value = String(repeating: "2", count: valueBytes)
+        let subtree = try subtreeBytes.map { try SampleDocument.configuration(count: $0) }
         let loads = try servers.peers.map { peer in
-            let batch = try GetBatch(peer: peer, path: path, namespace: namespace, value: value, depth: depth)
+            let batch =
+                if let subtree {
+                    try GetBatch(peer: peer, path: path, namespace: namespace, json: subtree)
+                } else {
+                    try GetBatch(peer: peer, path: path, namespace: namespace, value: value, depth: depth)
+                }
             return GetLoad(batch, connections: connections)
         }
         let extent = requests.map(GetLoad.Extent.requests) ?? .seconds(seconds)
@@ -55,20 +69,22 @@ struct GetBenchmark: ParsableCommand {
             for (position, load) in loads.enumerated() { outcomes[position].append(try load.round(extent)) }
         }
         let rows = zip(servers.peers, outcomes).map {
-            LoadOutcome.row($0.name, $1, rate: "requestsPerSecond", title: "requests/s", unit: "Request")
+            LoadOutcome.row(
+                $0.name, $1, rate: "requestsPerSecond", title: "requests/s", unit: "Request", comparesLatency: latency)
         }
         let length = requests.map { "\($0) requests" } ?? "\(NumberText.grouped(seconds, decimals: 1)) s"
         Report(
             benchmark: "get",
             headline:
-                "\(connections) connections, depth \(depth), \(valueBytes)-byte value, \(rounds) rounds of \(length)",
+                "\(connections) connections, depth \(depth), value of \(subtree?.count ?? valueBytes) bytes, "
+                + "\(rounds) rounds of \(length)",
             parameters: [
                 ("connections", .count(connections)), ("depth", .count(depth)),
-                ("rounds", .count(rounds)), ("valueBytes", .count(valueBytes)),
+                ("rounds", .count(rounds)), ("valueBytes", .count(subtree?.count ?? valueBytes)),
                 ("path", .text(path)), ("namespace", .text(namespace)),
                 requests.map { ("requests", .count($0)) } ?? ("seconds", .seconds(seconds)),
             ],
-            rows: rows, comparedMetric: "requestsPerSecond"
+            rows: rows, comparedMetric: latency ? "p50Microseconds" : "requestsPerSecond"
         )
         .warningAboutOthers(outcomes.map { $0.map(\.use).combined })
         .print(asJSON: servers.printsJSON)

@@ -9,9 +9,11 @@ struct LoadOutcome: Sendable {
     var perSecond: Double { Double(latencies.count) / Double(max(nanoseconds, 1)) * 1e9 }
 
     /// One server's figures: the median rate of its rounds, and latencies and processor time of all of them together.
-    static func row(_ name: String, _ rounds: [LoadOutcome], rate key: String, title: String, unit: String)
-        -> Report.Row
-    {
+    /// - Parameter comparesLatency: whether the samples are the rounds' median latencies in place of their rates
+    static func row(
+        _ name: String, _ rounds: [LoadOutcome], rate key: String, title: String, unit: String,
+        comparesLatency: Bool = false
+    ) -> Report.Row {
         var latencies = LatencyHistogram()
         for round in rounds { latencies.add(round.latencies) }
         func microseconds(_ name: String, _ nanoseconds: UInt64) -> Report.Metric {
@@ -19,6 +21,7 @@ struct LoadOutcome: Sendable {
                 key: "\(name)Microseconds", title: "\(name) µs", value: Double(nanoseconds) / 1000, decimals: 1)
         }
         let rates = rounds.map(\.perSecond)
+        let samples = comparesLatency ? rounds.map { Double($0.latencies.percentile(50)) / 1000 } : rates
         let metrics = [
             Report.Metric(key: key, title: title, value: Statistics.median(rates)),
             microseconds("p50", latencies.percentile(50)), microseconds("p99", latencies.percentile(99)),
@@ -26,6 +29,6 @@ struct LoadOutcome: Sendable {
         ]
         let processor = Report.Row.processorMetrics(
             rounds.map(\.use).combined, operations: Double(latencies.count), unit: unit)
-        return Report.Row(name: name, metrics: metrics + processor, samples: rates)
+        return Report.Row(name: name, metrics: metrics + processor, samples: samples)
     }
 }

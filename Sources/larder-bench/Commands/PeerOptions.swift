@@ -11,6 +11,11 @@ struct PeerOptions: ParsableArguments {
     var redisSocket: String?
 
     @Option(
+        name: .customLong("etcd-socket"),
+        help: ArgumentHelp("etcd's Unix socket (--listen-client-urls unix://…).", valueName: "path"))
+    var etcdSocket: String?
+
+    @Option(
         name: .customLong("floor-socket"),
         help: ArgumentHelp("The socket of contrib/benchmarks/floor.", valueName: "path"))
     var floorSocket: String?
@@ -23,12 +28,13 @@ struct PeerOptions: ParsableArguments {
         [
             larderSocket.map { Peer(kind: .larder, socketPath: $0) },
             redisSocket.map { Peer(kind: .redis, socketPath: $0) },
+            etcdSocket.map { Peer(kind: .etcd, socketPath: $0) },
             floorSocket.map { Peer(kind: .floor, socketPath: $0) },
         ].compactMap { $0 }
     }
 
     /// Refuses a command line that names no server.
     func requireServer() throws {
-        guard !peers.isEmpty else { throw ValidationError("Name a server: --socket, --redis-socket, --floor-socket.") }
+        guard !peers.isEmpty else { throw ValidationError("Name a server, such as --socket PATH.") }
     }
 }

@@ -7,6 +7,11 @@ extension Peer {
         switch kind {
         case .floor:
             return
+        case .etcd, .watchman:
+            // etcd has every change on disk before it answers or tells watchers; watchman has nothing on disk.
+            guard (kind == .etcd) == durable else {
+                throw BenchError(.unsuitable, "\(name) cannot do that: leave it out")
+            }
         case .larder:
             let wanted = durable ? "full" : "relaxed"
             let status = try control.ask(LarderRequest.status(namespace: namespace))

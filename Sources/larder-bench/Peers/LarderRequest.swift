@@ -10,6 +10,16 @@ enum LarderRequest {
         line("config.set", id: 100, [("namespace", namespace), ("path", path), ("value", value)])
     }
 
+    /// - Parameter json: the text of the value
+    static func set(path: String, namespace: String, json: [UInt8]) -> [UInt8] {
+        line("config.set", id: 100, [("namespace", namespace), ("path", path)], ending: ("value", json))
+    }
+
+    /// Hands over the whole remote layer.
+    static func push(_ document: [UInt8], namespace: String) -> [UInt8] {
+        line("config.push", id: 100, [("namespace", namespace)], ending: ("document", document))
+    }
+
     static func subscribe(path: String?, namespace: String) -> [UInt8] {
         line("config.subscribe", id: 100, [("namespace", namespace)] + (path.map { [("path", $0)] } ?? []))
     }
@@ -53,6 +63,18 @@ enum LarderRequest {
     }
 
     /// One request. The namespace `default` is left out, as clients do.
+    /// - Parameter last: the name of the last parameter and the text of its value
+    private static func line(
+        _ method: String, id: Int, _ members: [(name: String, text: String)], ending last: (String, [UInt8])? = nil
+    ) -> [UInt8] {
+        var bytes = line(method, id: id, members)
+        guard let (name, json) = last else { return bytes }
+        // In place of the two brackets and the LF at the end.
+        bytes.removeLast(3)
+        if !members.isEmpty, bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
+        return bytes + Array("\"\(name)\":".utf8) + json + Array("}}\n".utf8)
+    }
+
     private static func line(_ method: String, id: Int, _ members: [(name: String, text: String)]) -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()

@@ -7,6 +7,10 @@ struct Peer: Sendable {
         case larder
         /// Redis or anything that speaks RESP2.
         case redis
+        /// etcd: its JSON gateway over HTTP.
+        case etcd
+        /// watchman, which watches directories and holds no values: JSON, one message per line.
+        case watchman
         /// contrib/benchmarks/floor: takes the agent's requests, and answers without understanding them.
         case floor
     }
@@ -19,17 +23,36 @@ struct Peer: Sendable {
         switch kind {
         case .larder: "larder"
         case .redis: "redis"
+        case .etcd: "etcd"
+        case .watchman: "watchman"
         case .floor: "floor"
         }
     }
 
-    var framing: ReplyFraming { kind == .redis ? .resp : .line }
+    var framing: ReplyFraming {
+        switch kind {
+        case .larder, .watchman, .floor: .line
+        case .redis: .resp
+        case .etcd: .http
+        }
+    }
 
-    /// Sets `value` (a string without anything to escape) at `path` in `namespace`; in Redis under the key `path`.
+    /// Sets `value` (letters and digits) at `path` in `namespace`; in Redis and etcd under the key `path`.
     func setRequest(path: String, namespace: String, value: String) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, value: value)
         case .redis: RedisRequest.command("SET", path, value)
+        case .etcd: EtcdRequest.put(key: path, value: value)
+        case .watchman: holdsNoValues()
+        }
+    }
+
+    /// Sets the text of a JSON value at `path` in `namespace`; in Redis as a string under the key `path`.
+    func setRequest(path: String, namespace: String, json: [UInt8]) -> [UInt8] {
+        switch kind {
+        case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, json: json)
+        case .redis: RedisRequest.command("SET", path, String(decoding: json, as: UTF8.self))
+        case .etcd, .watchman: holdsNoValues()
         }
     }
 
@@ -38,14 +61,18 @@ struct Peer: Sendable {
         switch kind {
         case .larder, .floor: LarderRequest.get(path: path, namespace: namespace, id: id)
         case .redis: RedisRequest.command("GET", path)
+        case .etcd: EtcdRequest.range(key: path)
+        case .watchman: holdsNoValues()
         }
     }
 
-    /// Subscribes to `path` (nil: the whole document); in Redis to the channel `channel`.
+    /// Subscribes to `path` (nil: the whole document); in Redis to the channel `channel`, in etcd to the key of that name.
     func subscribeRequest(path: String?, namespace: String, channel: String) -> [UInt8] {
         switch kind {
         case .larder, .floor: LarderRequest.subscribe(path: path, namespace: namespace)
         case .redis: RedisRequest.command("SUBSCRIBE", channel)
+        case .etcd: EtcdRequest.watch(key: channel)
+        case .watchman: holdsNoValues()
         }
     }
 
@@ -61,8 +88,15 @@ struct Peer: Sendable {
             (RedisRequest.command("SET", path, value) + RedisRequest.command("PUBLISH", path, value), 2)
         case .redis:
             (RedisRequest.command("PUBLISH", path, value), 1)
+        case .etcd:
+            (EtcdRequest.put(key: path, value: value), 1)
+        case .watchman:
+            holdsNoValues()
         }
     }
+
+    /// A mistake of ours: no command offers to measure such a thing.
+    private func holdsNoValues() -> Never { preconditionFailure("\(name) is not asked for such values") }
 
     /// The error that a reply carries; nil for a good one.
     func failure(in reply: UnsafeRawBufferPointer) -> BenchError? {
@@ -70,6 +104,8 @@ struct Peer: Sendable {
             switch kind {
             case .redis: reply.first == UInt8(ascii: "-")
             case .larder, .floor: LarderRequest.isError(reply)
+            case .etcd: EtcdRequest.isError(reply)
+            case .watchman: ReplyText.offset(of: "\"error\":", in: reply) != nil
             }
         return failed ? BenchError(.refused, "\(name) answered with an error: \(ReplyText.excerpt(reply))") : nil
     }
@@ -85,6 +121,8 @@ struct Peer: Sendable {
         case .redis:
             reply.first == UInt8(ascii: "$") && reply.dropFirst().first != UInt8(ascii: "-")
                 ? ReplyText.end(of: "\r\n", in: reply) : nil
+        case .etcd, .watchman:
+            nil
         }
     }
 }

@@ -9,6 +9,9 @@ enum ReplyFraming: Sendable {
     case line
     /// A reply is one RESP2 value (redis.io/docs/latest/develop/reference/protocol-spec).
     case resp
+    /// A reply is one HTTP/1.1 response with a `Content-Length`; of a chunked one, which is a stream, the head is a reply
+    /// and so is each chunk (RFC 9112, sections 6 and 7).
+    case http
 
     /// What the bytes at hand begin with.
     enum Frame: Equatable {
@@ -30,12 +33,14 @@ enum ReplyFraming: Sendable {
             return .partial(scanned: bytes.count)
         case .resp:
             return Self.firstValue(in: bytes)
+        case .http:
+            return HTTPFraming.firstFrame(in: bytes)
         }
     }
 
     /// The offset after the next LF at or after `start`.
     @inline(__always)
-    private static func endOfLine(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+    static func endOfLine(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         guard let base = bytes.baseAddress, start < bytes.count,
             let found = memchr(base + start, 0x0A, bytes.count - start)
         else { return nil }

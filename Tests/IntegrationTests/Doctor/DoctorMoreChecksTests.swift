@@ -186,4 +186,25 @@ struct DoctorMoreChecksTests {
                 == true)
         #expect(DescriptorCheck.findings(.well, openFiles: 1024, .absent).map(\.level) == [.warning])
     }
+
+    @Test("what the limits per user refused is told with the way to see whose it was")
+    func limitsPerUser() {
+        var facts = AgentFacts.well
+        var stats = AgentStats.Result.well
+        stats.traffic.refused.subscriptions = 1
+        stats.traffic.refused.queuedConnections = 2
+        facts.stats = .success(stats)
+        let finding = DescriptorCheck.findings(facts, openFiles: nil, .absent).first
+        #expect(finding?.level == .warning)
+        #expect(
+            finding?.title
+                == "0 of 16384 connections; the limits per user refused 1 subscription, 2 clients that did not read since "
+                + "the agent's start")
+        stats.traffic.connectionsRefused = 3
+        stats.traffic.refused.connectionsPerUser = 3
+        facts.stats = .success(stats)
+        let turnedAway = DescriptorCheck.findings(facts, openFiles: nil, .absent).first
+        #expect(turnedAway?.title == "0 of 16384 connections; 3 clients were turned away since the agent's start")
+        #expect(turnedAway?.advice.first?.contains("larder clients") == true)
+    }
 }

@@ -1,8 +1,9 @@
 import CLinuxShims
 import Foundation
 import JSON
-import NIOCore
 import NIOPosix
+
+@testable import LarderServer
 
 /// The client's end of a connection. Reading waits for what is certain to come, on a thread of its own: those of tasks are
 /// few, and the session needs them.
@@ -14,9 +15,10 @@ final class ImageClient: Sendable {
     }()
 
     private let socket: CInt
-    private let channel: any Channel
+    /// Of this connection alone.
+    private let registry: ConnectionRegistry
 
-    init(_ socket: CInt, _ channel: any Channel) { (self.socket, self.channel) = (socket, channel) }
+    init(_ socket: CInt, _ registry: ConnectionRegistry) { (self.socket, self.registry) = (socket, registry) }
 
     deinit { close(socket) }
 
@@ -38,7 +40,7 @@ final class ImageClient: Sendable {
     /// Ends the connection, and returns when the agent's side is closed.
     func end() async throws {
         shutdown(socket, Int32(SHUT_RDWR))
-        try await channel.closeFuture.get()
+        await registry.waitUntilEmpty()
     }
 
     /// Reads so many lines, and counts the descriptors that came with them.

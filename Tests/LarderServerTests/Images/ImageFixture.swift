@@ -144,21 +144,21 @@ final class ImageFixture: Sendable {
         var ends: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw Failure.socket }
         let context = context
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelOption(.allowRemoteHalfClosure, value: true)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    let registry = ConnectionRegistry()
-                    let loop = LoopContext(
-                        LoopLoad(eventLoop: channel.eventLoop), server: context, methods: .agent, registry: registry)
-                    let id = registry.admit(limit: 1) ?? 0
-                    try channel.pipeline.syncOperations.addHandler(
-                        SessionHandler(id: id, loop: loop, peer: peer, limits: limits))
-                }
-            }
-            .withConnectedSocket(ends[0]).get()
-        return ImageClient(ends[1], channel)
+        let end = ends[0]
+        let registry = ConnectionRegistry()
+        try await Self.loop.submit {
+            let loop = LoopContext(
+                LoopLoad(eventLoop: Self.loop), Self.loop.epoll, server: context, methods: .agent, registry: registry)
+            let id = registry.admit(limit: 1) ?? 0
+            let usage = registry.join(peer, limits) ?? UserUsage(of: peer)
+            Session(id: id, loop: loop, socket: end, peer: peer, limits: limits, usage: usage).start()
+        }.get()
+        return ImageClient(ends[1], registry)
     }
+
+    private static let loop: EpollLoop = {
+        do { return try EpollLoop(name: "images") } catch { fatalError("\(error)") }
+    }()
 
     /// How many references there are to the image of a URL, that of its row included.
     func references(to url: String) throws -> Int {

@@ -2,11 +2,11 @@
 //
 //   floor SOCKET [JOURNAL]
 //
-// It reads no JSON. Every line is answered with one fixed reply, as long as the agent's answer to a small
-// `config.get`; all replies to what one read brought leave in one write. A line that contains "config.subscribe"
+// It reads no JSON. Every line is answered with one reply, whatever it asks for: that to a `config.get` of the value that
+// was set last. All replies to what one read brought leave in one write. A line that contains "config.subscribe"
 // also makes its connection a subscriber, and a line that contains "config.set" sends its value to every
-// subscriber as one event. With JOURNAL, such a line is first appended to that file and put on disk with
-// fdatasync(2): the least that a durable publication can cost.
+// subscriber as one event. With JOURNAL, such lines are first appended to that file, all that one epoll_wait(2)
+// brought together, and put on disk with fdatasync(2): the least that a durable publication can cost.
 //
 // A development aid for trusted input only: a line longer than its buffer ends the connection.
 
@@ -22,24 +22,26 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MAXIMUM_DESCRIPTORS = 20000, LINE_BYTES = 1 << 21, OUTPUT_BYTES = 1 << 16, BACKLOG = 4096 };
+enum { MAXIMUM_DESCRIPTORS = 20000, LINE_BYTES = 1 << 21, OUTPUT_BYTES = 1 << 22, BACKLOG = 4096, TURN = 256 };
 
-static const char reply[] =
-    "{\"jsonrpc\":\"2.0\",\"id\":100,\"result\":{\"value\":20,\"revision\":1,\"epoch\":\"0123456789abcdef\","
-    "\"state\":\"fresh\"}}\n";
+static const char reply_head[] = "{\"jsonrpc\":\"2.0\",\"id\":100,\"result\":{\"value\":";
+static const char reply_tail[] = ",\"revision\":1,\"epoch\":\"0123456789abcdef\",\"state\":\"fresh\"}}\n";
+static char reply[LINE_BYTES + sizeof reply_head + sizeof reply_tail];
+static size_t reply_bytes;
 static const char event_head[] =
     "{\"jsonrpc\":\"2.0\",\"method\":\"config.event\",\"params\":{\"subscription\":1,\"sequence\":1,\"kind\":\"snapshot\","
     "\"namespace\":\"default\",\"epoch\":\"0123456789abcdef\",\"revision\":1,\"state\":\"fresh\",\"reason\":\"change\","
     "\"value\":";
 
 struct client {
-    bool subscriber;
+    bool subscriber, ended;
     char *partial;  // the beginning of a line whose end has not arrived
     size_t partial_bytes;
 };
 
 static struct client clients[MAXIMUM_DESCRIPTORS];
-static char input[LINE_BYTES], output[OUTPUT_BYTES], event[LINE_BYTES + sizeof event_head];
+static char input[LINE_BYTES], output[OUTPUT_BYTES], event[LINE_BYTES + sizeof event_head], record[OUTPUT_BYTES];
+static size_t record_bytes;
 static int loop, journal = -1, highest;
 
 static void fail(const char *what) {
@@ -65,52 +67,90 @@ static void drop(int fd) {
     close(fd);
 }
 
+static void answer_with(const char *value, size_t count) {
+    memcpy(reply, reply_head, sizeof reply_head - 1);
+    memcpy(reply + sizeof reply_head - 1, value, count);
+    memcpy(reply + sizeof reply_head - 1 + count, reply_tail, sizeof reply_tail - 1);
+    reply_bytes = sizeof reply_head - 1 + count + sizeof reply_tail - 1;
+}
+
 static void publish(const char *line, size_t count) {
     const char *value = memmem(line, count, "\"value\":", 8);
     if (value == NULL) return;
     value += 8;
-    if (journal >= 0 && (write(journal, line, count) != (ssize_t)count || fdatasync(journal) != 0)) fail("journal");
     // The value runs to the end of the line: it is the last member of "params", which is the last of the request.
+    size_t rest = count - (size_t)(value - line);
+    if (rest > 3) answer_with(value, rest - 3);
     size_t size = sizeof event_head - 1;
     memcpy(event, event_head, size);
-    memcpy(event + size, value, count - (size_t)(value - line));
-    size += count - (size_t)(value - line);
+    memcpy(event + size, value, rest);
+    size += rest;
     for (int fd = 0; fd <= highest; fd++)
         if (clients[fd].subscriber) send_all(fd, event, size);
 }
 
-// Answers what one read brought. False when the connection is to be closed.
-static bool serve(int fd) {
+// Reads what has arrived behind the beginning of a line that was there. Returns how much there is in all.
+static size_t take(int fd) {
     struct client *client = &clients[fd];
-    memcpy(input, client->partial, client->partial_bytes);
+    if (client->partial_bytes > 0) memcpy(input, client->partial, client->partial_bytes);
     ssize_t received = recv(fd, input + client->partial_bytes, sizeof input - client->partial_bytes, MSG_DONTWAIT);
-    if (received <= 0) return received < 0 && (errno == EAGAIN || errno == EINTR);
+    if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) client->ended = true;
+    return client->partial_bytes + (received > 0 ? (size_t)received : 0);
+}
 
-    size_t count = client->partial_bytes + (size_t)received, start = 0, queued = 0;
+static void keep(int fd, const char *bytes, size_t count) {
+    struct client *client = &clients[fd];
+    free(client->partial);
+    client->partial = NULL;
+    client->partial_bytes = count;
+    if (count == 0) return;
+    client->partial = malloc(count);
+    if (client->partial == NULL) fail("malloc");
+    memcpy(client->partial, bytes, count);
+}
+
+// Answers the whole lines among `count` bytes of input and keeps the rest. False when the connection is to be closed.
+static bool answer(int fd, size_t count) {
+    size_t start = 0, queued = 0;
     for (char *end; (end = memchr(input + start, '\n', count - start)) != NULL;) {
         size_t size = (size_t)(end + 1 - input) - start;
         const char *line = input + start;
+        // What is meant stands in the first bytes; a value of any length follows.
+        size_t word_bytes = size < 256 ? size : 256;
         start += size;
-        if (queued + sizeof reply > sizeof output) {
+        if (memmem(line, word_bytes, "config.subscribe", 16) != NULL) clients[fd].subscriber = true;
+        if (memmem(line, word_bytes, "config.set", 10) != NULL) publish(line, size);
+        if (queued + reply_bytes > sizeof output) {
             if (!send_all(fd, output, queued)) return false;
             queued = 0;
         }
-        memcpy(output + queued, reply, sizeof reply - 1);
-        queued += sizeof reply - 1;
-        if (memmem(line, size, "config.subscribe", 16) != NULL) client->subscriber = true;
-        if (memmem(line, size, "config.set", 10) != NULL) publish(line, size);
+        memcpy(output + queued, reply, reply_bytes);
+        queued += reply_bytes;
     }
     if (queued > 0 && !send_all(fd, output, queued)) return false;
     if (count - start == sizeof input) return false;
-    free(client->partial);
-    client->partial = NULL;
-    client->partial_bytes = count - start;
-    if (client->partial_bytes > 0) {
-        client->partial = malloc(client->partial_bytes);
-        if (client->partial == NULL) fail("malloc");
-        memcpy(client->partial, input + start, client->partial_bytes);
+    keep(fd, input + start, count - start);
+    return !clients[fd].ended;
+}
+
+// Notes what has to be on disk before any of it is answered.
+static void note(size_t count) {
+    size_t start = 0;
+    for (char *end; (end = memchr(input + start, '\n', count - start)) != NULL;) {
+        size_t size = (size_t)(end + 1 - input) - start;
+        if (memmem(input + start, size < 256 ? size : 256, "config.set", 10) != NULL) {
+            if (record_bytes + size > sizeof record) fail("too much at once");
+            memcpy(record + record_bytes, input + start, size);
+            record_bytes += size;
+        }
+        start += size;
     }
-    return true;
+}
+
+static void commit(void) {
+    if (record_bytes == 0) return;
+    if (write(journal, record, record_bytes) != (ssize_t)record_bytes || fdatasync(journal) != 0) fail("journal");
+    record_bytes = 0;
 }
 
 static void watch(int fd) {
@@ -143,13 +183,29 @@ int main(int argc, char **argv) {
     int listener = listen_at(argv[1]);
     watch(listener);
 
-    for (struct epoll_event events[256];;) {
-        int ready = epoll_wait(loop, events, 256, -1);
+    answer_with("20", 2);
+
+    for (struct epoll_event events[TURN];;) {
+        int ready = epoll_wait(loop, events, TURN, -1);
         if (ready < 0 && errno != EINTR) fail("epoll_wait");
+        for (int i = 0; i < ready && journal >= 0; i++) {
+            int fd = events[i].data.fd;
+            if (fd == listener) continue;
+            size_t count = take(fd);
+            note(count);
+            keep(fd, input, count);
+        }
+        commit();
         for (int i = 0; i < ready; i++) {
             int fd = events[i].data.fd;
             if (fd != listener) {
-                if (!serve(fd)) drop(fd);
+                size_t count = clients[fd].partial_bytes;
+                if (journal < 0) {
+                    count = take(fd);
+                } else {
+                    if (count > 0) memcpy(input, clients[fd].partial, count);
+                }
+                if (!answer(fd, count)) drop(fd);
                 continue;
             }
             for (int accepted; (accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0;) {

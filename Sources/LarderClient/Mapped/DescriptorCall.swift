@@ -1,0 +1,156 @@
+import CLinuxShims
+import JSON
+import LarderWire
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// One request whose reply brings an open file with it (unix(7), `SCM_RIGHTS`), over a connection of its own: the client's
+/// connection reads as streams are read, and what is passed with the bytes is lost there.
+struct DescriptorCall: Sendable {
+    /// The agent's socket.
+    let socket: String
+    /// How the client behaves.
+    let configuration: LarderClient.Configuration
+
+    /// Sends a request and waits for its reply; a task that is cancelled waits no longer.
+    /// - Returns: the result, and the file that came with it; nil for none.
+    func send<Method: WireMethod>(
+        _ method: Method.Type, _ parameters: Method.Parameters
+    ) async throws(LarderClientError) -> (result: Method.Result, file: ReceivedFile?) {
+        let stream = try await connect()
+        var writer = JSONWriter()
+        Envelope.writeRequest(id: RequestID(1), method: Method.name, to: &writer) { parameters.write(to: &$0) }
+        writer.endLine()
+        let (line, timeout, longest) = (writer.bytes, configuration.timeout, configuration.maximumReplyBytes)
+        let outcome = await withTaskCancellationHandler {
+            await onOwnThread { () -> Result<(reply: JSONValue, file: ReceivedFile?), LarderClientError> in
+                do throws(LarderClientError) {
+                    return .success(try stream.exchange(line, timeout: timeout, longestReply: longest))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } onCancel: {
+            stream.interrupt()
+        }
+        if Task.isCancelled { throw .cancelled }
+        let (reply, file) = try outcome.get()
+        if let error = reply["error"] { throw LarderClientError(remote: WireError(from: error)) }
+        guard let result = reply["result"] else {
+            throw LarderClientError(.protocolViolation, "the reply has neither result nor error")
+        }
+        return (try Method.read(result), file)
+    }
+
+    private func connect() async throws(LarderClientError) -> DescriptorStream {
+        var attempt = 0
+        while true {
+            do throws(LarderClientError) {
+                return try DescriptorStream(connectedTo: socket)
+            } catch {
+                // The accept queue is full: that passes by itself, in a moment.
+                guard error.systemError == EAGAIN, attempt < ConnectionSlot.attemptsWhileBusy else { throw error }
+            }
+            do {
+                try await configuration.clock.sleep(for: configuration.backoff.delay(beforeAttempt: attempt))
+            } catch {
+                throw .cancelled
+            }
+            attempt += 1
+        }
+    }
+}
+
+/// A file that the agent passed; closed with the last reference.
+final class ReceivedFile: Sendable {
+    let descriptor: CInt
+
+    init(_ descriptor: CInt) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+}
+
+/// A socket whose descriptors are received. Its calls wait.
+private final class DescriptorStream: Sendable {
+    private let descriptor: CInt
+
+    /// Connects, without waiting.
+    init(connectedTo path: String) throws(LarderClientError) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw .unreachable(path, errno: ENAMETOOLONG)
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        #if canImport(Glibc)
+            let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        #else
+            let kind = CInt(SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
+        #endif
+        let descriptor = socket(AF_UNIX, kind, 0)
+        guard descriptor >= 0 else { throw .unreachable(path, errno: errno) }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else {
+            let code = errno
+            close(descriptor)
+            throw .unreachable(path, errno: code)
+        }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    /// Ends an exchange that another thread waits for.
+    func interrupt() { shutdown(descriptor, CInt(SHUT_RDWR)) }
+
+    /// Sends a line and waits for the one that comes back.
+    func exchange(
+        _ line: [UInt8], timeout: Duration?, longestReply: Int
+    ) throws(LarderClientError) -> (reply: JSONValue, file: ReceivedFile?) {
+        let clock = ContinuousClock()
+        let end = timeout.map { clock.now + $0 }
+        // It is short, and the socket empty: all of it is taken.
+        let sent = line.withUnsafeBytes { larder_send_nosignal(descriptor, $0.baseAddress, $0.count) }
+        guard sent == line.count else { throw Self.broken(sent < 0 ? errno : EPIPE) }
+        var file: ReceivedFile?
+        var reply: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while true {
+            var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let patience = end.map { CInt(clamping: max(.zero, clock.now.duration(to: $0)).milliseconds) } ?? -1
+            let ready = poll(&input, 1, patience)
+            if ready < 0, errno != EINTR { throw Self.broken(errno) }
+            if ready == 0 {
+                throw LarderClientError(.timeout, "the agent did not answer within \(timeout ?? .zero)")
+            }
+            var passed: CInt = -1
+            var count = 0
+            let received = larder_receive_descriptors(descriptor, &chunk, chunk.count, &passed, 1, &count)
+            if received < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard received > 0 else { throw Self.broken(received == 0 ? ECONNRESET : errno) }
+            if count == 1 { file = ReceivedFile(passed) }
+            reply += chunk[..<received]
+            if reply.last == UInt8(ascii: "\n") { break }
+            guard reply.count <= longestReply else {
+                throw LarderClientError(.protocolViolation, "the agent sent a line of more than \(longestReply) bytes")
+            }
+        }
+        do {
+            return (try JSONValue(parsing: reply), file)
+        } catch {
+            throw LarderClientError(.protocolViolation, "the agent sent a line that is no JSON: \(error)")
+        }
+    }
+
+    private static func broken(_ code: CInt) -> LarderClientError {
+        LarderClientError(.disconnected, "the connection to the agent broke: \(String(cString: strerror(code)))")
+    }
+}

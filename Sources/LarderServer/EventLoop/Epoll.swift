@@ -1,0 +1,111 @@
+import CLinuxShims
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// What is told that its descriptor can be read or written.
+class EpollTarget {
+    /// Called on the loop's thread with the events that came (`EPOLLIN` and so on, epoll_ctl(2)).
+    func ready(_ events: EpollEvents) {}
+}
+
+/// Events of epoll_ctl(2).
+struct EpollEvents: OptionSet {
+    let rawValue: UInt32
+
+    /// There is something to read, or the end of it.
+    static let readable = EpollEvents(rawValue: EPOLLIN.rawValue)
+    /// The socket takes bytes again.
+    static let writable = EpollEvents(rawValue: EPOLLOUT.rawValue)
+    /// The peer shut down its writing side, or is gone.
+    static let inputEnded = EpollEvents(rawValue: EPOLLRDHUP.rawValue)
+    /// Both directions are shut, or the socket failed: the peer is gone.
+    static let hungUp = EpollEvents(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
+    /// Each event is told once, and not for as long as it holds.
+    static let onEdges = EpollEvents(rawValue: EPOLLET.rawValue)
+}
+
+/// A set of descriptors that is waited for (epoll(7)). Used by one thread at a time.
+final class Epoll {
+    /// The most events of one turn.
+    private static let most = 256
+
+    private struct Place {
+        var target: EpollTarget?
+        /// Tells an event of a descriptor that was closed within the turn from those of the next one with its number.
+        var generation: UInt32 = 0
+    }
+
+    private let descriptor: CInt
+    private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: most)
+    /// By the number of the descriptor.
+    private var places: [Place] = []
+
+    /// - Throws: `cannotListen` where the kernel has no room for it.
+    init() throws(ServerError) {
+        events.initialize(repeating: epoll_event(), count: Self.most)
+        descriptor = epoll_create1(CInt(EPOLL_CLOEXEC))
+        guard descriptor >= 0 else { throw ServerError(.cannotListen, "cannot wait for sockets: \(Self.reason)") }
+    }
+
+    deinit {
+        close(descriptor)
+        events.deallocate()
+    }
+
+    /// Watches a descriptor.
+    /// - Throws: `cannotListen` where the kernel has no room for it.
+    func add(_ watched: CInt, _ interest: EpollEvents, _ target: EpollTarget) throws(ServerError) {
+        while places.count <= watched { places.append(Place()) }
+        places[Int(watched)].generation &+= 1
+        guard control(EPOLL_CTL_ADD, watched, interest) == 0 else {
+            throw ServerError(.cannotListen, "cannot wait for a socket: \(Self.reason)")
+        }
+        places[Int(watched)].target = target
+    }
+
+    /// Watches a descriptor for other events.
+    func change(_ watched: CInt, to interest: EpollEvents) {
+        // It fails only for one that is not watched.
+        _ = control(EPOLL_CTL_MOD, watched, interest)
+    }
+
+    /// Watches a descriptor no more. What was found of it in this turn is not told.
+    func remove(_ watched: CInt) {
+        guard places.indices.contains(Int(watched)), places[Int(watched)].target != nil else { return }
+        places[Int(watched)].target = nil
+        _ = control(EPOLL_CTL_DEL, watched, [])
+    }
+
+    /// Watches a descriptor no more that is about to be closed, which is all that the kernel has to be told.
+    func forget(_ watched: CInt) {
+        guard places.indices.contains(Int(watched)) else { return }
+        places[Int(watched)].target = nil
+    }
+
+    /// Waits for events and tells their targets.
+    /// - Parameter milliseconds: how long at most; -1 for as long as it takes.
+    func wait(atMost milliseconds: CInt) {
+        let count = epoll_wait(descriptor, events, CInt(Self.most), milliseconds)
+        // Interrupted by a signal: the next turn looks again.
+        if count <= 0 { return }
+        for index in 0..<Int(count) {
+            let event = events[index]
+            let (number, generation) = (Int(event.data.u64 & 0xFFFF_FFFF), UInt32(event.data.u64 >> 32))
+            guard places[number].generation == generation, let target = places[number].target else { continue }
+            target.ready(EpollEvents(rawValue: event.events))
+        }
+    }
+
+    private func control(_ operation: CInt, _ watched: CInt, _ interest: EpollEvents) -> CInt {
+        var event = epoll_event()
+        event.events = interest.rawValue
+        event.data.u64 = UInt64(UInt32(watched)) | UInt64(places[Int(watched)].generation) << 32
+        return epoll_ctl(descriptor, operation, watched, &event)
+    }
+
+    private static var reason: String { String(cString: strerror(errno)) }
+}

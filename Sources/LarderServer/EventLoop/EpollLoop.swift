@@ -1,0 +1,261 @@
+import CLinuxShims
+public import Dispatch
+public import NIOCore
+import Synchronization
+
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// An event loop of the system's: one thread that waits for sockets (epoll(7)), for timers, and for what other threads hand
+/// to it, and does one after the other.
+///
+/// Clients' sockets are read and written by their sessions themselves, with one system call each. NIO's channels, whose
+/// pipelines, promises and buffers serve every kind of transport, took a fifth of the time of a small request and half of
+/// that of a new connection. For everything else a loop is NIO's: tasks, timers and actors use it like any other.
+///
+/// A loop runs as long as its process, or until ``stop()``.
+public final class EpollLoop: NIOSerialEventLoopExecutor {
+    /// Something that another thread, or this one, hands to the loop.
+    private enum Work: Sendable {
+        case task(@Sendable () -> Void)
+        case job(UnownedJob)
+        /// A step of a task that prefers this loop, and is not isolated to it.
+        case step(UnownedJob, of: LoopTaskExecutor)
+    }
+
+    private struct Inbox {
+        var work: [Work] = []
+        /// Whether the thread looks at the inbox before it waits again.
+        var isAwake = true
+        var isStopped = false
+    }
+
+    /// What belongs to the loop's thread.
+    private final class Own {
+        let epoll: Epoll
+        var timers = TimerQueue()
+
+        init() throws(ServerError) { epoll = try Epoll() }
+    }
+
+    /// How often the inbox is looked at before the sockets are.
+    private static let mostRounds = 8
+
+    private let inbox = Mutex(Inbox())
+    private let thread = Atomic<UInt>(0)
+    /// Wakes the thread (eventfd(2)).
+    private let alarm: CInt
+    // Nothing safer tells the compiler that one thread, known only at run time, is the only one that uses it: the loop's,
+    // or until that one runs the one that makes the loop.
+    private nonisolated(unsafe) let own: Own
+
+    /// Starts a loop.
+    /// - Parameter name: the thread's, up to 15 bytes, as top(1) shows it.
+    /// - Throws: `cannotListen` where there is no room for descriptors or a thread.
+    public init(name: String) throws(ServerError) {
+        own = try Own()
+        alarm = eventfd(0, CInt(EFD_CLOEXEC) | CInt(EFD_NONBLOCK))
+        guard alarm >= 0 else {
+            throw ServerError(.cannotListen, "cannot make an event loop: \(String(cString: strerror(errno)))")
+        }
+        // On edges, each write to it is told, so that it need not be read.
+        try own.epoll.add(alarm, [.readable, .onEdges], EpollTarget())
+        var thread = pthread_t()
+        let body = Unmanaged.passRetained(Start(loop: self, name: name))
+        let result = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                larder_name_thread(start.name)
+                start.loop.run()
+                return nil
+            }, body.toOpaque())
+        guard result == 0 else {
+            body.release()
+            throw ServerError(.cannotListen, "cannot start a thread: \(String(cString: strerror(result)))")
+        }
+        pthread_detach(thread)
+    }
+
+    deinit { Glibc.close(alarm) }
+
+    private final class Start {
+        let (loop, name): (EpollLoop, String)
+        init(loop: EpollLoop, name: String) { (self.loop, self.name) = (loop, name) }
+    }
+
+    /// The set of descriptors that it waits for. Used on the loop only.
+    var epoll: Epoll {
+        preconditionInEventLoop()
+        return own.epoll
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        thread.store(Self.currentThread, ordering: .releasing)
+        var work: [Work] = []
+        while takeWork(&work) {
+            // What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
+            var rounds = 0
+            repeat {
+                for piece in work { perform(piece) }
+                work.removeAll(keepingCapacity: true)
+                rounds += 1
+            } while rounds < Self.mostRounds && takeMore(&work)
+            runTimers()
+            own.epoll.wait(atMost: patience())
+        }
+    }
+
+    private func perform(_ work: Work) {
+        switch work {
+        case .task(let task): task()
+        case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+        case .step(let job, let executor): job.runSynchronously(on: executor.asUnownedTaskExecutor())
+        }
+    }
+
+    /// Exchanges the inbox for an empty one.
+    /// - Returns: false where the loop was stopped and nothing is left to do.
+    private func takeWork(_ work: inout [Work]) -> Bool {
+        inbox.withLock { inbox in
+            inbox.isAwake = true
+            swap(&inbox.work, &work)
+            return !inbox.isStopped || !work.isEmpty
+        }
+    }
+
+    /// Exchanges the inbox for an empty one, if there is something in it.
+    private func takeMore(_ work: inout [Work]) -> Bool {
+        inbox.withLock { inbox in
+            if inbox.work.isEmpty { return false }
+            swap(&inbox.work, &work)
+            return true
+        }
+    }
+
+    /// How long there is nothing to do unless somebody wakes the thread, in milliseconds.
+    private func patience() -> CInt {
+        let mustLook = inbox.withLock { inbox in
+            inbox.isAwake = !inbox.work.isEmpty || inbox.isStopped
+            return inbox.isAwake
+        }
+        if mustLook { return 0 }
+        guard let next = own.timers.next else { return -1 }
+        let wait = (next - .now()).nanoseconds
+        // Not too early, and not for longer than the system call can say.
+        return wait <= 0 ? 0 : CInt(min((wait + 999_999) / 1_000_000, 3_600_000))
+    }
+
+    private func runTimers() {
+        guard own.timers.next != nil else { return }
+        let now = NIODeadline.now()
+        while let action = own.timers.takeDue(at: now) { action() }
+    }
+
+    private static var currentThread: UInt { UInt(pthread_self()) }
+
+    private func hand(_ piece: Work) {
+        let mustWake = inbox.withLock { inbox in
+            inbox.work.append(piece)
+            defer { inbox.isAwake = true }
+            return !inbox.isAwake
+        }
+        // The thread itself looks at the inbox before it waits.
+        if mustWake, !inEventLoop { wake() }
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        // It fails only when so many are not taken yet that the thread is awake.
+        _ = write(alarm, &one, MemoryLayout<UInt64>.size)
+    }
+
+    /// Ends the thread once it has done what was handed to it before.
+    public func stop() {
+        inbox.withLock { $0.isStopped = true }
+        wake()
+    }
+
+    // MARK: EventLoop
+
+    /// Whether the calling thread is the loop's.
+    public var inEventLoop: Bool { thread.load(ordering: .relaxed) == Self.currentThread }
+
+    /// Has something done on the loop, behind what was handed to it before.
+    public func execute(_ task: @escaping @Sendable () -> Void) { hand(.task(task)) }
+
+    /// Runs a step of a task on the loop, behind what was handed to it before.
+    public func enqueue(_ job: consuming ExecutorJob) { hand(.job(UnownedJob(job))) }
+
+    /// Runs a step of a task that prefers the loop, behind what was handed to it before.
+    fileprivate func enqueue(_ job: consuming ExecutorJob, of executor: LoopTaskExecutor) {
+        hand(.step(UnownedJob(job), of: executor))
+    }
+
+    /// Has something done on the loop, and tells what came out.
+    public func submit<T>(_ task: @escaping @Sendable () throws -> T) -> EventLoopFuture<T> {
+        let promise = makePromise(of: T.self)
+        execute { promise.assumeIsolated().completeWith(Result(catching: task)) }
+        return promise.futureResult
+    }
+
+    /// Has something done on the loop at a time, unless it is cancelled before.
+    public func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+        let promise = makePromise(of: T.self)
+        let timer = PendingTimer(self)
+        run {
+            timer.start(at: deadline) { promise.assumeIsolated().completeWith(Result(catching: task)) }
+        }
+        return Scheduled(promise: promise) { self.run { timer.cancel() } }
+    }
+
+    /// Has something done on the loop after a time, unless it is cancelled before.
+    public func scheduleTask<T>(in time: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+        scheduleTask(deadline: now + time, task)
+    }
+
+    /// Does something on the loop: here and now where this is its thread.
+    private func run(_ action: @escaping @Sendable () -> Void) {
+        if inEventLoop { action() } else { execute(action) }
+    }
+
+    /// A timer that is started and cancelled on the loop, from wherever that is asked for.
+    private final class PendingTimer: Sendable {
+        private let loop: EpollLoop
+        // Touched on the loop only, which the compiler cannot see.
+        private nonisolated(unsafe) var timer: TimerQueue.Timer?
+
+        init(_ loop: EpollLoop) { self.loop = loop }
+
+        func start(at deadline: NIODeadline, _ action: @escaping () -> Void) {
+            timer = loop.own.timers.add(at: deadline, action)
+        }
+
+        func cancel() {
+            if let timer { loop.own.timers.cancel(timer) }
+            timer = nil
+        }
+    }
+
+    /// Ends the thread as ``stop()`` does.
+    public func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
+        stop()
+        queue.async { callback(nil) }
+    }
+}
+
+/// Runs the steps of tasks that prefer a loop on its thread, those on actors without an executor of their own included
+/// (SE-0417), so that a short task begins and ends without a change of threads. Everything else of the loop waits meanwhile.
+final class LoopTaskExecutor: TaskExecutor {
+    private let loop: EpollLoop
+
+    init(_ loop: EpollLoop) { self.loop = loop }
+
+    func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(job, of: self) }
+}

@@ -1,0 +1,123 @@
+import LarderConfig
+import LarderWire
+import SnapshotFile
+import Synchronization
+
+/// The current snapshot of a namespace as a file that is passed to clients.
+struct OpenedSnapshot: Sendable {
+    /// Its revision.
+    let revision: Int
+    /// The length of the file.
+    let byteCount: Int
+    /// The file.
+    let file: PassedFile
+}
+
+/// The files of current snapshots: each is made when somebody asks for it first, is passed to all who ask, and let go with
+/// the next publication. Clients keep theirs as long as they like.
+final class SnapshotFiles: Sendable {
+    /// The files of documents up to this size are made where they are asked for, on an event loop: it takes about a
+    /// millisecond. Those of larger ones are made by a task.
+    static let largestHere = 256 << 10
+
+    private typealias Making = Task<Result<OpenedSnapshot, WireError>, Never>
+
+    private enum Holding {
+        case made(OpenedSnapshot)
+        /// At most one is made of a namespace at a time, whatever is published meanwhile.
+        case making(Making)
+    }
+
+    /// By publication, which whoever lets the file go keeps alive.
+    private let holdings = Mutex<[ObjectIdentifier: Holding]>([:])
+
+    /// How many files are held.
+    var count: Int {
+        holdings.withLock { holdings in
+            holdings.values.count { if case .made = $0 { true } else { false } }
+        }
+    }
+
+    /// The file of what is current, where that takes no time to speak of; nil where somebody has to wait for it.
+    /// - Throws: `limitExceeded`
+    func atOnce(_ publication: ConfigPublication) throws(WireError) -> OpenedSnapshot? {
+        let snapshot = publication.current.snapshot
+        // Under the lock, so that of two loops that ask at once only one makes it.
+        let (opened, isNew) = try holdings.withLock { holdings throws(WireError) -> (OpenedSnapshot?, Bool) in
+            switch holdings[ObjectIdentifier(publication)] {
+            case .made(let opened) where opened.revision >= snapshot.revision: return (opened, false)
+            case .making: return (nil, false)
+            default:
+                guard snapshot.bytes <= Self.largestHere else { return (nil, false) }
+                let opened = try Self.make(snapshot, of: publication)
+                holdings[ObjectIdentifier(publication)] = .made(opened)
+                return (opened, true)
+            }
+        }
+        if let opened, isNew { letGo(of: opened, after: publication) }
+        return opened
+    }
+
+    /// The file of what is current, or of something newer by the time that it is there.
+    /// - Throws: `limitExceeded`
+    func file(_ publication: ConfigPublication) async throws(WireError) -> OpenedSnapshot {
+        let wanted = publication.current.snapshot.revision
+        while true {
+            let (held, making) = holdings.withLock { holdings -> (OpenedSnapshot?, Making?) in
+                switch holdings[ObjectIdentifier(publication)] {
+                case .made(let opened) where opened.revision >= wanted: return (opened, nil)
+                case .making(let making): return (nil, making)
+                default:
+                    let making = Task { await self.make(publication) }
+                    holdings[ObjectIdentifier(publication)] = .making(making)
+                    return (nil, making)
+                }
+            }
+            if let held { return held }
+            guard let opened = try await making?.value.get() else { continue }
+            // What was being made already may be of something older.
+            if opened.revision >= wanted { return opened }
+        }
+    }
+
+    @concurrent
+    private func make(_ publication: ConfigPublication) async -> Result<OpenedSnapshot, WireError> {
+        let result: Result<OpenedSnapshot, WireError>
+        do throws(WireError) {
+            result = .success(try Self.make(publication.current.snapshot, of: publication))
+        } catch {
+            result = .failure(error)
+        }
+        let opened = try? result.get()
+        holdings.withLock { $0[ObjectIdentifier(publication)] = opened.map(Holding.made) }
+        if let opened { letGo(of: opened, after: publication) }
+        return result
+    }
+
+    /// Lets a file go when something newer is published, or the namespace ends.
+    private func letGo(of opened: OpenedSnapshot, after publication: ConfigPublication) {
+        let revision = opened.revision
+        Task { [weak self] in
+            for await current in publication.follow()
+            where current.hasEnded || current.snapshot.revision > revision { break }
+            self?.holdings.withLock { holdings in
+                guard case .made(let held) = holdings[ObjectIdentifier(publication)], held.revision == revision
+                else { return }
+                holdings[ObjectIdentifier(publication)] = nil
+            }
+        }
+    }
+
+    private static func make(
+        _ snapshot: ConfigSnapshot, of publication: ConfigPublication
+    ) throws(WireError) -> OpenedSnapshot {
+        do throws(SnapshotFileError) {
+            let file = try SnapshotFileWriter.file(
+                of: snapshot.value, revision: snapshot.revision, epoch: publication.epoch,
+                name: "larder \(publication.namespace) \(snapshot.revision)")
+            return OpenedSnapshot(revision: snapshot.revision, byteCount: file.byteCount, file: PassedFile(file))
+        } catch {
+            throw WireError(.limitExceeded, "\(error.reason); config.get needs no file")
+        }
+    }
+}

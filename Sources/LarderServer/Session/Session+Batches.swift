@@ -1,0 +1,51 @@
+import JSON
+import LarderWire
+
+/// Batches: several requests on one line, and their replies on one.
+extension Session {
+    /// The most requests in a batch.
+    static let maximumBatch = 64
+
+    /// Takes a batch and starts what there is room for.
+    func handleBatch(_ message: JSONValue) {
+        let count = message.count
+        if count == 0 { return refuse(WireError(.invalidRequest, "a batch has at least one request")) }
+        if count > Self.maximumBatch {
+            return refuse(
+                WireError(.invalidRequest, "a batch has at most \(Self.maximumBatch) requests, this one has \(count)"))
+        }
+        unstartedBatch = BatchReply(Array(message.elements))
+        startBatch()
+    }
+
+    /// Starts the requests of a batch for which there is room, as if each had come on a line of its own.
+    func startBatch() { startBatch(while: { self.isRoomForRequest }) }
+
+    /// Starts what is left of a batch because the connection or the agent is at its end.
+    func startRestOfBatch() { startBatch(while: { true }) }
+
+    private func startBatch(while isRoom: () -> Bool) {
+        guard let batch = unstartedBatch else { return }
+        while isRoom(), let (request, place) = batch.next() { serve(request, in: place) }
+        guard batch.isStarted else { return }
+        unstartedBatch = nil
+        writeIfComplete(batch)
+    }
+
+    /// Why a request of a batch is not carried out, where it had to wait too long or there is no room for its result.
+    func refusal(inBatch batch: BatchReply, _ request: Request) -> WireError? {
+        if isFinishing { return WireError(.shuttingDown, "the agent is stopping; ask again once it is back") }
+        if request.id == nil { return nil }
+        if batch.heldBytes > UserUsage.largeBytes, let error = refusalOfMore() { return error }
+        return batch.isFull ? BatchReply.noRoom : nil
+    }
+
+    /// Writes the reply to a batch once all of it is known.
+    func writeIfComplete(_ batch: BatchReply) {
+        guard batch.isComplete, !isClosed else { return }
+        batchBytes -= batch.heldBytes
+        let (line, afterwards) = batch.finish()
+        if let line { write(line) }
+        for action in afterwards { action() }
+    }
+}

@@ -1,0 +1,68 @@
+import JSON
+import LarderImages
+import LarderWire
+import NIOCore
+
+/// `image.prefetch`: many images at once, with notifications of how far it is.
+extension Session {
+    /// How many images of one request are fetched at a time, where it does not say. The settings have the last word.
+    private static let usualConcurrency = 16
+
+    /// Carries out an `image.prefetch`. It ends with its connection; what is complete stays.
+    func servePrefetch(_ request: MethodTable.OwnRequest<ImagePrefetch>) throws(WireError) {
+        let images = try loop.server.imageService()
+        let parameters = request.parameters
+        let ticket = try ticket(for: request.id, request.admission, in: request.place, endsWithConnection: true)
+        let report = PrefetchReport(on: loop.eventLoop, isOutputPending: { self.isOutputPending }) { progress in
+            if self.isClosed { return }
+            progress.write(to: &self.loop.output)
+            self.loop.output.endLine()
+            self.flush()
+        }
+        let (session, told) = (
+            NIOLoopBound(self, eventLoop: loop.eventLoop), NIOLoopBound(report, eventLoop: loop.eventLoop)
+        )
+        let (peer, eventLoop, concurrency) = (peer, loop.eventLoop, parameters.concurrency ?? Self.usualConcurrency)
+        let id = parameters.reportsProgress ? request.id : nil
+        let mailbox = ProgressMailbox<ImageProgress>()
+        let task = Task.immediate {
+            let result: Result<Prefetch.Outcome, WireError>
+            do throws(WireError) {
+                let prefetch = try await Prefetch(parameters.list, images, for: peer)
+                result = .success(
+                    await prefetch.run(concurrency: concurrency) { progress in
+                        guard let id, mailbox.put(progress.wire(for: id)) else { return }
+                        eventLoop.execute { if let newest = mailbox.take() { told.value.note(newest) } }
+                    })
+            } catch {
+                result = .failure(error)
+            }
+            eventLoop.execute { session.value.prefetched(ticket, result, told.value, id) }
+        }
+        inFlight[ticket]?.cancel = { reason in
+            self.inFlight[ticket]?.givenUp = reason
+            task.cancel()
+        }
+    }
+
+    private func prefetched(
+        _ ticket: Int, _ result: Result<Prefetch.Outcome, WireError>, _ report: PrefetchReport, _ id: RequestID?
+    ) {
+        let givenUp = inFlight[ticket]?.givenUp
+        switch result {
+        case .failure(let error):
+            report.end(with: nil)
+            complete(ticket, .failure(error.code == .cancelled ? givenUp ?? error : error))
+        case .success(let outcome) where outcome.isWhole:
+            report.end(with: isClosed ? nil : id.map(outcome.progress.wire(for:)))
+            complete(ticket, .success(outcome.result))
+        case .success(let outcome):
+            report.end(with: nil)
+            let reason = givenUp ?? WireError(.cancelled, "the prefetch was cancelled")
+            let (done, total) = (outcome.progress.done, outcome.progress.total)
+            complete(
+                ticket,
+                .failure(WireError(reason.code, "\(reason.detail); \(done) of \(total) images are complete and stay")))
+        }
+    }
+}

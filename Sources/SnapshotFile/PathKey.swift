@@ -1,0 +1,48 @@
+/// A path as the index knows it: 0xFF and the name's UTF-8, for each name.
+enum PathKey {
+    /// Hands over the key of a path as people write it: empty for the whole, a pointer if it begins with `/`, else names with
+    /// dots between them. nil for a text that is no path: an empty name between dots, or a wrong escape.
+    @inline(__always)
+    static func with<R>(_ path: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
+        try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: path.count + 1) { key in
+            let count = path.first == UInt8(ascii: "/") ? pointer(path, key) : dotted(path, key)
+            return try body(count.map { UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(key)[..<$0]) })
+        }
+    }
+
+    private static func dotted(_ path: UnsafeRawBufferPointer, _ key: UnsafeMutableBufferPointer<UInt8>) -> Int? {
+        if path.isEmpty { return 0 }
+        key[0] = SnapshotFileLayout.separator
+        var nameStart = 0
+        for (index, byte) in path.enumerated() {
+            if byte == UInt8(ascii: ".") {
+                if index == nameStart { return nil }
+                nameStart = index + 1
+                key[index + 1] = SnapshotFileLayout.separator
+            } else {
+                key[index + 1] = byte
+            }
+        }
+        return nameStart == path.count ? nil : path.count + 1
+    }
+
+    private static func pointer(_ path: UnsafeRawBufferPointer, _ key: UnsafeMutableBufferPointer<UInt8>) -> Int? {
+        var count = 0
+        var isEscaped = false
+        for byte in path {
+            switch byte {
+            case UInt8(ascii: "0") where isEscaped: key[count] = UInt8(ascii: "~")
+            case UInt8(ascii: "1") where isEscaped: key[count] = UInt8(ascii: "/")
+            case _ where isEscaped: return nil
+            case UInt8(ascii: "~"):
+                isEscaped = true
+                continue
+            case UInt8(ascii: "/"): key[count] = SnapshotFileLayout.separator
+            default: key[count] = byte
+            }
+            isEscaped = false
+            count += 1
+        }
+        return isEscaped ? nil : count
+    }
+}

@@ -1,0 +1,124 @@
+/// Finds values in the bytes of a snapshot file.
+///
+/// The file may come from anybody. What is checked once is the header; what a search reads is checked as it is read, so that
+/// no file makes it read beyond the bytes, or go on for ever. A file that lies about its content gives wrong answers, as its
+/// author could have had without lying.
+struct SnapshotFileIndex {
+    private typealias Layout = SnapshotFileLayout
+
+    /// A value in the file.
+    struct Found {
+        /// What it is; nil where the file does not say so in a way that this version knows.
+        var kind: UInt32
+        /// Its compact JSON text, in the file.
+        var text: Range<Int>
+    }
+
+    let revision: UInt64
+    let epoch: UInt64
+    /// The whole value's text.
+    let text: Range<Int>
+    private let seed: UInt64
+    private let entries: Range<Int>
+    private let entryCount: Int
+    private let slots: Range<Int>
+    private let slotCount: Int
+    private let names: Range<Int>
+
+    /// Checks the header.
+    /// - Throws: `notASnapshotFile`, `unsupportedVersion`, `damaged`
+    init(_ file: UnsafeRawBufferPointer) throws(SnapshotFileError) {
+        guard file.count >= Layout.headerBytes, file.prefix(7).elementsEqual(Layout.magic.prefix(7)) else {
+            throw SnapshotFileError(.notASnapshotFile, "this is no snapshot file")
+        }
+        guard file[7] == Layout.magic[7] else {
+            throw SnapshotFileError(
+                .unsupportedVersion,
+                "this snapshot file is of version \(file[7]) of the format, and this program knows 1; update it")
+        }
+        func number(_ offset: Int) -> Int { Int(Self.load32(file, offset)) }
+        func section(_ offset: Int, _ count: Int, _ stride: Int, _ name: String) throws(SnapshotFileError) -> Range<Int>
+        {
+            // Neither product nor sum can overflow: all of them have 32 bits.
+            let end = offset + count * stride
+            guard offset >= Layout.headerBytes, end <= file.count else {
+                throw SnapshotFileError(.damaged, "the snapshot file is damaged: its \(name) reach beyond its end")
+            }
+            return offset..<end
+        }
+        guard Self.load64(file, Layout.Header.fileBytes) == UInt64(file.count) else {
+            throw SnapshotFileError(.damaged, "the snapshot file is damaged: it has not the length that it says")
+        }
+        seed = Self.load64(file, Layout.Header.seed)
+        revision = Self.load64(file, Layout.Header.revision)
+        epoch = Self.load64(file, Layout.Header.epoch)
+        entryCount = number(Layout.Header.entryCount)
+        slotCount = number(Layout.Header.slotCount)
+        entries = try section(number(Layout.Header.entryOffset), entryCount, Layout.entryBytes, "entries")
+        slots = try section(number(Layout.Header.slotOffset), slotCount, 4, "slots")
+        names = try section(number(Layout.Header.nameOffset), number(Layout.Header.nameBytes), 1, "names")
+        text = try section(number(Layout.Header.textOffset), number(Layout.Header.textBytes), 1, "values")
+        guard entryCount > 0, slotCount > 0, slotCount & (slotCount - 1) == 0 else {
+            throw SnapshotFileError(.damaged, "the snapshot file is damaged: its index cannot be searched")
+        }
+    }
+
+    /// Finds the value of a path key: 0xFF and a name, for each name.
+    @inline(__always)
+    func find(_ key: UnsafeRawBufferPointer, in file: UnsafeRawBufferPointer) -> Found? {
+        var hash = PathHash(seed: seed)
+        hash.add(key)
+        var slot = PathHash.slot(hash.value, of: slotCount)
+        for _ in 0..<slotCount {
+            let entry = Int(Self.load32(file, slots.lowerBound &+ slot &* 4)) - 1
+            guard entry >= 0, entry < entryCount else { return nil }
+            let start = entries.lowerBound &+ entry &* Layout.entryBytes
+            if Self.load64(file, start &+ Layout.Entry.hash) == hash.value, isNamed(entry, key, file) {
+                return found(start, file)
+            }
+            slot = (slot &+ 1) & (slotCount &- 1)
+        }
+        return nil
+    }
+
+    /// Whether an entry's names, from the last to the first, are those of a key.
+    private func isNamed(_ entry: Int, _ key: UnsafeRawBufferPointer, _ file: UnsafeRawBufferPointer) -> Bool {
+        var entry = entry
+        var end = key.count
+        // Each turn takes at least the separator off the key.
+        while end > 0 {
+            if entry == 0 || entry >= entryCount { return false }
+            let start = entries.lowerBound + entry * Layout.entryBytes
+            let offset = Int(Self.load32(file, start + Layout.Entry.nameOffset))
+            let count = Int(Self.load32(file, start + Layout.Entry.nameBytes))
+            guard offset + count <= names.count, count < end, key[end - count - 1] == Layout.separator else {
+                return false
+            }
+            let name = UnsafeRawBufferPointer(rebasing: file[(names.lowerBound + offset)...].prefix(count))
+            if !name.elementsEqual(key[(end - count)..<end]) { return false }
+            end -= count + 1
+            entry = Int(Self.load32(file, start + Layout.Entry.parent))
+        }
+        return entry == 0
+    }
+
+    private func found(_ start: Int, _ file: UnsafeRawBufferPointer) -> Found? {
+        let offset = Int(Self.load32(file, start + Layout.Entry.textOffset))
+        let count = Int(Self.load32(file, start + Layout.Entry.textBytes))
+        guard count > 0, offset + count <= text.count else { return nil }
+        return Found(
+            kind: Self.load32(file, start + Layout.Entry.kind),
+            text: (text.lowerBound + offset)..<(text.lowerBound + offset + count))
+    }
+
+    /// What is at an offset that was checked.
+    @inline(__always)
+    private static func load32(_ file: UnsafeRawBufferPointer, _ offset: Int) -> UInt32 {
+        UInt32(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
+
+    @inline(__always)
+    private static func load64(_ file: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {
+        UInt64(littleEndian: file.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+}

@@ -1,0 +1,67 @@
+/// Where things are in a snapshot file. `Protocol/snapshot-file.md` is the normative text.
+///
+/// All numbers are little-endian. The file is a header, the entries, the slots, the names and the text, in this order, each
+/// at a multiple of 8 bytes.
+enum SnapshotFileLayout {
+    /// The first eight bytes; the last of them is the version of the format.
+    static let magic: [UInt8] = Array("LARDERS\u{1}".utf8)
+    static let headerBytes = 96
+    static let entryBytes = 32
+    /// Stands before each member name in a path key. It never occurs in UTF-8 (RFC 3629, section 3).
+    static let separator: UInt8 = 0xFF
+    /// The largest file: offsets have 32 bits.
+    static let maximumBytes = Int(UInt32.max)
+
+    /// Offsets in the header.
+    enum Header {
+        static let headerBytes = 8
+        static let seed = 16
+        static let fileBytes = 24
+        static let revision = 32
+        static let epoch = 40
+        static let entryOffset = 48
+        static let entryCount = 52
+        static let slotOffset = 56
+        static let slotCount = 60
+        static let nameOffset = 64
+        static let nameBytes = 68
+        static let textOffset = 72
+        static let textBytes = 76
+    }
+
+    /// Offsets in an entry.
+    enum Entry {
+        static let hash = 0
+        static let parent = 8
+        static let nameOffset = 12
+        static let nameBytes = 16
+        static let textOffset = 20
+        static let textBytes = 24
+        static let kind = 28
+    }
+
+    static func aligned(_ offset: Int) -> Int { (offset + 7) & ~7 }
+}
+
+/// FNV-1a with 64 bits and a seed in the place of its basis, over a path key: 0xFF and the name's UTF-8, for each name.
+struct PathHash {
+    private(set) var value: UInt64
+
+    init(seed: UInt64) { value = seed }
+
+    @inline(__always)
+    mutating func add(_ byte: UInt8) {
+        value = (value ^ UInt64(byte)) &* 0x0000_0100_0000_01B3
+    }
+
+    @inline(__always)
+    mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        for byte in bytes { add(byte) }
+    }
+
+    /// The slot where the search for a hash begins. FNV's low bits say too little of the last bytes; its high ones do.
+    @inline(__always)
+    static func slot(_ hash: UInt64, of slotCount: Int) -> Int {
+        Int(truncatingIfNeeded: hash ^ (hash >> 32)) & (slotCount - 1)
+    }
+}

@@ -1,0 +1,73 @@
+import Glibc
+import SnapshotFile
+
+/// By `config.get` from the agent, which also passes the file.
+final class LookupAgent: LookupWay {
+    let name = "larder"
+    let lookupsAtOnce = 1
+    /// Size of the file that was mapped.
+    private(set) var fileBytes = 0
+    private let connection: WaitingConnection
+    private let control: ControlConnection
+    private let namespace: String
+    private let table: LookupTable
+    private let requests: [PreparedBytes]
+    /// Where the values are: whatever else the namespace has is left alone.
+    private static let root = "larderBenchMapped"
+
+    init(socket: String, namespace: String, table: LookupTable) throws {
+        let peer = Peer(kind: .larder, socketPath: socket)
+        control = try ControlConnection(to: peer)
+        connection = try WaitingConnection(to: socket, name: name)
+        (self.namespace, self.table) = (namespace, table)
+        requests = table.paths.map {
+            PreparedBytes(peer.getRequest(path: "\(Self.root).\($0)", namespace: namespace, id: 1))
+        }
+        let members = zip(table.paths, table.texts).map { (path: $0[...], text: $1) }
+        try control.ask(request("config.set", #","path":"\#(Self.root)","value":\#(Self.object(members))"#))
+    }
+
+    /// Takes the values away again.
+    func clear() { _ = try? control.ask(request("config.unset", #","path":"\#(Self.root)""#)) }
+
+    /// Maps the current snapshot.
+    func mapped() throws -> MappedLookup {
+        let bytes = PreparedBytes(request("config.open", ""))
+        try connection.send(bytes.buffer)
+        let (line, descriptor) = try connection.line()
+        guard descriptor >= 0 else {
+            throw BenchError(.unexpected, "no file came: \(ReplyText.excerpt(UnsafeRawBufferPointer(line)))")
+        }
+        defer { _ = Glibc.close(descriptor) }
+        let snapshot = try MappedSnapshot(descriptor: descriptor)
+        fileBytes = snapshot.byteCount
+        return MappedLookup(snapshot: snapshot, table: table.under(Self.root))
+    }
+
+    func look(at index: Int) throws(BenchError) {
+        try connection.send(requests[index].buffer)
+        let (line, _) = try connection.line()
+        guard !LarderRequest.isError(UnsafeRawBufferPointer(line)) else {
+            throw BenchError(.refused, "\(name): \(ReplyText.excerpt(UnsafeRawBufferPointer(line)))")
+        }
+    }
+
+    private func request(_ method: String, _ more: String) -> [UInt8] {
+        Array(#"{"id":1,"method":"\#(method)","params":{"namespace":"\#(namespace)"\#(more)}}"#.utf8) + [0x0A]
+    }
+
+    /// The object that has a text at each path.
+    private static func object(_ members: [(path: Substring, text: String)]) -> String {
+        var groups: [(name: Substring, members: [(path: Substring, text: String)])] = []
+        for (path, text) in members {
+            let name = path.prefix { $0 != "." }
+            if groups.last?.name != name { groups.append((name, [])) }
+            groups[groups.count - 1].members.append((path.dropFirst(name.count + 1), text))
+        }
+        let texts = groups.map { name, members in
+            let isValue = members.count == 1 && members[0].path.isEmpty
+            return "\"\(name)\":" + (isValue ? members[0].text : object(members))
+        }
+        return "{" + texts.joined(separator: ",") + "}"
+    }
+}

@@ -1,0 +1,133 @@
+import Glibc
+import JSON
+import LarderClient
+import Testing
+
+extension Integration {
+    /// Snapshots that a client maps, with real agents.
+    @Suite("Mapped snapshots", .timeLimit(.minutes(5)))
+    struct MappedSnapshotTests {
+        @Test(
+            "values are looked up in the file that the agent passes, which is kept until something newer is published")
+        func lookUp() async throws {
+            try await TemporaryAgent.with { agent in
+                let client = LarderClient(socket: agent.socket)
+                try await client.config.set("search", to: ["limit": 25, "hosts": ["a", "b"], "on": true, "name": "ä"])
+                let first = try await client.config.snapshot(mapped: true)
+                #expect(first.int(at: "search.limit") == 25 && first.bool(at: "search.on") == true)
+                #expect(first.string(at: "search.name") == "ä")
+                #expect(try first.value(at: "search.hosts.1")?.string == "b")
+                #expect(first.int(at: "search.nothing") == nil)
+                let plain = try await client.config.snapshot()
+                #expect(try first.value() == plain.value)
+                #expect(first.revision == plain.revision && first.epoch == plain.epoch)
+                #expect(first.isCurrent)
+                #expect(try await client.config.snapshot(mapped: true) === first)
+
+                try await client.config.set("search.limit", to: 50)
+                while first.isCurrent { await Task.yield() }
+                let second = try await client.config.snapshot(mapped: true)
+                #expect(second.int(at: "search.limit") == 50 && second.revision > first.revision)
+                #expect(first.int(at: "search.limit") == 25)
+                let other = LarderClient(socket: agent.socket)
+                #expect(try await other.config.snapshot(mapped: true).byteCount == second.byteCount)
+            }
+        }
+
+        @Test("a large document's file is made by a task, once for all who ask")
+        func large() async throws {
+            try await TemporaryAgent.with { agent in
+                let client = LarderClient(socket: agent.socket)
+                let members = (0..<20_000).map { ("key\($0)", JSONValue.int($0)) }
+                try await client.config.set("large", to: .object(members))
+                let text = String(repeating: "x", count: 200_000)
+                try await client.config.set("text", to: .string(text))
+                let snapshots = try await withThrowingTaskGroup(of: MappedSnapshot.self) { group in
+                    for _ in 0..<8 {
+                        group.addTask {
+                            try await LarderClient(socket: agent.socket).config.snapshot(mapped: true)
+                        }
+                    }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                for snapshot in snapshots {
+                    #expect(snapshot.int(at: "large.key19999") == 19_999 && snapshot.isString(text, at: "text"))
+                }
+            }
+        }
+
+        @Test("the stream opens the current one, then each newer one; what lies between is passed over")
+        func stream() async throws {
+            try await TemporaryAgent.with { agent in
+                let client = LarderClient(socket: agent.socket)
+                try await client.config.set("n", to: 0)
+                var snapshots = client.config.mappedSnapshots().makeAsyncIterator()
+                #expect(try await snapshots.next()?.int(at: "n") == 0)
+                for number in 1...20 { try await client.config.set("n", to: .int(number)) }
+                var revision = 0
+                while let snapshot = try await snapshots.next() {
+                    #expect(snapshot.revision > revision)
+                    revision = snapshot.revision
+                    if snapshot.int(at: "n") == 20 { break }
+                }
+                // Nothing more is announced: the next one that comes is the next that is published.
+                try await client.config.set("n", to: 21)
+                #expect(try await snapshots.next()?.int(at: "n") == 21)
+            }
+        }
+
+        @Test(
+            "when the agent goes a snapshot is not current any more, and stays; the stream goes on with the next agent")
+        func restart() async throws {
+            try await TemporaryAgent.withDirectory { agent in
+                let first = try await agent.start()
+                let client = LarderClient(socket: agent.socket)
+                try await client.config.set("n", to: 1)
+                var snapshots = client.config.mappedSnapshots().makeAsyncIterator()
+                let held = try #require(try await snapshots.next())
+                #expect(held.isCurrent)
+                await agent.stop(first)
+                while held.isCurrent { await Task.yield() }
+                #expect(held.int(at: "n") == 1)
+                let second = try await agent.start()
+                let again = LarderClient(socket: agent.socket)
+                try await again.config.set("n", to: 2)
+                #expect(try await snapshots.next()?.int(at: "n") == 2)
+                await agent.stop(second)
+            }
+        }
+
+        @Test("without descriptors the same lookups work on a copy, and asking for the file says what to do")
+        func relayed() async throws {
+            try await TemporaryAgent.with { agent in
+                let relayed = "\(agent.directory)/relayed.sock"
+                let relay = try ChildProcess(
+                    "socat", ["-d", "-d", "UNIX-LISTEN:\(relayed),fork", "UNIX-CONNECT:\(agent.socket)"])
+                defer { relay.kill() }
+                try relay.waitForLog("listening on")
+                let client = LarderClient(socket: relayed)
+                try await client.config.set("n", to: 1)
+                let error = await #expect(throws: LarderClientError.self) {
+                    try await client.config.snapshot(mapped: true)
+                }
+                #expect(error?.code == .protocolViolation && error?.advice?.contains("mapped: false") == true)
+                let snapshot = try await client.config.snapshot(mapped: false)
+                #expect(snapshot.int(at: "n") == 1 && snapshot.isCurrent)
+                try await client.config.set("n", to: 2)
+                while snapshot.isCurrent { await Task.yield() }
+                #expect(try await client.config.snapshot(mapped: false).int(at: "n") == 2)
+            }
+        }
+
+        @Test("what the agent refuses is told as it is: a namespace that there is not")
+        func refused() async throws {
+            try await TemporaryAgent.with { agent in
+                let client = LarderClient(socket: agent.socket)
+                let error = await #expect(throws: LarderClientError.self) {
+                    try await client.config.snapshot(namespace: "nowhere", mapped: true)
+                }
+                #expect(error?.remoteError?.code == .unknownNamespace)
+            }
+        }
+    }
+}

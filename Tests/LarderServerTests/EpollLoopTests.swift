@@ -1,0 +1,164 @@
+import CLinuxShims
+import Foundation
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import LarderServer
+
+@Suite("The event loop of clients' sockets")
+struct EpollLoopTests {
+    /// What happened, in its order.
+    private final class Record: Sendable {
+        private let entries = Mutex<[String]>([])
+        func note(_ entry: String) { entries.withLock { $0.append(entry) } }
+        var all: [String] { entries.withLock { $0 } }
+    }
+
+    @Test("what is handed to it from one thread is done in its order, on its own thread")
+    func order() async throws {
+        let loop = try EpollLoop(name: "order")
+        let record = Record()
+        for number in 0..<1000 {
+            loop.execute {
+                loop.preconditionInEventLoop()
+                record.note("\(number)")
+            }
+        }
+        #expect(try await loop.submit { loop.inEventLoop }.get())
+        #expect(!loop.inEventLoop)
+        #expect(record.all == (0..<1000).map { "\($0)" })
+        loop.stop()
+    }
+
+    @Test("what many threads hand to it is done once each")
+    func manyThreads() async throws {
+        let loop = try EpollLoop(name: "many")
+        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+            for task in 0..<8 {
+                group.addTask {
+                    var own = 0
+                    for number in 0..<500 { own += try await loop.submit { task * 1000 + number }.get() }
+                    return own
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        #expect(sum == (0..<8).map { $0 * 500_000 + 499 * 250 }.reduce(0, +))
+        loop.stop()
+    }
+
+    @Test("timers come in the order of their times, not before them, and not at all when they are cancelled")
+    func timers() async throws {
+        let loop = try EpollLoop(name: "timers")
+        let record = Record()
+        let begin = NIODeadline.now()
+        let cancelled = loop.scheduleTask(in: .milliseconds(2)) { record.note("cancelled") }
+        let late = loop.scheduleTask(in: .milliseconds(30)) { record.note("late") }
+        _ = loop.scheduleTask(in: .milliseconds(10)) { record.note("soon") }
+        cancelled.cancel()
+        await #expect(throws: EventLoopError.self) { try await cancelled.futureResult.get() }
+        try await late.futureResult.get()
+        #expect(NIODeadline.now() >= begin + .milliseconds(30))
+        #expect(record.all == ["soon", "late"])
+        loop.stop()
+    }
+
+    @Test("an actor can run on it")
+    func actors() async throws {
+        actor Counter {
+            let loop: EpollLoop
+            var count = 0
+            init(_ loop: EpollLoop) { self.loop = loop }
+            nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+            func add() -> Bool {
+                count += 1
+                return loop.inEventLoop
+            }
+        }
+        let loop = try EpollLoop(name: "actor")
+        let counter = Counter(loop)
+        for _ in 0..<100 { #expect(await counter.add()) }
+        #expect(await counter.count == 100)
+        loop.stop()
+    }
+
+    @Test("a descriptor that is closed within a turn is told nothing any more, nor is the next one of its number")
+    func closedWithinTurn() async throws {
+        final class Reader: EpollTarget {
+            let (socket, record, name): (CInt, Record, String)
+            var onReady: () -> Void = {}
+            init(_ socket: CInt, _ record: Record, _ name: String) {
+                (self.socket, self.record, self.name) = (socket, record, name)
+            }
+            override func ready(_ events: EpollEvents) {
+                record.note(name)
+                onReady()
+            }
+        }
+        let epoll = try Epoll()
+        let record = Record()
+        var pairs: [[CInt]] = []
+        for _ in 0..<2 {
+            var ends: [CInt] = [-1, -1]
+            try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+            pairs.append(ends)
+        }
+        let readers = [Reader(pairs[0][0], record, "first"), Reader(pairs[1][0], record, "second")]
+        for (index, reader) in readers.enumerated() {
+            try epoll.add(reader.socket, [.readable, .onEdges], reader)
+            let other = readers[1 - index]
+            reader.onReady = {
+                // Whoever comes first closes the other, and something else takes its number.
+                epoll.forget(other.socket)
+                close(other.socket)
+                let next = dup(pairs[index][1])
+                #expect(next == other.socket)
+                let reader = Reader(next, record, "next")
+                #expect(throws: Never.self) { try epoll.add(next, [.readable, .onEdges], reader) }
+            }
+            _ = [UInt8(1)].withUnsafeBytes { write(pairs[index][1], $0.baseAddress, 1) }
+        }
+        epoll.wait(atMost: 0)
+        #expect(record.all == ["first"])
+    }
+}
+
+@Suite("Timers of an event loop")
+struct TimerQueueTests {
+    private func at(_ time: Int) -> NIODeadline { .uptimeNanoseconds(UInt64(time)) }
+
+    @Test("what is due comes in the order of the times, and what is equal in that of its coming")
+    func order() {
+        var (queue, done) = (TimerQueue(), [Int]())
+        for (index, time) in [30, 10, 20, 10, 40].enumerated() { _ = queue.add(at: at(time)) { done.append(index) } }
+        #expect(queue.next == at(10))
+        while let action = queue.takeDue(at: at(30)) { action() }
+        #expect(done == [1, 3, 2, 0])
+        #expect(queue.next == at(40))
+    }
+
+    @Test("what was cancelled is let go of at once, and leaves no crowd behind")
+    func cancelled() {
+        final class Owner {}
+        var queue = TimerQueue()
+        weak var held: Owner?
+        let timer: TimerQueue.Timer
+        do {
+            let owner = Owner()
+            held = owner
+            timer = queue.add(at: at(1)) { withExtendedLifetime(owner) {} }
+        }
+        #expect(held != nil)
+        queue.cancel(timer)
+        #expect(held == nil)
+        queue.cancel(timer)
+        for time in 2..<10_000 { queue.cancel(queue.add(at: at(time)) {}) }
+        #expect(queue.count < 200)
+        var done = 0
+        _ = queue.add(at: at(5)) { done += 1 }
+        while let action = queue.takeDue(at: at(20_000)) { action() }
+        #expect(done == 1)
+        #expect(queue.count == 0)
+    }
+}

@@ -1,0 +1,97 @@
+import CLinuxShims
+import Foundation
+import NIOCore
+import NIOEmbedded
+
+@testable import LarderServer
+
+/// The client of a session whose event loop runs when the test says so: nobody waits for its sockets, so that the session is
+/// told by the client what there is to do.
+final class SessionClient: Sendable {
+    /// The session's event loop. Its time moves when it is told to.
+    let eventLoop = NIOAsyncTestingEventLoop()
+    private let socket: CInt
+    private let session: NIOLoopBound<Session>
+
+    struct NoSocket: Error {}
+
+    /// Connects to a session.
+    init(_ makeSession: @escaping @Sendable (any EventLoop, CInt) throws -> Session) async throws {
+        var ends: [CInt] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw NoSocket() }
+        socket = ends[0]
+        let (eventLoop, end) = (eventLoop, ends[1])
+        session = try await eventLoop.executeInContext {
+            let session = try makeSession(eventLoop, end)
+            session.start()
+            return NIOLoopBound(session, eventLoop: eventLoop)
+        }
+    }
+
+    deinit { close(socket) }
+
+    /// Sends bytes, and has the session do what there is to do about them.
+    func send(_ bytes: [UInt8]) async throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { throw NoSocket() }
+            rest = rest.dropFirst(count)
+            try await tell(.readable)
+        }
+    }
+
+    /// Sends text.
+    func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+    /// Sends lines one after the other, each with a descriptor, before the session is told of any.
+    func send(_ lines: [String], passing descriptor: CInt) async throws {
+        for line in lines {
+            let count = Array(line.utf8).withUnsafeBytes { bytes in
+                larder_send_descriptors(socket, bytes.baseAddress, bytes.count, [descriptor], 1)
+            }
+            guard count == line.utf8.count else { throw NoSocket() }
+        }
+        try await tell(.readable)
+    }
+
+    /// Says that nothing more comes, as `socat` does at the end of its input.
+    func endInput() async throws {
+        shutdown(socket, Int32(SHUT_WR))
+        try await tell([.readable, .inputEnded])
+    }
+
+    /// Ends the connection.
+    func end() async throws {
+        shutdown(socket, Int32(SHUT_RDWR))
+        try await tell([.readable, .inputEnded, .hungUp])
+    }
+
+    /// Whether the session has ended.
+    var isClosed: Bool {
+        get async throws {
+            let session = session
+            return try await eventLoop.executeInContext { session.value.isClosed }
+        }
+    }
+
+    /// The lines that came out since it was asked last.
+    func output() async throws -> [String] {
+        var output: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = recv(socket, &piece, piece.count, 0)
+            if count <= 0 { break }
+            output += piece[..<count]
+            try await tell(.writable)
+        }
+        return String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    private func tell(_ events: EpollEvents) async throws {
+        let session = session
+        try await eventLoop.executeInContext { if !session.value.isClosed { session.value.ready(events) } }
+        await eventLoop.run()
+    }
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Counts the allocations and instructions that larderd needs for one request, one connection and one event delivered, and
+# compares them with contrib/benchmarks/counts.json, so that what makes it slower shows without timing anything.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: contrib/benchmarks/count-instructions.sh [option ...]
+  --larderd FILE      count this program
+  --deb FILE          count the program of this package
+  --record            write what was counted to counts.json, for figures that are meant to be as they are now
+  --no-instructions   allocations only, without valgrind
+Without a program, that of .build/release is counted. It has to be built with the flags of contrib/release-flags.sh.
+USAGE
+}
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+larderd=$top/.build/release/larderd deb='' options=() needs=(binutils gcc libc6-dev python3 valgrind)
+while (($#)); do
+    case $1 in
+        --larderd) larderd=${2:?--larderd needs a file} && shift ;;
+        --deb) deb=${2:?--deb needs a file} && shift ;;
+        --record | --no-instructions) options+=("$1") ;;
+        -h | --help) usage && exit ;;
+        *) echo "count-instructions: unknown option $1" >&2 && usage >&2 && exit 2 ;;
+    esac
+    shift
+done
+
+"$top/contrib/install-needs.sh" "${needs[@]}"
+work=$(mktemp -d -t larder-counting.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+if [[ -n $deb ]]; then
+    dpkg-deb --extract "$deb" "$work/package"
+    larderd=$(find "$work/package" -type f -name larderd -perm /111)
+fi
+[[ -x $larderd ]] || { echo "count-instructions: no program at \"$larderd\": name one with --larderd" >&2 && exit 2; }
+# valgrind cannot read the debugging information of every compiler, and needs none.
+strip --strip-debug -o "$work/larderd" "$larderd"
+gcc -O2 -Wall -Wextra -fno-builtin -shared -fPIC -o "$work/allocations.so" "$top/contrib/benchmarks/counting/allocations.c"
+python3 "$top/contrib/benchmarks/counting/count.py" --larderd "$work/larderd" --counter "$work/allocations.so" "${options[@]}"

@@ -1,0 +1,347 @@
+#!/usr/bin/env python3
+"""Counts what larderd does for one operation: allocations, by a counter in front of malloc(3), and instructions, by callgrind.
+
+Neither depends on how fast or how busy the machine is. The figures are compared with those of contrib/benchmarks/counts.json;
+one that is more than its tolerance above the recorded one is a regression, one as far below is to be recorded.
+
+  count.py --larderd FILE --counter allocations.so [--record] [--no-instructions]
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
+# How far a figure may be from the recorded one: a part of it, and as much in any case. What comes of timers and threads
+# that run meanwhile is less; another compiler may make more.
+TOLERANCE = {"allocations": (0.05, 0.2), "instructions": (0.08, 50), "bytes": (0.08, 100)}
+# What is written behind a set, and when, depends on how quick the disk is.
+TOLERANCE_OF = {("instructions", "set"): (0.2, 0), ("allocations", "set"): (0.1, 0),
+                # Nor how many changes become one snapshot.
+                ("instructions", "set, 50 writers"): (0.3, 0), ("allocations", "set, 50 writers"): (0.3, 0),
+                ("instructions", "event delivered"): (0.15, 0)}
+
+
+class Client:
+    """A connection, one line at a time."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(path)
+        self.rest = b""
+
+    def send(self, line):
+        self.socket.sendall(line + b"\n")
+
+    def line(self):
+        while b"\n" not in self.rest:
+            received = self.socket.recv(1 << 16)
+            if not received:
+                raise RuntimeError("larderd closed the connection")
+            self.rest += received
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line
+
+    def ask(self, line):
+        self.send(line)
+        reply = self.line()
+        if b'"error":' in reply:
+            raise RuntimeError(f"larderd answered with an error: {reply[:300]}")
+        return reply
+
+    def close(self):
+        self.socket.close()
+
+
+def request(method, identifier=100, **parameters):
+    return json.dumps({"jsonrpc": "2.0", "id": identifier, "method": method, "params": parameters},
+                      separators=(",", ":")).encode()
+
+
+class Agent:
+    """A larderd in a directory of its own."""
+
+    def __init__(self, program, directory, before=(), environment=None):
+        self.directory = pathlib.Path(directory)
+        self.path = str(self.directory / "sock")
+        settings = self.directory / "settings.json5"
+        settings.write_text(json.dumps({
+            "socket": {"path": self.path}, "state": {"directory": str(self.directory / "state")},
+            "cache": {"directory": str(self.directory / "cache")}, "images": {"enabled": False},
+            "namespaces": {"default": {"durability": "relaxed"}}}))
+        self.log = open(self.directory / "log", "w")
+        variables = {"HOME": str(self.directory), "PATH": os.environ["PATH"], **(environment or {})}
+        self.process = subprocess.Popen([*before, program, "--settings", str(settings), "--log-level", "warning"],
+                                        stdout=self.log, stderr=self.log, env=variables)
+        deadline = time.monotonic() + 120
+        while True:
+            with contextlib.suppress(OSError):
+                self.control = Client(self.path)
+                break
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"count: larderd does not answer:\n{(self.directory / 'log').read_text()[-2000:]}")
+            time.sleep(0.02)
+        self.control.ask(request("config.set", path="search.limit", value=22))
+
+    def connections(self):
+        return json.loads(self.control.ask(request("agent.stats")))["result"]["connections"]["open"]
+
+    def stop(self):
+        self.control.close()
+        self.process.terminate()
+        self.process.wait(60)
+        self.log.close()
+
+
+# Each operation is given an agent and a scale, prepares what it needs, and returns what to do and for how many.
+
+def get(agent, scale):
+    client, line = Client(agent.path), request("config.get", path="search.limit")
+    client.ask(line)
+
+    def run():
+        for _ in range(scale):
+            client.ask(line)
+    return run, scale, [client]
+
+
+def get_pipelined(agent, scale):
+    client = Client(agent.path)
+    lines = b"\n".join(request("config.get", 100 + number, path="search.limit") for number in range(16))
+
+    def sixteen():
+        client.ask(lines)
+        for _ in range(15):
+            client.line()
+
+    def run():
+        for _ in range(scale // 16):
+            sixteen()
+    sixteen()
+    return run, scale // 16 * 16, [client]
+
+
+def get_new_words(agent, scale):
+    """White space after a message means nothing, but makes it one that was not heard before."""
+    client, line = Client(agent.path), request("config.get", path="search.limit")
+    lines = [line + bytes(b" \t"[number >> bit & 1] for bit in range(14)) for number in range(scale)]
+    client.ask(line)
+
+    def run():
+        for each in lines:
+            client.ask(each)
+    return run, scale, [client]
+
+
+def connect(agent, scale):
+    scale //= 10
+    line = request("config.get", path="search.limit")
+
+    def one():
+        client = Client(agent.path)
+        client.ask(line)
+        client.close()
+
+    def run():
+        for _ in range(scale):
+            one()
+        while agent.connections() > 1:
+            time.sleep(0.001)
+    for _ in range(20):
+        one()
+    return run, scale, []
+
+
+def subscribers(agent, count):
+    clients = []
+    for _ in range(count):
+        client = Client(agent.path)
+        client.ask(request("config.subscribe", path="bench.event"))
+        # The first event.
+        client.line()
+        clients.append(client)
+    return clients
+
+
+def publications(agent, scale, count):
+    clients = subscribers(agent, count)
+    publish(agent, clients, 5)
+    return (lambda: publish(agent, clients, scale)), scale, clients
+
+
+NUMBER = iter(range(100_000_000, 900_000_000))
+
+
+def publish(agent, clients, count):
+    for _ in range(count):
+        agent.control.ask(request("config.set", path="bench.event", value=next(NUMBER)))
+        # Nobody is so far behind that an event is left out.
+        for client in clients:
+            client.line()
+
+
+def writers(agent, scale, count):
+    """So many writers, each of whom waits for its reply before the next change."""
+    clients = [Client(agent.path) for _ in range(count)]
+
+    def run(turns=scale // count):
+        for _ in range(turns):
+            for number, client in enumerate(clients):
+                client.send(request("config.set", path=f"bench.writers.w{number}", value=next(NUMBER)))
+            for client in clients:
+                if b'"error":' in client.line():
+                    raise RuntimeError("larderd refused a change")
+    run(2)
+    return run, scale // count * count, clients
+
+
+class Allocations:
+    """Counts of the counter in front of malloc(3)."""
+
+    def __init__(self, program, counter, directory):
+        self.file = pathlib.Path(directory) / "counts"
+        self.file.write_bytes(bytes(24))
+        self.agent = Agent(program, directory, environment={"LD_PRELOAD": counter, "LARDER_ALLOCATIONS": str(self.file)})
+
+    def read(self):
+        calls, _, held = struct.unpack("qqq", self.file.read_bytes())
+        if calls == 0:
+            sys.exit("count: nothing was counted: is larderd linked with glibc?")
+        return calls, held
+
+    def measure(self, operation, *arguments):
+        run, count, clients = operation(self.agent, *arguments)
+        before = self.read()
+        run()
+        after = self.read()
+        close(self.agent, clients)
+        return (after[0] - before[0]) / count
+
+    def held_by_subscribers(self, count):
+        close(self.agent, subscribers(self.agent, 200))
+        before = self.read()
+        clients = subscribers(self.agent, count)
+        after = self.read()
+        close(self.agent, clients)
+        return (after[1] - before[1]) / count
+
+
+class Instructions:
+    """Counts of callgrind, which runs nothing while it is not asked to."""
+
+    def __init__(self, program, directory):
+        self.directory = pathlib.Path(directory)
+        self.agent = Agent(program, directory, before=[
+            "valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet", f"--callgrind-out-file={self.directory}/out",
+            f"--vgdb-prefix={self.directory}/vgdb"])
+        # Code is made ready for counting when it runs for the first time.
+        self.control("-i", "on")
+        self.dumps = 0
+
+    def control(self, *words):
+        # callgrind_control looks for the pipes in the usual place only.
+        subprocess.run(["vgdb", f"--vgdb-prefix={self.directory}/vgdb", f"--pid={self.agent.process.pid}", *vgdb_words(words)],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def measure(self, operation, *arguments):
+        run, count, clients = operation(self.agent, *arguments)
+        self.control("-z")
+        run()
+        self.control("-d")
+        self.dumps += 1
+        dump = self.directory / f"out.{self.dumps}"
+        total = int(re.search(r"^(?:totals|summary): (\d+)", dump.read_text(), re.M).group(1))
+        close(self.agent, clients)
+        return total / count
+
+
+def vgdb_words(words):
+    return {("-i", "on"): ["instrumentation", "on"], ("-z",): ["zero"], ("-d",): ["dump"]}[tuple(words)]
+
+
+def close(agent, clients):
+    for client in clients:
+        client.close()
+    while agent.connections() > 1:
+        time.sleep(0.001)
+
+
+def count(measure, scale):
+    """The figures that one way of counting has."""
+    # So many that what one publication costs more or less than another, for what is written behind it, does not show.
+    few, many = 10, 310
+    figures = {"get": measure(get, scale), "get, 16 in one write": measure(get_pipelined, scale),
+               "get in new words": measure(get_new_words, scale // 2), "connect, get, close": measure(connect, scale),
+               "set": measure(publications, scale // 10, 0)}
+    figures["set, 50 writers"] = measure(writers, scale, 50)
+    several = measure(publications, scale // 20, few)
+    figures["event delivered"] = (measure(publications, scale // 20, many) - several) / (many - few)
+    return figures
+
+
+def compare(found, recorded):
+    """Prints a line for each figure; whether all are as recorded."""
+    good = True
+    for unit, figures in found.items():
+        for name, value in figures.items():
+            known = recorded.get(unit, {}).get(name)
+            part, least = TOLERANCE_OF.get((unit, name), TOLERANCE[unit])
+            verdict = "not recorded: use --record"
+            if known is not None:
+                allowed = max(abs(known) * part, least)
+                verdict = ("as recorded" if abs(value - known) <= allowed
+                           else "MORE than recorded" if value > known else "less than recorded: use --record")
+            good = good and verdict == "as recorded"
+            print(f"{unit:<13} {name:<22} {value:>12,.2f} {'-' if known is None else f'{known:,.2f}':>12}  {verdict}")
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--larderd", required=True)
+    parser.add_argument("--counter", required=True)
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--no-instructions", action="store_true")
+    options = parser.parse_args()
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1], limit[1]))
+    found = {}
+    root = tempfile.mkdtemp(prefix="larder-count.")
+    try:
+        for name in ("allocations", "instructions"):
+            os.mkdir(f"{root}/{name}")
+        counter = Allocations(options.larderd, options.counter, f"{root}/allocations")
+        try:
+            found["allocations"] = count(counter.measure, 10_000)
+            found["bytes"] = {"idle subscriber": counter.held_by_subscribers(1000)}
+        finally:
+            counter.agent.stop()
+        if not options.no_instructions:
+            counter = Instructions(options.larderd, f"{root}/instructions")
+            try:
+                found["instructions"] = count(counter.measure, 1000)
+            finally:
+                counter.agent.stop()
+    finally:
+        shutil.rmtree(root)
+    if options.record:
+        rounded = {unit: {name: round(value, 2 if unit == "allocations" else 0) for name, value in figures.items()}
+                   for unit, figures in found.items()}
+        RECORD.write_text(json.dumps(rounded, indent=2) + "\n")
+    good = compare(found, json.loads(RECORD.read_text()) if RECORD.exists() else {})
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+"""Makes the table of contrib/bench-peers.sh from the reports of larder-bench: one line for each figure, with what stands
+beside it, the ratio, the target, and whether it is met.
+
+  peers-table.py REPORTS [--json FILE] [--markdown FILE] [--check] [NAME=VALUE ...]
+
+REPORTS is a directory of files NAME.json. NAME=VALUE goes into the line about the machine and the JSON. With --check the
+exit status is 1 when a target is missed. A figure whose report is missing is left out.
+"""
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import sys
+
+
+class Reports:
+    """The reports by name, and figures from them."""
+
+    def __init__(self, directory):
+        self.all = {path.stem: json.loads(path.read_text()) for path in sorted(pathlib.Path(directory).glob("*.json"))}
+
+    def __contains__(self, name):
+        return name in self.all
+
+    def figure(self, report, server, metric):
+        servers = self.all.get(report, {}).get("servers", {})
+        return servers.get(server, {}).get("metrics", {}).get(metric)
+
+    def ratio(self, report, server, other, metric):
+        """Of rounds, the median of the ratios of neighbours, since what disturbs a machine for a while then disturbs both;
+        of other figures, their quotient."""
+        content = self.all.get(report, {})
+        servers = content.get("servers", {})
+        if server not in servers or other not in servers:
+            return None
+        if (content.get("ratio") or {}).get("metric") == metric:
+            pairs = zip(servers[server]["samples"], servers[other]["samples"])
+            ratios = [one / two for one, two in pairs if two > 0]
+            return statistics.median(ratios) if ratios else None
+        one, two = (self.figure(report, name, metric) for name in (server, other))
+        return one / two if one is not None and two else None
+
+
+class Target:
+    """What a ratio, or the agent's own figure, has to be."""
+
+    def __init__(self, of, sign, bound, unit=""):
+        self.of, self.sign, self.bound, self.unit = of, sign, bound, unit
+
+    def met(self, row):
+        value = row[self.of]
+        if value is None:
+            return None
+        return value >= self.bound if self.sign == "≥" else value <= self.bound
+
+    def __str__(self):
+        return f"{self.sign} {self.bound:g}{' ' + self.unit if self.unit else ''}"
+
+
+def at_least(bound):
+    return Target("ratio", "≥", bound)
+
+
+def at_most(bound):
+    return Target("ratio", "≤", bound)
+
+
+def itself_at_most(bound, unit=""):
+    return Target("larder", "≤", bound, unit)
+
+
+def row(section, name, unit, larder, peer=None, other=None, floor=None, ratio=None, target=None):
+    result = {"section": section, "name": name, "unit": unit, "larder": larder, "peer": peer, "other": other, "floor": floor,
+              "ratio": ratio, "target": None, "met": None}
+    if target is not None:
+        result["target"], result["met"] = str(target), target.met(result)
+    return result
+
+
+def plain(reports, section, name, unit, report, metric, target=None, peer="redis", peer_report=None):
+    """A figure that every server has, in one report."""
+    if report not in reports:
+        return []
+    if peer_report:
+        other = reports.figure(peer_report, peer, metric)
+        larder = reports.figure(report, "larder", metric)
+        ratio = larder / other if larder is not None and other else None
+    else:
+        other = reports.figure(report, peer, metric)
+        ratio = reports.ratio(report, "larder", peer, metric)
+    return [row(section, name, unit, reports.figure(report, "larder", metric), peer if other is not None else None, other,
+                reports.figure(report, "floor", metric), ratio, target)]
+
+
+PUBLICATIONS = [(count, size) for size in (100, 10_000) for count in (1, 10, 100, 1000, 10_000) if (count, size) != (10, 10_000)]
+
+
+def size_text(size):
+    for bound, unit in ((1_000_000, "MB"), (1000, "KB")):
+        if size >= bound:
+            return f"{size // bound} {unit}"
+    return f"{size} B"
+
+
+def slope(points):
+    """The exponent of the power that fits the points best: 0 constant, 1 linear."""
+    logs = [(math.log(x), math.log(y)) for x, y in points]
+    x_mean, y_mean = (statistics.mean(values) for values in zip(*logs))
+    return sum((x - x_mean) * (y - y_mean) for x, y in logs) / sum((x - x_mean) ** 2 for x, _ in logs)
+
+
+def incline(points):
+    """How much is added for each one more, between the ends."""
+    (x_first, y_first), (x_last, y_last) = points[0], points[-1]
+    return (y_last - y_first) / (x_last - x_first)
+
+
+def reading(reports):
+    section = "reading"
+    yield from plain(reports, section, "get, 50 connections, one at a time", "per s", "get-1", "requestsPerSecond", at_least(1))
+    yield from plain(reports, section, "  p99 of it", "µs", "get-1", "p99Microseconds")
+    yield from plain(reports, section, "get, 50 connections, 16 in one write", "per s", "get-16", "requestsPerSecond", at_least(1.3))
+    yield from plain(reports, section, "get, one connection, p50", "µs", "latency", "p50Microseconds", at_most(1))
+    yield from plain(reports, section, "get of a 100 KB subtree, 50 connections", "per s", "subtree", "requestsPerSecond", at_least(1))
+    yield from plain(reports, section, "connect, get, close, one at a time", "per s", "connect-1", "connectionsPerSecond", at_least(0.8))
+    yield from plain(reports, section, "connect, get, close, 16 at a time", "per s", "connect-16", "connectionsPerSecond", at_least(0.8))
+
+
+def publishing(reports):
+    section = "relaxed publication to the last subscriber"
+    for count, size in PUBLICATIONS:
+        # Ten subscribers are a point on the line of growth and no target of their own.
+        target = at_most(1) if count != 10 else None
+        yield from plain(reports, section, f"{count:,} × {size_text(size)}", "µs", f"publish-{count}-{size}",
+                         "medianMicroseconds", target)
+
+
+def durable(reports):
+    section = "on disk before the reply"
+    for writers in (1, 50):
+        name = f"set by {writers} writer{'s' if writers > 1 else ''}"
+        yield from plain(reports, section, name, "per s", f"set-{writers}", "setsPerSecond", at_least(0.8))
+    for writers in (1, 50):
+        report = f"set-{writers}"
+        if report in reports:
+            ratio = reports.ratio(report, "etcd", "larder", "setsPerSecond")
+            times = {name: 1e6 / rate if (rate := reports.figure(report, name, "setsPerSecond")) else None
+                     for name in ("larder", "etcd", "floor")}
+            yield row(section, f"time of a set, {writers} writer{'s' if writers > 1 else ''}", "µs", times["larder"], "etcd",
+                      times["etcd"], times["floor"], ratio, at_most(0.2))
+    for count in (1, 100):
+        yield from plain(reports, section, f"set to the last of {count} watchers", "µs", f"watch-{count}",
+                         "medianMicroseconds", at_most(0.2), peer="etcd")
+    yield from plain(reports, section, "set to the last of 1,000 subscribers", "µs", "durable-1000", "medianMicroseconds", at_most(1))
+
+
+def memory(reports):
+    section = "memory"
+    yield from plain(reports, section, "an idle subscriber, of 10,000", "bytes", "idle", "bytesPerSubscriber", at_most(0.7))
+    yield from plain(reports, section, "resident at rest", "MB", "idle", "residentMegabytes", itself_at_most(20, "MB"))
+    yield from plain(reports, section, "resident at rest", "MB", "idle", "residentMegabytes", at_most(1), peer="etcd",
+                     peer_report="idle-etcd")
+
+
+def elsewhere(reports):
+    section = "changes of one member of 1 MB, 100 subscribers elsewhere"
+    if "update" not in reports:
+        return
+    def of(metric, server="changing"):
+        return reports.figure("update", server, metric)
+    yield row(section, "events at subscribers elsewhere", "", of("eventsAtOthers"), target=itself_at_most(0))
+    yield row(section, "p99 of other gets meanwhile", "ms", of("p99Microseconds") / 1000, "no changes",
+              of("p99Microseconds", "quiet") / 1000, target=itself_at_most(2, "ms"))
+    yield row(section, "a change, processor time", "µs", of("serverMicrosecondsPerChange"), "nobody",
+              of("serverMicrosecondsPerChange", "quiet"))
+    yield row(section, "  for each subscriber elsewhere", "µs", of("microsecondsPerOther"))
+
+
+def growth(reports):
+    section = "growth"
+    sizes = (1000, 100_000, 10_000_000)
+    for metric, name in (("p50Microseconds", "get, p50"), ("newWordsMicroseconds", "get in new words, p50"),
+                         ("afterChangeMicroseconds", "get after a change, p50")):
+        points = [(size, reports.figure("growth", str(size), metric)) for size in sizes]
+        if any(value is None for _, value in points):
+            continue
+        # What is held is to cost the same at every size; what a change costs those who read next is shown beside it.
+        target = at_most(1.25) if metric != "afterChangeMicroseconds" else None
+        yield row(section, f"{name}, of 10 MB", "µs", points[-1][1], "1 KB", points[0][1], ratio=points[-1][1] / points[0][1],
+                  target=target)
+        yield row(section, "  slope: 0 constant, 1 linear", "", slope(points))
+    ways = {}
+    for server in ("larder", "redis", "floor"):
+        points = [(count, reports.figure(f"publish-{count}-100", server, "medianMicroseconds")) for count in (10, 100, 1000, 10_000)]
+        if all(value for _, value in points):
+            ways[server] = points
+    if "larder" in ways:
+        yield row(section, "publication, 10 to 10,000: each one more", "µs", incline(ways["larder"]), "redis",
+                  incline(ways["redis"]) if "redis" in ways else None,
+                  incline(ways["floor"]) if "floor" in ways else None)
+        yield row(section, "  slope: 0 constant, 1 linear", "", slope(ways["larder"]), "redis",
+                  slope(ways["redis"]) if "redis" in ways else None, slope(ways["floor"]) if "floor" in ways else None,
+                  target=itself_at_most(1.1))
+
+
+def files(reports):
+    section = "a file is replaced: until the last subscriber knows"
+    for count in (1, 100):
+        yield from plain(reports, section, f"{count} subscriber{'s' if count > 1 else ''}", "µs", f"files-{count}",
+                         "medianMicroseconds", peer="watchman")
+
+
+def mapped(reports):
+    section = "reading without the socket"
+    if "mapped" not in reports:
+        return
+    servers = reports.all["mapped"]["servers"]
+    metric = "nanosecondsPerLookup"
+    for name in servers:
+        if name in ("redis", "dictionary"):
+            continue
+        for peer in ("redis", "dictionary"):
+            if peer in servers:
+                yield row(section, f"a lookup, {name}", "ns", reports.figure("mapped", name, metric), peer,
+                          reports.figure("mapped", peer, metric), ratio=reports.ratio("mapped", name, peer, metric))
+
+
+def images(reports):
+    section = "images"
+    if "image-rate" in reports:
+        report = reports.all["image-rate"]
+        yield row(section, "image.get, held, 50 connections", "per s",
+                  reports.figure("image-rate", "image.get", "requestsPerSecond"), "config.get",
+                  reports.figure("image-rate", "config.get", "requestsPerSecond"), ratio=report["ratio"]["median"],
+                  target=at_least(0.6))
+    for size, bound in ((50_000, 1.5), (500_000, 4), (5_000_000, 8)):
+        report = f"image-delivery-{size}"
+        if report not in reports:
+            continue
+        for way, least in (("path", bound), ("descriptor", bound)):
+            # Of reading a file and mapping it the better one counts.
+            best = max((reports.all[report]["servers"][f"{way}{how}"]["metrics"] for how in ("Read", "Map")),
+                       key=lambda metrics: metrics["ratioToNginx"])
+            yield row(section, f"{size_text(size)} into memory by {way}", "MB/s", best["megabytesPerSecond"], "nginx",
+                      reports.figure(report, "nginx", "megabytesPerSecond"), ratio=best["ratioToNginx"], target=at_least(least))
+    if "image-start" in reports:
+        for name, unit, metric, most in ((f"ready with {int(reports.figure('image-start', 'full', 'images'))} images", "ms",
+                                          "readyMilliseconds", 500), ("memory for them", "MB", "moreMegabytes", 60)):
+            yield row(section, name, unit, reports.figure("image-start", "full", metric), "none held",
+                      reports.figure("image-start", "empty", metric), target=itself_at_most(most, unit))
+    if "image-evict" in reports:
+        count = reports.all["image-evict"]["parameters"]["count"]
+        yield row(section, f"p99 of config.get, evicting {count}", "ms more",
+                  reports.figure("image-evict", "evicting", "addedMilliseconds"), "usual p99",
+                  reports.figure("image-evict", "usual", "p99Microseconds") / 1000, target=itself_at_most(2, "ms"))
+
+
+SECTIONS = (reading, publishing, durable, memory, elsewhere, growth, files, mapped, images)
+
+
+def figure(value):
+    if value is None:
+        return "-"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def table(rows):
+    section = None
+    for each in rows:
+        if each["section"] != section:
+            section = each["section"]
+            yield ""
+            yield f"{section:<58} {'unit':<10}{'larder':>12}{'beside it':>12}  {'which is':<10}{'floor':>12}{'ratio':>8}  {'target':<9}"
+        ratio = "-" if each["ratio"] is None else f"{each['ratio']:.3f}"
+        verdict = {None: "", True: "met", False: "MISSED"}[each["met"]]
+        yield (f"{each['name']:<58} {each['unit']:<10}{figure(each['larder']):>12}{figure(each['other']):>12}  "
+               f"{each['peer'] or '':<10}{figure(each['floor']):>12}{ratio:>8}  {each['target'] or '':<9}{verdict}").rstrip()
+
+
+def markdown(rows):
+    """The same for README.md."""
+    section = None
+    for each in rows:
+        if each["section"] != section:
+            section = each["section"]
+            yield ""
+            yield f"| {section} | Larder | beside it | floor | ratio | target | |"
+            yield "| --- | --- | --- | --- | --- | --- | --- |"
+        unit = "/s" if each["unit"] == "per s" else f" {each['unit']}" if each["unit"] else ""
+        cells = [figure(each[name]) + unit if each[name] is not None else "" for name in ("larder", "other", "floor")]
+        if each["peer"]:
+            cells[1] = f"{each['peer']} {cells[1]}".strip()
+        ratio = "" if each["ratio"] is None else f"{each['ratio']:.2f}"
+        verdict = {None: "", True: "met", False: "**missed**"}[each["met"]]
+        yield "| " + " | ".join([each["name"].strip(), *cells, ratio, each["target"] or "", verdict]) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("reports")
+    parser.add_argument("facts", nargs="*", metavar="NAME=VALUE")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    reports = Reports(options.reports)
+    rows = [each for section in SECTIONS for each in section(reports)]
+    facts = dict(fact.split("=", 1) for fact in options.facts)
+    if options.json:
+        content = {**facts, "rows": rows, "reports": reports.all}
+        pathlib.Path(options.json).write_text(json.dumps(content, ensure_ascii=False) + "\n")
+    if options.markdown:
+        pathlib.Path(options.markdown).write_text("\n".join(markdown(rows)).strip() + "\n")
+    print(", ".join(f"{name} {value}" for name, value in facts.items()))
+    for line in table(rows):
+        print(line)
+    print()
+    for name, content in reports.all.items():
+        for note in content["notes"]:
+            print(f"note, {name}: {note}")
+    judged = [each["met"] for each in rows if each["met"] is not None]
+    print(f"targets: {sum(judged)} met, {len(judged) - sum(judged)} missed")
+    return 1 if options.check and not all(judged) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+import Crypto
+import JSON
+@testable import LarderConfig
+import Logging
+
+/// The content of an archive by anybody: the body of a generation, a zero byte, and records of a journal, one in a line. They
+/// get the digests that belong to them, or nothing of it would ever be read. What is read is written as the same; a snapshot
+/// is only told of where its layers resolve to its digest; and the same archive gives the same layers.
+@Sendable
+func fuzzArchive(_ input: UnsafeRawBufferPointer) {
+    let parts = parts(input, 2)
+    let generation = digested(generation: parts[0])
+    let journal: [UInt8] = parts[1].split(separator: 0x0A).flatMap { digested(record: Array($0)) } + [0]
+    if let read = try? Generation(decoding: generation) { roundTrip(read) }
+    for line in journal.split(separator: 0x0A) {
+        guard let record = JournalRecord(line) else { continue }
+        guard let again = JournalRecord(record.encoded().dropLast()[...]) else { fatalError("a record that was written is none") }
+        require(again.encoded() == record.encoded(), "a record that was written reads as something else")
+    }
+    let files = MemoryFiles(["a/generations/0000000000000007.json": generation, "a/journal": journal])
+    let restored = restore(files)
+    for generation in restored.history.generations where generation.journalSequence > 0 || generation.revision != 7 {
+        _ = digest(generation.publishedLayers)
+    }
+    for generation in restored.unwritten {
+        require(digest(generation.layers) == generation.digest, "a snapshot of which the digest is another")
+    }
+    let again = restore(files)
+    require(
+        again.revision == restored.revision && digest(again.layers) == digest(restored.layers),
+        "the same files read as something else")
+}
+
+private func roundTrip(_ generation: Generation) {
+    let encoded = generation.encoded(epoch: "e", namespace: "n")
+    guard let again = try? Generation(decoding: encoded) else { fatalError("a generation that was written is none") }
+    require(again.encoded(epoch: "e", namespace: "n") == encoded, "a generation that was written reads as something else")
+    require(digest(again.layers) == digest(generation.layers), "a generation that was written resolves to something else")
+    require(
+        digest(again.publishedLayers) == digest(generation.publishedLayers),
+        "a generation that was written was published as something else")
+}
+
+private func digested(generation body: [UInt8]) -> [UInt8] {
+    let header = JSONValue.object([("format", 1), ("sha256", .string(SHA256.hash(data: body).hex))])
+    return header.compactBytes + [0x0A] + body + [0x0A]
+}
+
+private func digested(record: [UInt8]) -> [UInt8] {
+    Array(SHA256.hash(data: record).hex.utf8.prefix(16)) + [UInt8(ascii: " ")] + record + [0x0A]
+}
+
+func digest(_ layers: Layers) -> String { ConfigSnapshot.digest(of: layers.resolved()) }
+
+func archive(_ files: MemoryFiles) -> SnapshotArchive {
+    SnapshotArchive(
+        namespace: "n", epoch: "e", directory: "a", files: files,
+        logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
+}
+
+func restore(_ files: MemoryFiles) -> SnapshotArchive.Restored {
+    do throws(FileError) {
+        return try archive(files).restore()
+    } catch {
+        fatalError("an archive cannot be read at all: \(error)")
+    }
+}

@@ -1,0 +1,93 @@
+import JSON
+@testable import LarderConfig
+@testable import LarderUpstream
+
+/// However an event stream is cut, the events are those that its lines make.
+@Sendable
+func fuzzEvents(_ input: UnsafeRawBufferPointer) {
+    for limit in [16, 1 << 20] {
+        var first: EventStream?
+        for pieces in arrivals(input) {
+            let stream = EventStream(pieces, limit)
+            require(first.map { $0 == stream } ?? true, "the same stream in other pieces: \(stream), not \(first!)")
+            first = stream
+        }
+        if limit > input.count { require(first == EventStream(lineByLine: Array(input)), "other events than its lines make") }
+    }
+}
+
+private struct EventStream: Equatable {
+    var events: [EventStreamParser.Event] = []
+    var lastEventID = "before"
+    var retry: Duration?
+    var isOverflowing = false
+
+    init(_ pieces: [[UInt8]], _ limit: Int) {
+        var parser = EventStreamParser(maximumEventBytes: limit, lastEventID: lastEventID)
+        for piece in pieces { events += parser.parse(piece) }
+        (lastEventID, retry, isOverflowing) = (parser.lastEventID, parser.retry, parser.isOverflowing)
+    }
+
+    /// As the specification says it: lines first, then fields.
+    init(lineByLine bytes: [UInt8]) {
+        var (type, id) = ("", lastEventID)
+        var data: [[UInt8]] = []
+        for line in Self.lines(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]) {
+            if line.isEmpty {
+                lastEventID = id
+                if !data.isEmpty {
+                    events.append(.init(type: type.isEmpty ? "message" : type, data: Array(data.joined(separator: [0x0A]))))
+                }
+                (type, data) = ("", [])
+                continue
+            }
+            let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+            var value = parts.count > 1 ? parts[1] : []
+            if value.first == UInt8(ascii: " ") { value.removeFirst() }
+            switch String(decoding: parts[0], as: UTF8.self) {
+            case "data": data.append(Array(value))
+            case "event": type = String(decoding: value, as: UTF8.self)
+            case "id" where !value.contains(0): id = String(decoding: value, as: UTF8.self)
+            case "retry" where !value.isEmpty && value.allSatisfy({ (0x30...0x39).contains($0) }):
+                retry = .milliseconds(min(Double(String(decoding: value, as: UTF8.self))!, 30 * 86_400_000))
+            default: break
+            }
+        }
+    }
+
+    /// Those that have an end.
+    private static func lines(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        var lines: [ArraySlice<UInt8>] = []
+        var rest = bytes
+        while let end = rest.firstIndex(where: { $0 == 0x0A || $0 == 0x0D }) {
+            lines.append(rest[..<end])
+            let isPair = rest[end] == 0x0D && rest.dropFirst(end - rest.startIndex + 1).first == 0x0A
+            rest = rest[(end + (isPair ? 2 : 1))...]
+        }
+        return lines
+    }
+}
+
+/// What etcd's gateway answers: however it is cut, the messages are the same, and each is read or refused.
+@Sendable
+func fuzzEtcd(_ input: UnsafeRawBufferPointer) {
+    var first: [[UInt8]?]?
+    for pieces in arrivals(input) {
+        var framer = EtcdFramer(maximumBytes: 256)
+        var messages: [[UInt8]?] = []
+        do {
+            for piece in pieces {
+                framer.append(piece)
+                while let message = try framer.next() { messages.append(message) }
+            }
+        } catch {
+            messages.append(nil)
+        }
+        require(first.map { $0 == messages } ?? true, "the same messages in other pieces")
+        first = messages
+    }
+    for message in first ?? [] {
+        guard let value = message.flatMap({ try? JSONValue(parsing: $0) }) else { continue }
+        _ = (EtcdPage(value), EtcdWatchMessage(value)?.isProgress)
+    }
+}

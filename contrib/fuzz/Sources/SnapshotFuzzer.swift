@@ -1,0 +1,47 @@
+import JSON
+@testable import SnapshotFile
+
+/// Either a snapshot file by anybody, or JSON with changes to make in the file of it, which a zero byte divides: four bytes
+/// each, place and mask. An unchanged file finds each value; no file makes the reader read beyond it.
+@Sendable
+func fuzzSnapshot(_ input: UnsafeRawBufferPointer) {
+    let parts = parts(input, 2)
+    guard let value = try? JSONValue(parsing: parts[0]), value.kind == .object,
+        var file = try? SnapshotFileWriter.bytes(of: value, revision: 7, epoch: 1, seed: 0xcbf2_9ce4_8422_2325)
+    else { return search(Array(input), [[], [0xFF, 0x61], [0xFF, 0x61, 0xFF, 0x62], [0xFF]]) }
+    var paths: [(key: [UInt8], value: JSONValue)] = []
+    collect(value, [], &paths)
+    file.withUnsafeBytes { bytes in
+        guard let index = try? SnapshotFileIndex(bytes) else { fatalError("what was written is no snapshot file") }
+        for path in paths {
+            let found = path.key.withUnsafeBytes { index.find($0, in: bytes) }
+            guard let found, let text = try? JSONValue(parsing: Array(bytes[found.text])) else {
+                fatalError("a value is not found in the file of it")
+            }
+            require(text == path.value && found.kind == path.value.kind.rawValue, "another value is found")
+        }
+    }
+    var changes = parts[1][...]
+    while changes.count >= 4 {
+        let place = Int(changes.removeFirst()) | Int(changes.removeFirst()) << 8 | Int(changes.removeFirst()) << 16
+        file[place % file.count] ^= changes.removeFirst()
+    }
+    if parts[1].count >= 4 { search(file, paths.map(\.key)) }
+}
+
+private func collect(_ value: JSONValue, _ key: [UInt8], _ paths: inout [(key: [UInt8], value: JSONValue)]) {
+    if paths.count < 200 { paths.append((key, value)) }
+    for (name, member) in value.members { collect(member, key + [0xFF] + Array(name.utf8), &paths) }
+}
+
+private func search(_ file: [UInt8], _ keys: [[UInt8]]) {
+    file.withUnsafeBytes { bytes in
+        guard let index = try? SnapshotFileIndex(bytes) else { return }
+        for key in keys {
+            guard let found = key.withUnsafeBytes({ index.find($0, in: bytes) }) else { continue }
+            require(found.text.lowerBound >= 0 && found.text.upperBound <= bytes.count, "a value beyond the file")
+            let text = UnsafeRawBufferPointer(rebasing: bytes[found.text])
+            _ = (ScalarText.int(text), ScalarText.bool(text), ScalarText.string(text))
+        }
+    }
+}

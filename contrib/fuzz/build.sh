@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Builds the fuzzers: larder's own modules, optimised, with coverage and address sanitizer, and one program of all
+# fuzzers, .build-fuzz/larder-fuzz. Modules that have not changed since are not built again.
+#
+#   contrib/fuzz/build.sh
+#
+# The packages that larder depends on are taken from the debug build of the tests (swift build --build-tests), which is
+# made first where there is none: what is fuzzed is larder's own code, and BoringSSL takes minutes.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+debug=.build/debug
+out=.build-fuzz
+mkdir -p "$out"
+objects=$debug/larderd.product/Objects.LinkFileList
+[ -e "$objects" ] || swift build --build-tests
+
+maps=()
+for map in "$debug"/*.build/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap; do
+  maps+=(-Xcc "-fmodule-map-file=$map")
+done
+flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-version 6 -sanitize=address,fuzzer
+  -enable-upcoming-feature NonisolatedNonsendingByDefault -enable-upcoming-feature InferIsolatedConformances
+  -enable-upcoming-feature ExistentialAny -enable-upcoming-feature InternalImportsByDefault
+  -enable-upcoming-feature MemberImportVisibility
+  -I "$out" -I "$debug/Modules" -module-cache-path "$out/ModuleCache" "${maps[@]}")
+
+# Builds a module of its sources, if one of them or a module that it imports is newer than what is there.
+module() { # NAME "IMPORT ..." SOURCE...
+  local name=$1 object=$out/$1.o newer=("${@:3}") import
+  for import in $2; do newer+=("$out/$import.o"); done
+  if [ -e "$object" ] && [ -z "$(find "${newer[@]}" -newer "$object" -print -quit)" ]; then return; fi
+  swiftc "${flags[@]}" -whole-module-optimization -module-name "$name" -emit-module \
+    -emit-module-path "$out/$name.swiftmodule" -c -o "$object.new" "${@:3}"
+  mv "$object.new" "$object"
+}
+
+# All sources of a target but those that a pattern names.
+sources() { # TARGET...
+  find "${@/#/Sources/}" -name '*.swift' | sort
+}
+
+# Two at a time, in the order of their imports. Of the images and the server only what reads what others send.
+at_once() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
+json() { module JSON "" $(sources JSON); }
+upstream() { module LarderUpstream "" $(sources LarderUpstream); }
+wire() { module LarderWire JSON $(sources LarderWire); }
+config() { module LarderConfig "JSON LarderUpstream" $(sources LarderConfig); }
+template() { module Template JSON $(sources Template); }
+snapshot() { module SnapshotFile JSON $(sources SnapshotFile); }
+images() {
+  module LarderImages LarderUpstream $(sources LarderImages/Headers) \
+    Sources/LarderImages/{ImageError,Freshness/CacheControl,Flights/ContentRange,Blobs/SpaceLedger}.swift
+}
+server() {
+  module LarderServer "JSON LarderWire" \
+    Sources/LarderServer/{Session/RequestWords,Settings/{JSON5*,SettingsValue,SettingsError,SettingsPath}}.swift
+}
+at_once json upstream
+at_once wire config
+at_once template snapshot
+at_once images server
+module Fuzzers "JSON LarderUpstream LarderWire LarderConfig Template SnapshotFile LarderImages LarderServer" \
+  contrib/fuzz/Sources/*.swift
+
+program=$out/larder-fuzz
+if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit)" ]; then
+  grep -vE '/(Larder[A-Za-z]*|larder[a-z-]*|JSON|Template|Systemd|SnapshotFile|CProtocolDescription)\.build/' "$objects" \
+    >"$out/objects"
+  swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lz -lstdc++ -lm
+fi
+for source in contrib/fuzz/corpus/*/; do ln -sf larder-fuzz "$out/$(basename "$source")"; done

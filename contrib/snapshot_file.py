@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Map the snapshot that an agent passes, and look values up in it.
+
+    snapshot_file.py [--socket SOCKET] [--namespace NAME] [PATH]
+        prints the value at a path, names with dots between them, of the current snapshot
+    snapshot_file.py --all ...
+        finds each value of the snapshot by its index, and compares it with the text; prints how many there are
+
+The format is that of Protocol/snapshot-file.md. As a module: Snapshot(descriptor) maps a file, and
+open_snapshot(socket) asks an agent for one. Needs nothing but Python 3.9 and Linux.
+"""
+
+import argparse
+import fcntl
+import json
+import mmap
+import os
+import socket
+import struct
+import sys
+
+SEALS = 0x0002 | 0x0008  # F_SEAL_SHRINK, F_SEAL_WRITE
+
+
+class BadFile(Exception):
+    """What was passed is no snapshot file that can be trusted."""
+
+
+class Snapshot:
+    """A snapshot, mapped from a descriptor, which is not needed after."""
+
+    def __init__(self, descriptor):
+        if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & SEALS != SEALS:
+            raise BadFile("the file is not sealed: it could change while it is read")
+        self.file = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
+        if len(self.file) < 96 or self.file[:7] != b"LARDERS":
+            raise BadFile("this is no snapshot file")
+        if self.file[7] != 1:
+            raise BadFile(f"version {self.file[7]} of the format is not known")
+        self.seed, length, self.revision, epoch = struct.unpack_from("<4Q", self.file, 16)
+        self.epoch = f"{epoch:016x}"
+        sections = struct.unpack_from("<8I", self.file, 48)
+        (self.entries, self.entry_count, self.slots, self.slot_count) = sections[:4]
+        (self.names, self.name_bytes, self.text, self.text_bytes) = sections[4:]
+        ends = (
+            self.entries + 32 * self.entry_count, self.slots + 4 * self.slot_count,
+            self.names + self.name_bytes, self.text + self.text_bytes,
+        )
+        if length != len(self.file) or max(ends) > length or min(sections[0::2]) < 96:
+            raise BadFile("the file is damaged: a part of it reaches beyond its end")
+        if self.entry_count == 0 or self.slot_count == 0 or self.slot_count & (self.slot_count - 1):
+            raise BadFile("the file is damaged: its index cannot be searched")
+
+    def find(self, names):
+        """The JSON text of the value that these names lead to, as bytes, or None. No name leads into an array."""
+        names = [name.encode() for name in names]
+        value = self.seed
+        for byte in b"".join(b"\xff" + name for name in names):
+            value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        slot = (value ^ value >> 32) & (self.slot_count - 1)
+        for _ in range(self.slot_count):
+            (number,) = struct.unpack_from("<I", self.file, self.slots + 4 * slot)
+            if not 0 < number <= self.entry_count:
+                return None
+            entry = self.entry(number - 1)
+            if entry[0] == value and self.is_named(number - 1, names):
+                return self.piece(self.text, self.text_bytes, entry[4], entry[5])
+            slot = (slot + 1) & (self.slot_count - 1)
+        return None
+
+    def get(self, path, default=None):
+        """The value at a path with dots between its names, or the default."""
+        text = self.find(path.split(".") if path else [])
+        return default if text is None else json.loads(text)
+
+    def entry(self, number):
+        """Hash, parent, offset and length of the name, offset and length of the text, kind."""
+        return struct.unpack_from("<Q6I", self.file, self.entries + 32 * number)
+
+    def is_named(self, number, names):
+        for name in reversed(names):
+            if not 0 < number < self.entry_count:
+                return False
+            entry = self.entry(number)
+            if self.piece(self.names, self.name_bytes, entry[2], entry[3]) != name:
+                return False
+            number = entry[1]
+        return number == 0
+
+    def piece(self, start, length, offset, count):
+        if offset + count > length:
+            raise BadFile("the file is damaged: a value reaches beyond its end")
+        return self.file[start + offset : start + offset + count]
+
+    def check(self):
+        """Finds every value that has a place of its own. Returns how many there are."""
+
+        def walk(names, value):
+            found = self.find(names)
+            if found is None or json.loads(found) != value:
+                raise BadFile(f"{names} is not found, or is something else")
+            members = value.items() if isinstance(value, dict) else ()
+            return 1 + sum(walk(names + [name], member) for name, member in members)
+
+        count = walk([], json.loads(self.piece(self.text, self.text_bytes, 0, self.text_bytes)))
+        if count != self.entry_count:
+            raise BadFile(f"there are {self.entry_count} entries for {count} values")
+        return count
+
+
+def open_snapshot(path, namespace="default"):
+    """Asks the agent at a socket for the current snapshot."""
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.connect(path)
+        request = {"id": 1, "method": "config.open", "params": {"namespace": namespace}}
+        agent.sendall(json.dumps(request).encode() + b"\n")
+        line, descriptors = b"", []
+        while not line.endswith(b"\n"):
+            data, passed, _, _ = socket.recv_fds(agent, 1 << 16, 1)
+            line, descriptors = line + data, descriptors + passed
+            if not data:
+                raise BadFile("the agent closed the connection")
+    reply = json.loads(line)
+    if "error" in reply:
+        raise BadFile(reply["error"]["data"]["detail"])
+    if not descriptors:
+        raise BadFile("the agent's reply came without a descriptor: is the socket relayed?")
+    try:
+        return Snapshot(descriptors[0])
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--socket", default=os.environ.get("LARDER_SOCKET", "/run/larder/larder.sock"))
+    parser.add_argument("--namespace", default="default")
+    parser.add_argument("--all", action="store_true", help="find every value")
+    parser.add_argument("path", nargs="?", default="")
+    options = parser.parse_args()
+    try:
+        snapshot = open_snapshot(options.socket, options.namespace)
+        if options.all:
+            print(f"revision {snapshot.revision}: {snapshot.check()} values, {len(snapshot.file)} bytes")
+            return 0
+        text = snapshot.find(options.path.split(".") if options.path else [])
+    except (BadFile, OSError) as problem:
+        print(f"snapshot_file.py: {problem}", file=sys.stderr)
+        return 1
+    if text is None:
+        print(f"snapshot_file.py: nothing is at {options.path}", file=sys.stderr)
+        return 1
+    print(text.decode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
