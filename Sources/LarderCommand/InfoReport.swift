@@ -10,7 +10,10 @@ enum InfoReport {
             ("process", "\(info.pid), up \(uptime) since \(info.startedAt)"),
             ("socket", info.socket + (info.activated ? " (from systemd)" : "")),
             ("state", info.stateDirectory),
-            ("images", info.imageDirectory ?? "none: the settings switch them off"),
+            (
+                "images",
+                info.imageDirectory ?? info.imageProblem.map { "none: \($0)" } ?? "none: the settings switch them off"
+            ),
             ("settings", info.settings ?? "none: the defaults are in force"),
             ("epoch", info.epoch),
             ("namespaces", info.namespaces.joined(separator: ", ")),

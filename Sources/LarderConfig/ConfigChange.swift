@@ -4,7 +4,8 @@ import JSON
 enum ConfigChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
-    case expireOverrides
+    /// Ends the overrides whose time of day has come, and those that end at these times of day whether they have come or not.
+    case expireOverrides(ended: Set<Int>)
     case files(FileLayer, JSONValue)
     /// The settings say other rules.
     case rules(LayerRules)
@@ -90,8 +91,11 @@ enum ConfigChange: Sendable {
             return .changed(.set(entry))
         case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
-        case .expireOverrides:
-            return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
+        case .expireOverrides(let ended):
+            guard layers.override.expire(at: now, or: ended) else { return .none }
+            // A replay by the time of day would not end what did not go by it.
+            let isByTime = ended.allSatisfy { $0 <= now }
+            return .changed(isByTime ? .expire(at: now) : .rollback(overrides: layers.override, layers.hold))
         case .files(let layer, let document):
             if (layers[layer]?.document ?? .emptyObject) == document { return .none }
             try Self.check(document.textSize, maximumBytes, "the \(layer) files have")

@@ -111,7 +111,8 @@ extension ConfigStore {
     private func resolve(_ layers: Layers, now: Int) async -> ConfigSnapshot {
         // An empty configuration is none as long as the source has not answered.
         if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return snapshot }
-        let revision = snapshot.revision + 1
+        // The placeholder's number says nothing of those that were given before a start that found nothing.
+        let revision = max(snapshot.revision, highestLost) + 1
         let isLarge = snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024
         let next =
             isLarge
@@ -165,7 +166,7 @@ extension ConfigStore {
     }
 
     /// Notes the current revision before anybody sees it.
-    func notePublished() { published?.note(snapshot.revision, reservedBound: reservedBound) }
+    func notePublished() { published?.note(max(snapshot.revision, highestLost), reservedBound: reservedBound) }
 
     /// How many revisions one disk write reserves.
     static let reservedBlock = 1024

@@ -36,10 +36,11 @@ struct OverrideLayer: Sendable {
     }
 
     /// Removes what has expired.
+    /// - Parameter ended: what ends at these times has expired as well.
     /// - Returns: whether there was anything.
-    mutating func expire(at now: Int) -> Bool {
+    mutating func expire(at now: Int, or ended: Set<Int> = []) -> Bool {
         let before = entries.count
-        entries.removeAll { $0.expiresAt.map { $0 <= now } ?? false }
+        entries.removeAll { $0.expiresAt.map { $0 <= now || ended.contains($0) } ?? false }
         return entries.count < before
     }
 

@@ -139,7 +139,7 @@ final class GenerationWriter: Sendable {
 
 extension Clock where Duration == Swift.Duration {
     /// Starts to measure; the answer tells the time since then.
-    fileprivate func stopwatch() -> () -> Duration {
+    func stopwatch() -> @Sendable () -> Duration {
         let start = now
         return { start.duration(to: now) }
     }

@@ -44,7 +44,8 @@ extension RequestScope {
                 requestsInFlightPerConnection: limits.requestsInFlightPerConnection,
                 stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000), perUser: limits.perUser),
             peer: peer.wire, rights: rights.general.list,
-            namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all))
+            namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all),
+            imageProblem: context.imageProblem)
     }
 
     fileprivate func stats() async -> AgentStats.Result {

@@ -112,8 +112,10 @@ public enum AgentInfo: WireMethod {
         public var activated: Bool
         /// Where the state is.
         public var stateDirectory: String
-        /// Where the images are; nil where the settings switch the image cache off.
+        /// Where the images are; nil where the settings switch the image cache off, or it cannot be used.
         public var imageDirectory: String?
+        /// Why the image cache that the settings want cannot be used; nil where it can.
+        public var imageProblem: String?
         /// The settings file in force; nil where there is none.
         public var settings: String?
         /// When the agent read the settings that are in force, at its start or at a reload that took them; nil from an
@@ -137,7 +139,8 @@ public enum AgentInfo: WireMethod {
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
             imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp? = nil, namespaces: [String],
-            limits: Limits, peer: Peer, rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil
+            limits: Limits, peer: Peer, rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil,
+            imageProblem: String? = nil
         ) {
             self.name = name
             self.version = version
@@ -150,6 +153,7 @@ public enum AgentInfo: WireMethod {
             self.activated = activated
             self.stateDirectory = stateDirectory
             self.imageDirectory = imageDirectory
+            self.imageProblem = imageProblem
             self.settings = settings
             self.settingsReadAt = settingsReadAt
             self.namespaces = namespaces
@@ -173,6 +177,7 @@ public enum AgentInfo: WireMethod {
             activated = try reader.requiredBool("activated")
             stateDirectory = try reader.requiredString("stateDirectory")
             imageDirectory = try reader.string("imageDirectory")
+            imageProblem = try reader.string("imageProblem")
             settings = try reader.string("settings")
             settingsReadAt = try reader.timestamp("settingsReadAt")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
@@ -217,6 +222,7 @@ public enum AgentInfo: WireMethod {
             writer.member("activated", activated)
             writer.member("stateDirectory", stateDirectory)
             writer.nullableMember("imageDirectory", imageDirectory)
+            if let imageProblem { writer.member("imageProblem", imageProblem) }
             writer.nullableMember("settings", settings)
             if let settingsReadAt { writer.member("settingsReadAt", settingsReadAt.description) }
             writer.name("namespaces")

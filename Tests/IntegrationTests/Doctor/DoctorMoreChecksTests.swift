@@ -175,6 +175,10 @@ struct DoctorMoreChecksTests {
             ])
         facts.info.imageDirectory = nil
         #expect(ImageCheck.findings(facts).map(\.level) == [.ok])
+        facts.info.imageProblem = "the disk of the cache is full"
+        let unusable = ImageCheck.findings(facts)
+        #expect(unusable.map(\.level) == [.problem])
+        #expect(unusable.first?.title == "the cache cannot be used: the disk of the cache is full")
         stats.traffic.connectionsOpen = 16000
         facts.stats = .success(stats)
         #expect(
