@@ -51,7 +51,7 @@ struct BrokenStateTests {
         await store.stop()
     }
 
-    @Test("a disk that fails once at a generation is asked again; one that goes on failing has it no more, but the journal has")
+    @Test("a disk that fails once at a generation is asked again; of one that goes on failing the journal is left")
     func badSector() async throws {
         var fixture = local()
         defer { fixture.remove() }
