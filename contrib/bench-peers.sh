@@ -179,7 +179,7 @@ if $with_agent; then
   socket: { path: "$work/larder.sock" },
   state: { directory: "$work/agent/state" },
   cache: { directory: "$work/agent/cache" },
-  limits: { lineBytes: 33554432 },
+  limits: { lineBytes: 33554432, connectionsPerUser: 16384 },
   images: { allowNetworks: ["127.0.0.1/32"] },
   namespaces: {
     default: { durability: "full" }, relaxed: { durability: "relaxed" },
