@@ -42,10 +42,15 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$top/contrib/release-flags.sh"
 
 work='' store='' pids=()
+declare -A names=()
 stop() {
     local pid
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-    for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+    # One that crashes at its end is heard of, too.
+    for pid in "${pids[@]}"; do
+        wait "$pid" 2>/dev/null || (($? < 128 || $? == 143)) || { echo "bench-peers: ${names[$pid]} crashed" >&2 &&
+            tail -n 40 "$work/${names[$pid]}.log" >&2; }
+    done
     [[ -z $work ]] || rm -rf "$work"
     [[ -z $store ]] || rm -rf "$store"
 }
@@ -72,6 +77,7 @@ start() {
     shift 2
     (cd "$work" && exec "$@") >"$work/$name.log" 2>&1 &
     pids+=($!)
+    names[$!]=$name
     until socat -u OPEN:/dev/null "UNIX-CONNECT:${socket//:/\\:}" >"$work/probe.log" 2>&1; do
         if ! kill -0 "${pids[-1]}" 2>/dev/null || ((SECONDS > deadline)); then
             tail -n 20 "$work/$name.log" "$work/probe.log" >&2
@@ -122,6 +128,7 @@ EOF
         : >"$work/nginx.log"
         PATH=$PATH:/usr/sbin nginx -p "$work/nginx" -c nginx.conf -e stderr >"$work/nginx.log" 2>&1 &
         pids+=($!)
+        names[$!]=nginx
         # It says so after its sockets are open.
         until grep -q 'using the' "$work/nginx.log"; do
             kill -0 "${pids[-1]}" 2>/dev/null || continue 2
@@ -179,7 +186,7 @@ if $with_agent; then
   socket: { path: "$work/larder.sock" },
   state: { directory: "$work/agent/state" },
   cache: { directory: "$work/agent/cache" },
-  limits: { lineBytes: 33554432 },
+  limits: { lineBytes: 33554432, connectionsPerUser: 16384 },
   images: { allowNetworks: ["127.0.0.1/32"] },
   namespaces: {
     default: { durability: "full" }, relaxed: { durability: "relaxed" },
