@@ -23,7 +23,7 @@ struct OverrideLayer: Sendable {
     init(entries: [Entry] = []) { self.entries = entries }
 
     mutating func set(_ entry: Entry) {
-        entries.removeAll { $0.path.starts(with: entry.path) }
+        entries.removeAll { $0.path.begins(withNames: entry.path) }
         entries.append(entry)
     }
 
@@ -31,7 +31,7 @@ struct OverrideLayer: Sendable {
     /// - Returns: whether there was anything.
     mutating func unset(_ path: [String]) -> Bool {
         let before = entries.count
-        entries.removeAll { $0.path.starts(with: path) }
+        entries.removeAll { $0.path.begins(withNames: path) }
         return entries.count < before
     }
 
@@ -72,7 +72,8 @@ extension OverrideLayer.Entry {
 private final class PatchNode {
     private var leaf: JSONValue?
     private var names: [String] = []
-    private var children: [String: PatchNode] = [:]
+    /// By the UTF-8 of their names, as JSON tells them apart: strings are equal whatever way accents are written.
+    private var children: [[UInt8]: PatchNode] = [:]
 
     /// Adds a value.
     /// - Returns: false, with nothing added, where it goes into a place that this patch replaces: "replace, then add"
@@ -84,9 +85,9 @@ private final class PatchNode {
     }
 
     private func takes(_ value: JSONValue, at path: ArraySlice<String>) -> Bool {
-        if let name = path.first { return leaf == nil && children[name]?.takes(value, at: path.dropFirst()) ?? true }
+        if let name = path.first { return leaf == nil && self[name]?.takes(value, at: path.dropFirst()) ?? true }
         guard value.kind == .object else { return true }
-        return leaf == nil && value.members.allSatisfy { children[$0.name]?.takes($0.value, at: []) ?? true }
+        return leaf == nil && value.members.allSatisfy { self[$0.name]?.takes($0.value, at: []) ?? true }
     }
 
     private func add(_ value: JSONValue, at path: ArraySlice<String>) {
@@ -106,16 +107,18 @@ private final class PatchNode {
         writer.beginObject()
         for name in names {
             writer.name(name)
-            children[name]?.write(to: &writer)
+            self[name]?.write(to: &writer)
         }
         writer.endObject()
     }
 
+    private subscript(name: String) -> PatchNode? { children[Array(name.utf8)] }
+
     private func child(_ name: String) -> PatchNode {
-        if let child = children[name] { return child }
+        if let child = self[name] { return child }
         let child = PatchNode()
         names.append(name)
-        children[name] = child
+        children[Array(name.utf8)] = child
         return child
     }
 }

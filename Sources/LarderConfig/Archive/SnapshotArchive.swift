@@ -1,3 +1,4 @@
+import Crypto
 import Logging
 import Synchronization
 
@@ -6,7 +7,8 @@ import Synchronization
 ///
 /// - `generations/<revision>.json`: see ``Generation``; the newest 16 are kept.
 /// - `journal`: see ``JournalRecord``; one write in place and one fdatasync for each durable change.
-/// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
+/// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk; in
+///   a second line the beginning of its SHA-256, so that no smaller number can come of a changed digit.
 final class SnapshotArchive: Sendable {
     /// Generations that were set aside; older ones are removed.
     private static let keptDamaged = 4
@@ -312,13 +314,24 @@ final class SnapshotArchive: Sendable {
 
     /// Promises that no revision up to this number is ever given to anything else.
     func reserve(_ revision: Int) throws(FileError) {
-        try files.replace(reservedPath, with: Array("\(revision)\n".utf8))
+        try files.replace(reservedPath, with: Self.reservation(of: revision))
+    }
+
+    private static func reservation(of revision: Int) -> [UInt8] {
+        let digits = Array(String(revision).utf8)
+        return digits + Array("\n\(SHA256.hash(data: digits).hex.prefix(16))\n".utf8)
     }
 
     private func reservation(after highestName: Int) throws(FileError) -> Int {
         guard let bytes = try files.read(reservedPath) else { return 0 }
-        let text = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
-        if let revision = Int(text), Self.possibleNumbers.contains(revision) { return revision }
+        let digits = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        // An older version wrote the number alone.
+        let isWhole = bytes.count == digits.count + 1
+        if let revision = Int(String(decoding: digits, as: UTF8.self)), Self.possibleNumbers.contains(revision),
+            isWhole || bytes == Self.reservation(of: revision)
+        {
+            return revision
+        }
         logger.error(
             "the file of reserved revisions is damaged; numbering goes on far behind the newest generation",
             metadata: ["namespace": "\(namespace)", "file": "\(reservedPath)"])
