@@ -13,19 +13,15 @@ struct LockedPaths: Sendable, Equatable {
     var isEmpty: Bool { paths.isEmpty }
 
     /// The lock on a path or on something above it.
-    func lock(on path: [String]) -> JSONPath? { paths.first { Self.same($0.segments, path.prefix($0.segments.count)) } }
+    func lock(on path: [String]) -> JSONPath? { paths.first { path.begins(withNames: $0.segments) } }
 
     /// A locked path at which a merge patch would have its say, if it has a value at a path.
     func touched(by value: JSONValue, at path: [String]) -> JSONPath? {
         paths.first { locked in
             let common = min(path.count, locked.segments.count)
-            guard Self.same(locked.segments.prefix(common), path.prefix(common)) else { return false }
+            guard path.begins(withNames: locked.segments.prefix(common)) else { return false }
             return value.says(at: locked.segments.dropFirst(common)) != .nothing
         }
-    }
-
-    private static func same(_ left: some Collection<String>, _ right: some Collection<String>) -> Bool {
-        left.count == right.count && zip(left, right).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
     }
 
     // MARK: Pinning
@@ -91,4 +87,12 @@ struct LockedPaths: Sendable, Equatable {
 extension JSONValue {
     /// The member of an object; nil where it has none or is none.
     fileprivate func member(named name: String) -> JSONValue? { kind == .object ? self[name] : nil }
+}
+
+extension [String] {
+    /// Whether a path begins with these names. They are compared as JSON compares them: by their UTF-8, without
+    /// normalisation.
+    func begins(withNames names: some Collection<String>) -> Bool {
+        count >= names.count && zip(self, names).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+    }
 }

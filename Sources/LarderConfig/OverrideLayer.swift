@@ -23,7 +23,7 @@ struct OverrideLayer: Sendable {
     init(entries: [Entry] = []) { self.entries = entries }
 
     mutating func set(_ entry: Entry) {
-        entries.removeAll { $0.path.starts(with: entry.path) }
+        entries.removeAll { $0.path.begins(withNames: entry.path) }
         entries.append(entry)
     }
 
@@ -31,7 +31,7 @@ struct OverrideLayer: Sendable {
     /// - Returns: whether there was anything.
     mutating func unset(_ path: [String]) -> Bool {
         let before = entries.count
-        entries.removeAll { $0.path.starts(with: path) }
+        entries.removeAll { $0.path.begins(withNames: path) }
         return entries.count < before
     }
 
@@ -78,8 +78,9 @@ private final class PatchNode {
     private var names: [String] = []
     /// What stands under each of the names.
     private var children: [PatchNode] = []
-    /// Where each name stands, once there are many.
-    private var positions: [String: Int] = [:]
+    /// Where each name stands, once there are many, by its UTF-8, as JSON tells names apart: strings are equal whatever way
+    /// accents are written.
+    private var positions: [[UInt8]: Int] = [:]
 
     /// Adds a value.
     /// - Returns: false, with nothing added, where it goes into a place that this patch replaces: "replace, then add"
@@ -129,7 +130,8 @@ private final class PatchNode {
     }
 
     private func child(named name: String) -> PatchNode? {
-        let position = names.count > Self.fewNames ? positions[name] : names.firstIndex(of: name)
+        let position = names.count > Self.fewNames
+            ? positions[Array(name.utf8)] : names.firstIndex { $0.utf8.elementsEqual(name.utf8) }
         return position.map { children[$0] }
     }
 
@@ -139,9 +141,9 @@ private final class PatchNode {
         names.append(name)
         children.append(child)
         if names.count == Self.fewNames + 1 {
-            for (position, name) in names.enumerated() { positions[name] = position }
+            for (position, name) in names.enumerated() { positions[Array(name.utf8)] = position }
         } else if names.count > Self.fewNames {
-            positions[name] = names.count - 1
+            positions[Array(name.utf8)] = names.count - 1
         }
         return child
     }

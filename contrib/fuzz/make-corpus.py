@@ -167,8 +167,10 @@ def templates():
     value = '\0{"a":{"b":[1,"<x>",null,true],"s":"text"},"on":true,"list":[{"n":1},{"n":2}]}'
     yield "Hello {{a.s}}{{a.missing?}}\n{{#on}}\nyes {{{a.b}}}\n{{/on}}\n{{^on}}no{{/on}}{{! comment }}" + value
     yield "{{=<% %>=}}<%#list%><%n%>,<%/list%><%={{ }}=%>{{%CONTENT_TYPE:HTML}}{{a.s}} {{&a.s}} {{.}}" + value
-    for function in sorted(set(re.findall(r'case "([a-zA-Z]+)"', (ROOT / "Sources/Template/Function.swift").read_text()))):
-        yield "{{" + function + "(a.s)}} {{" + function + "(a.b)}} {{" + function + "(list)}}" + value
+    cases = re.findall(r"^    case ([a-z, ]+)$", (ROOT / "Sources/Template/Function.swift").read_text(), re.M)
+    for function in ", ".join(cases).split(", "):
+        yield "{{#list}}{{" + function + "()}}{{" + function + "(n)}}{{/list}}" + value
+        yield "{{" + function + "(a.s)}} {{" + function + "(a.b)}} {{#" + function + "(list)}}{{.}}{{/" + function + "(list)}}" + value
 
 
 def archives():
@@ -192,6 +194,9 @@ def archives():
 
     yield body(layers)
     yield body({"override": []}, published=layers)
+    values = ([["a", "b"], 1], [["a"], {"b": {"c": 2}}], [["a", "b", "c", "d"], None], [["e"], 5], [["e", "f"], {"g": 6}],
+              [[], {"a": {"caf\u00e9": 7, "cafe\u0301": 8}}])
+    yield body({"override": [{"path": path, "setAt": 1, "value": value} for path, value in values]})
     yield body(layers) + "\0" + "\n".join(
         (record(3, {"set": entry}), record(4, {"unset": ["s"]}, {"expire": 9}), record(5, {"remote": remote, "endsHold": True}),
          record(6, {"dropRemote": True}), record(7, {"rollback": {"override": [entry], "hold": hold}}),

@@ -68,7 +68,7 @@ private struct SnapshotState {
             case .experiment: layers.experiment.updatedAt
             case .override:
                 layers.override.entries.lazy
-                    .filter { $0.path.starts(with: path) || path.starts(with: $0.path) }.map(\.setAt).max()
+                    .filter { $0.path.begins(withNames: path) || path.begins(withNames: $0.path) }.map(\.setAt).max()
             }
         return max(own ?? publishedAt, publishedAt)
     }

@@ -14,7 +14,9 @@ func fuzzArchive(_ input: UnsafeRawBufferPointer) {
     if let read = try? Generation(decoding: generation) { roundTrip(read) }
     for line in journal.split(separator: 0x0A) {
         guard let record = JournalRecord(line) else { continue }
-        guard let again = JournalRecord(record.encoded().dropLast()[...]) else { fatalError("a record that was written is none") }
+        guard let again = JournalRecord(record.encoded().dropLast()[...]) else {
+            fatalError("a record that was written is none")
+        }
         require(again.encoded() == record.encoded(), "a record that was written reads as something else")
     }
     let files = MemoryFiles(["a/generations/0000000000000007.json": generation, "a/journal": journal])
@@ -34,11 +36,27 @@ func fuzzArchive(_ input: UnsafeRawBufferPointer) {
 private func roundTrip(_ generation: Generation) {
     let encoded = generation.encoded(epoch: "e", namespace: "n")
     guard let again = try? Generation(decoding: encoded) else { fatalError("a generation that was written is none") }
-    require(again.encoded(epoch: "e", namespace: "n") == encoded, "a generation that was written reads as something else")
-    require(digest(again.layers) == digest(generation.layers), "a generation that was written resolves to something else")
+    require(
+        again.encoded(epoch: "e", namespace: "n") == encoded, "a generation that was written reads as something else")
+    require(
+        digest(again.layers) == digest(generation.layers), "a generation that was written resolves to something else")
     require(
         digest(again.publishedLayers) == digest(generation.publishedLayers),
         "a generation that was written was published as something else")
+    overrides(generation.layers.override)
+}
+
+/// The patches of the overrides say together what the entries say one after the other.
+private func overrides(_ layer: OverrideLayer) {
+    var expected = PlainJSON.object([])
+    for entry in layer.entries where entry.path.count <= 32 {
+        let patch = entry.path.reversed().reduce(PlainJSON(entry.value)) { value, name in
+            .object([.init(name: Array(name.utf8), value: value)])
+        }
+        expected = expected.patched(patch)
+    }
+    guard layer.entries.allSatisfy({ $0.path.count <= 32 }) else { return }
+    require(PlainJSON(MergePatch.merge(layer.patches())) == expected, "overrides say something else together")
 }
 
 private func digested(generation body: [UInt8]) -> [UInt8] {

@@ -12,7 +12,9 @@ func fuzzEvents(_ input: UnsafeRawBufferPointer) {
             require(first.map { $0 == stream } ?? true, "the same stream in other pieces: \(stream), not \(first!)")
             first = stream
         }
-        if limit > input.count { require(first == EventStream(lineByLine: Array(input)), "other events than its lines make") }
+        if limit > input.count {
+            require(first == EventStream(lineByLine: Array(input)), "other events than its lines make")
+        }
     }
 }
 
@@ -36,7 +38,8 @@ private struct EventStream: Equatable {
             if line.isEmpty {
                 lastEventID = id
                 if !data.isEmpty {
-                    events.append(.init(type: type.isEmpty ? "message" : type, data: Array(data.joined(separator: [0x0A]))))
+                    events.append(
+                        .init(type: type.isEmpty ? "message" : type, data: Array(data.joined(separator: [0x0A]))))
                 }
                 (type, data) = ("", [])
                 continue

@@ -13,7 +13,8 @@ nonisolated(unsafe) private var chosen: (@Sendable (UnsafeRawBufferPointer) -> V
 /// libFuzzer calls it before anything else.
 @_cdecl("LLVMFuzzerInitialize")
 public func initialize(
-    _ count: UnsafeMutablePointer<CInt>, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>
+    _ count: UnsafeMutablePointer<CInt>,
+    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>
 ) -> CInt {
     // What is under test may ask the process for locale or time; it always gets the same.
     setenv("TZ", "UTC", 1)

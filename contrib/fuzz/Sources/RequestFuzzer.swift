@@ -41,7 +41,8 @@ private func again(_ head: [UInt8], _ id: String, _ rest: [UInt8], _ message: JS
             "with the id \(id) there are other words")
         require(words.confirms(idOf: parsed), "the id \(id) is somewhere else")
         guard let request = try? Request(message), let same = try? Request(parsed) else {
-            return require((try? Request(message)) == nil && (try? Request(parsed)) == nil, "a request with one id alone")
+            return require(
+                (try? Request(message)) == nil && (try? Request(parsed)) == nil, "a request with one id alone")
         }
         require(
             same.method == request.method && same.params == request.params && same.id == RequestID(words),
@@ -88,7 +89,9 @@ private func parameters<Method: WireMethod>(_: Method.Type) -> @Sendable (JSONVa
         guard let read = try? Method.Parameters(params: params) else { return }
         var first = JSONWriter()
         read.write(to: &first)
-        guard let written = try? JSONValue(parsing: first.bytes) else { fatalError("\(Method.name): no JSON is written") }
+        guard let written = try? JSONValue(parsing: first.bytes) else {
+            fatalError("\(Method.name): no JSON is written")
+        }
         var second = JSONWriter()
         do {
             try Method.Parameters(params: written).write(to: &second)

@@ -13,7 +13,8 @@ func fuzzSettings(_ input: UnsafeRawBufferPointer) {
         _ = value.shown
         if let json { require(plain(value, like: json) == json, "JSON says something else as JSON5") }
     } catch {
-        require(!error.description.isEmpty && (0...scalars.count).contains(error.offset ?? 0), "an error without a place")
+        require(
+            !error.description.isEmpty && (0...scalars.count).contains(error.offset ?? 0), "an error without a place")
         require(json == nil || error.code == .duplicateMember, "JSON is no JSON5: \(error)")
     }
 }

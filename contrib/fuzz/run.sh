@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Fuzzes what reads the bytes of others.
+#
+#   contrib/fuzz/run.sh                      every fuzzer, 20 seconds each, two at a time
+#   contrib/fuzz/run.sh --seconds 600        ten minutes each
+#   contrib/fuzz/run.sh json requests        some of them
+#   contrib/fuzz/run.sh --keep DIRECTORY ... inputs that taught something go there, to begin from the next time
+#
+# Prints for each fuzzer how often it ran its input and how many edges of the code it reached, and, last, lines of the
+# form of contrib/torture.sh: torture, test, attempts, survived, lost. An input that broke something is kept
+# in .build-fuzz/found; `.build-fuzz/NAME FILE` repeats it. Ends with 1 if there was one.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seconds=20
+keep=
+names=()
+while [ "$#" -gt 0 ]; do
+  case $1 in
+    --seconds) seconds=$2; shift 2 ;;
+    --keep) keep=$2; shift 2 ;;
+    --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit ;;
+    -*) echo "unknown option $1; see --help" >&2; exit 2 ;;
+    *) names+=("$1"); shift ;;
+  esac
+done
+if [ "${#names[@]}" -eq 0 ]; then mapfile -t names < <(ls contrib/fuzz/corpus); fi
+for name in "${names[@]}"; do
+  [ -d "contrib/fuzz/corpus/$name" ] || { echo "there is no fuzzer $name: $(ls -x contrib/fuzz/corpus)" >&2; exit 2; }
+done
+
+contrib/fuzz/build.sh
+
+work=$(mktemp -d -t larder-fuzz.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+found=.build-fuzz/found
+mkdir -p "$found"
+
+fuzz() { # NAME
+  local name=$1 corpus=${keep:-$work/corpus}/$1 options=()
+  mkdir -p "$corpus"
+  [ ! -e "contrib/fuzz/dictionaries/$name" ] || options+=("-dict=contrib/fuzz/dictionaries/$name")
+  # Leaks are not looked for: what Swift makes once and keeps would be one.
+  SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 ".build-fuzz/$name" -max_total_time="$seconds" -timeout=30 \
+    -rss_limit_mb=3000 -max_len=4096 -print_final_stats=1 "${options[@]}" -artifact_prefix="$found/$name-" \
+    "$corpus" "contrib/fuzz/corpus/$name" >"$work/$name.log" 2>&1 && echo 0 >"$work/$name.status" || echo $? >"$work/$name.status"
+}
+
+running=0
+for name in "${names[@]}"; do
+  if [ "$running" -eq 2 ]; then wait -n; running=1; fi
+  fuzz "$name" &
+  running=$((running + 1))
+done
+wait
+
+lost=0
+report=
+for name in "${names[@]}"; do
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log")
+  edges=$(grep -oE 'cov: [0-9]+' "$work/$name.log" | tail -n 1 | cut -d' ' -f2)
+  printf '%-10s %10s runs, %6s edges\n' "$name" "${runs:-0}" "${edges:-0}"
+  broken=0
+  if [ "$(cat "$work/$name.status")" -ne 0 ]; then
+    broken=1
+    lost=1
+    grep -E 'Fatal error|ERROR: |SUMMARY|Test unit written|Base64' "$work/$name.log" >&2 || tail -n 20 "$work/$name.log" >&2
+  fi
+  report+=$(printf 'torture\tfuzz %s\t%s\t%s\t%s' "$name" "${runs:-0}" "$((${runs:-0} - broken))" "$broken")$'\n'
+done
+printf '%s' "$report"
+exit "$lost"
