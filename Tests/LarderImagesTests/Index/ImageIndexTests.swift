@@ -179,7 +179,8 @@ struct ImageIndexTests {
                     #expect(rows.contains { $0.entry.isSame(as: entry) }, "byte \(place)")
                 }
                 for row in rows {
-                    guard var found = try opened.index.row(row.key) else { continue }
+                    // An error tells of damage to a page; it is not what was asked for.
+                    guard var found = try? opened.index.row(row.key) else { continue }
                     found.lastUse = row.lastUse
                     #expect(found == row, "byte \(place)")
                 }
