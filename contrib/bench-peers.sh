@@ -10,6 +10,7 @@ usage: contrib/bench-peers.sh [option ...]
   --only ROWS        only these rows, separated by commas: get connect subtree publish durable etcd memory update growth
                      files mapped images
   --json FILE        also write the figures, and every report behind them, as JSON
+  --markdown FILE    also write the table as Markdown
   --check            exit with 1 when a target is missed
   --without-agent    only the others and the floor: what this machine can do
   --no-build         take what the last build left
@@ -18,7 +19,7 @@ usage: contrib/bench-peers.sh [option ...]
 EOF
 }
 
-only='' quick=false check=false build=true with_agent=true json='' larderd='' directory=/var/tmp
+only='' quick=false check=false build=true with_agent=true json='' markdown='' larderd='' directory=/var/tmp
 while (($#)); do
     case $1 in
         --quick) quick=true ;;
@@ -27,6 +28,7 @@ while (($#)); do
         --no-build) build=false ;;
         --without-agent) with_agent=false ;;
         --json) json=${2:?--json needs a file} && shift ;;
+        --markdown) markdown=${2:?--markdown needs a file} && shift ;;
         --larderd) larderd=${2:?--larderd needs a file} && shift ;;
         --directory) directory=${2:?--directory needs a directory} && shift ;;
         -h | --help) usage && exit ;;
@@ -287,5 +289,6 @@ facts=(
 )
 options=()
 [[ -z $json ]] || options+=(--json "$json")
+[[ -z $markdown ]] || options+=(--markdown "$markdown")
 if $check; then options+=(--check); fi
 "$top/contrib/benchmarks/peers-table.py" "$work/reports" "${facts[@]}" "${options[@]}"

@@ -95,6 +95,9 @@ public struct JSONWriter: Sendable {
         follows = mark.follows
     }
 
+    /// How many bytes were written after a mark of this writer.
+    public func size(since mark: Mark) -> Int { bytes.count - mark.count }
+
     /// Ends a line: LF, and the next value begins a new line and document.
     public mutating func endLine() {
         bytes.append(UInt8(ascii: "\n"))

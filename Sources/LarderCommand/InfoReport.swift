@@ -10,7 +10,10 @@ enum InfoReport {
             ("process", "\(info.pid), up \(uptime) since \(info.startedAt)"),
             ("socket", info.socket + (info.activated ? " (from systemd)" : "")),
             ("state", info.stateDirectory),
-            ("images", info.imageDirectory ?? "none: the settings switch them off"),
+            (
+                "images",
+                info.imageDirectory ?? info.imageProblem.map { "none: \($0)" } ?? "none: the settings switch them off"
+            ),
             ("settings", info.settings ?? "none: the defaults are in force"),
             ("epoch", info.epoch),
             ("namespaces", info.namespaces.joined(separator: ", ")),
@@ -32,8 +35,12 @@ enum InfoReport {
     }
 
     private static func limits(_ limits: AgentInfo.Limits) -> String {
-        "\(limits.connections) connections, each \(limits.subscriptionsPerConnection) subscriptions and "
+        let perUser = limits.perUser.map {
+            "; one user \($0.connections) connections, \($0.subscriptions) subscriptions, \($0.requestsInFlight) requests "
+                + "at once, \(Human.bytes($0.queuedBytes)) waiting"
+        }
+        return "\(limits.connections) connections, each \(limits.subscriptionsPerConnection) subscriptions and "
             + "\(limits.requestsInFlightPerConnection) requests at once, lines of \(Human.bytes(limits.lineBytes)), "
-            + "\(Human.span(milliseconds: limits.stallMilliseconds)) without reading"
+            + "\(Human.span(milliseconds: limits.stallMilliseconds)) without reading\(perUser ?? "")"
     }
 }

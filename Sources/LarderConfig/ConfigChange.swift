@@ -4,7 +4,8 @@ import JSON
 enum ConfigChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
-    case expireOverrides
+    /// Ends the overrides whose time of day has come, and those that end at these times of day whether they have come or not.
+    case expireOverrides(ended: Set<Int>)
     case files(FileLayer, JSONValue)
     /// The settings say other rules.
     case rules(LayerRules)
@@ -37,8 +38,10 @@ enum ConfigChange: Sendable {
     func touches(theWayTo path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
+        // What is set beside the way or further on leads through objects itself, as far as they go together.
+        case .set(let other, _, _, _): return other.count < path.count && path.begins(withNames: other)
         // What is removed beside the way may uncover an array on it.
-        case .set(let other, _, _, _), .unset(let other, _): return other.isEmpty || other[0] == path[0]
+        case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
         }
     }
@@ -88,8 +91,11 @@ enum ConfigChange: Sendable {
             return .changed(.set(entry))
         case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
-        case .expireOverrides:
-            return layers.override.expire(at: now) ? .changed(.expire(at: now)) : .none
+        case .expireOverrides(let ended):
+            guard layers.override.expire(at: now, or: ended) else { return .none }
+            // A replay by the time of day would not end what did not go by it.
+            let isByTime = ended.allSatisfy { $0 <= now }
+            return .changed(isByTime ? .expire(at: now) : .rollback(overrides: layers.override, layers.hold))
         case .files(let layer, let document):
             if (layers[layer]?.document ?? .emptyObject) == document { return .none }
             try Self.check(document.textSize, maximumBytes, "the \(layer) files have")

@@ -1,3 +1,4 @@
+import DequeModule
 import Synchronization
 
 /// The place where one namespace's current snapshot is read: by any thread, at any time, without waiting for a writer.
@@ -72,8 +73,10 @@ public final class ConfigPublication: Sendable {
             }
             return state.nextFollower
         }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLock { $0.followers.removeValue(forKey: id) }
+        // A strong reference, until the follower or the namespace ends: counting references to what has a weak one takes twice
+        // the time, and each read of a snapshot counts some.
+        continuation.onTermination = { _ in
+            _ = self.state.withLock { $0.followers.removeValue(forKey: id) }
         }
         return stream
     }
@@ -137,7 +140,7 @@ public final class ConfigPublication: Sendable {
 private struct RecentSnapshots {
     private static let maximumCount = 16
     private static let maximumBytes = 4 << 20
-    private var snapshots: [ConfigSnapshot] = []
+    private var snapshots = Deque<ConfigSnapshot>()
     private var bytes = 0
 
     mutating func append(_ snapshot: ConfigSnapshot) {

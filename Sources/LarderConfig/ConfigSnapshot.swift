@@ -33,16 +33,16 @@ public final class ConfigSnapshot: Sendable {
 extension Digest {
     /// Lower-case hex.
     var hex: String {
-        var text = ""
-        text.reserveCapacity(64)
-        for byte in self {
-            text.unicodeScalars.append(Self.hexDigit(byte >> 4))
-            text.unicodeScalars.append(Self.hexDigit(byte & 15))
+        String(unsafeUninitializedCapacity: 2 * Self.byteCount) { text in
+            var end = 0
+            for byte in self {
+                text[end] = Self.digit(byte >> 4)
+                text[end + 1] = Self.digit(byte & 15)
+                end += 2
+            }
+            return end
         }
-        return text
     }
 
-    private static func hexDigit(_ nibble: UInt8) -> Unicode.Scalar {
-        Unicode.Scalar(nibble < 10 ? 0x30 + nibble : 0x57 + nibble)
-    }
+    private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 + nibble : 0x57 + nibble }
 }

@@ -7,7 +7,9 @@ extension ConfigStore {
     func startCommitter() {
         if isCommitting { return }
         isCommitting = true
-        Task { await runCommitter() }
+        // It begins here and now. What need not wait for the disk is published when this returns, without a change of
+        // threads.
+        Task.immediate { await runCommitter() }
     }
 
     private func runCommitter() async {
@@ -27,10 +29,12 @@ extension ConfigStore {
         var candidate = layers
         var accepted: [(pending: Pending, layerChanged: Bool, isHeld: Bool)] = []
         var operations: [JournalRecord.Operation] = []
+        var made: [ConfigChange] = []
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
             let path = pending.change.path ?? []
-            let isPrepared = accepted.contains { $0.layerChanged && $0.pending.change.touches(theWayTo: path) }
+            // Not element by element: that would copy each.
+            let isPrepared = made.indices.contains { made[$0].touches(theWayTo: path) }
             do {
                 switch try pending.change.apply(
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
@@ -39,6 +43,7 @@ extension ConfigStore {
                 case .none: accepted.append((pending, false, candidate.hold != nil))
                 case .changed(let operation):
                     accepted.append((pending, true, candidate.hold != nil))
+                    made.append(pending.change)
                     if let operation { operations.append(operation) }
                 }
             } catch {
@@ -106,7 +111,8 @@ extension ConfigStore {
     private func resolve(_ layers: Layers, now: Int) async -> ConfigSnapshot {
         // An empty configuration is none as long as the source has not answered.
         if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return snapshot }
-        let revision = snapshot.revision + 1
+        // The placeholder's number says nothing of those that were given before a start that found nothing.
+        let revision = max(snapshot.revision, highestLost) + 1
         let isLarge = snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024
         let next =
             isLarge
@@ -160,7 +166,7 @@ extension ConfigStore {
     }
 
     /// Notes the current revision before anybody sees it.
-    func notePublished() { published?.note(snapshot.revision, reservedBound: reservedBound) }
+    func notePublished() { published?.note(max(snapshot.revision, highestLost), reservedBound: reservedBound) }
 
     /// How many revisions one disk write reserves.
     static let reservedBlock = 1024

@@ -1,20 +1,26 @@
 import Logging
 
-/// Overrides that end by themselves.
+/// Overrides that end by themselves: when their time of day has come, or when they have lasted as long as they were to
+/// last, whichever is first. The second counts where the time of day is set back.
 extension ConfigStore {
     /// Sees to it that the next override which ends is noticed, without any client's help.
     func armExpiry() {
-        let next = isStopping ? nil : layers.override.nextExpiry
-        if next == expiryTimer?.time { return }
+        let ends = isStopping ? [] : Set(layers.override.entries.lazy.compactMap(\.expiresAt))
+        let (now, lived) = (wallClock.now, uptime().milliseconds)
+        lifetimes = lifetimes.filter { ends.contains($0.key) }
+        for end in ends where lifetimes[end] == nil { lifetimes[end] = lived + max(0, end - now) }
+        let next = ends.min().flatMap { end in lifetimes.values.min().map { NextExpiry(end: end, uptime: $0) } }
+        if next == expiryTimer?.next { return }
         expiryTimer?.task.cancel()
-        expiryTimer = next.map { time in (time, Task { await self.waitForExpiry(at: time) }) }
+        expiryTimer = next.map { next in (next, Task { await self.wait(for: next) }) }
     }
 
-    private func waitForExpiry(at time: Int) async {
-        // The time of day may be set while this waits, so that it is looked at again now and then.
-        while wallClock.now < time {
-            let rest = Duration.milliseconds(min(time - wallClock.now, 60_000))
-            do { try await clock.sleep(for: rest) } catch { return }
+    private func wait(for next: NextExpiry) async {
+        while true {
+            let rest = min(next.end - wallClock.now, next.uptime - uptime().milliseconds)
+            if rest <= 0 { break }
+            // The time of day may be set while this waits, so that it is looked at again now and then.
+            do { try await clock.sleep(for: .milliseconds(min(rest, 60_000))) } catch { return }
         }
         if Task.isCancelled { return }
         expiryTimer = nil
@@ -27,5 +33,17 @@ extension ConfigStore {
             try? await clock.sleep(for: .seconds(60))
         }
         armExpiry()
+    }
+
+    /// Ends the overrides whose time has come.
+    func expireOverrides() async throws(ConfigError) -> Commit {
+        let lived = uptime().milliseconds
+        return try await commit(.expireOverrides(ended: Set(lifetimes.lazy.filter { $0.value <= lived }.map(\.key))))
+    }
+
+    /// What is waited for: the earliest time of day, and the earliest moment by a clock that nobody sets, in milliseconds.
+    struct NextExpiry: Equatable {
+        var end: Int
+        var uptime: Int
     }
 }

@@ -69,7 +69,7 @@ extension ConfigStore {
         case .beingRead(let task): reading = task
         case .inFiles(let names):
             if history.isFull { return olderGenerations = .inHistory }
-            let (archive, blocking, next) = (archive, blocking, history.generations.first)
+            let (archive, blocking, next) = (archive, blocking, history.oldest)
             reading = Task { await blocking.run { archive.generations(inFiles: names, before: next) } }
             olderGenerations = .beingRead(reading)
         }

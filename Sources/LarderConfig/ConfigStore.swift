@@ -30,11 +30,15 @@ public actor ConfigStore {
         case relaxed
     }
 
-    /// A change that waits for the committer.
-    struct Pending {
-        var id: Int
-        var change: ConfigChange
-        var continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>
+    /// A change that waits for the committer. A class, because a change has many members, and the committer looks at it often.
+    final class Pending: Sendable {
+        let id: Int
+        let change: ConfigChange
+        let continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>
+
+        init(id: Int, change: ConfigChange, continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>) {
+            (self.id, self.change, self.continuation) = (id, change, continuation)
+        }
     }
 
     /// Where the current snapshot is read, without waiting for this actor.
@@ -61,6 +65,8 @@ public actor ConfigStore {
     var history: GenerationHistory
     var olderGenerations: OlderGenerations
     var journalSequence: Int
+    /// Where nothing is known of what was before the start: the highest number that somebody may have seen then. Else 0.
+    let highestLost: Int
     /// The highest bound that was ever reserved, and the one up to which reservations are settled.
     var reservedBound: Int
     var released: Int
@@ -71,7 +77,11 @@ public actor ConfigStore {
     private var nextID = 0
     var isCommitting = false
     var isStopping = false
-    var expiryTimer: (time: Int, task: Task<Void, Never>)?
+    var expiryTimer: (next: NextExpiry, task: Task<Void, Never>)?
+    /// At which ``uptime`` the overrides that end at a time of day have lasted long enough, in milliseconds.
+    var lifetimes: [Int: Int] = [:]
+    /// The time since this store was made, by a clock that nobody sets.
+    let uptime: @Sendable () -> Duration
     var committerWaiter: CheckedContinuation<Void, Never>?
     let writer: GenerationWriter
     var publicationLog: PublicationLog
@@ -79,7 +89,8 @@ public actor ConfigStore {
     var storageProblem = RepeatedProblem()
 
     private init(
-        snapshot: ConfigSnapshot, history: GenerationHistory, epoch: String?, restored: SnapshotArchive.Restored,
+        snapshot: ConfigSnapshot, highestLost: Int, history: GenerationHistory, epoch: String?,
+        restored: SnapshotArchive.Restored,
         archive: SnapshotArchive, published: PublishedRevision?,
         blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
@@ -91,12 +102,14 @@ public actor ConfigStore {
         self.blocking = blocking
         self.wallClock = wallClock
         self.clock = clock
+        uptime = clock.stopwatch()
         self.durability = durability
         self.maximumBytes = maximumBytes
         self.maximumDeletion = maximumDeletion
         self.logger = logger
         layers = restored.layers
         journalSequence = restored.journalSequence
+        self.highestLost = highestLost
         reservedBound = restored.reservedBound
         released = restored.released
         // The numbers of an epoch that ends with the process need no reservation.
@@ -132,6 +145,7 @@ public actor ConfigStore {
         Self.warn(of: restored.layers.experiment, namespace: archive.namespace, logger)
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
         let isNew = first.revision != restored.revision
+        let highestLost = first.revision == 0 ? restored.highestSeen : 0
         restored.reservedBound = max(restored.reservedBound, restored.released)
         var epoch: String?
         if isNew {
@@ -162,7 +176,8 @@ public actor ConfigStore {
             history.update(restored.layers, ofRevision: first.revision, saysOther: saysOther)
         }
         let store = ConfigStore(
-            snapshot: first, history: history, epoch: epoch, restored: restored, archive: archive,
+            snapshot: first, highestLost: highestLost, history: history, epoch: epoch, restored: restored,
+            archive: archive,
             // The numbers of an epoch that ends with the process are nobody's later.
             published: epoch == nil ? published : nil, blocking: blocking, wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: maximumBytes, maximumDeletion: maximumDeletion,
@@ -191,8 +206,8 @@ public actor ConfigStore {
                 value: value, revision: restored.revision, digest: digest, publishedAt: restored.publishedAt)
         }
         let highest = max(restored.revision, restored.highestSeen)
-        // Nothing was ever published and nothing is known: the placeholder.
-        let revision = highest == 0 && restored.layers.isEmpty && !mayBeEmpty ? 0 : highest + 1
+        // Nothing is known, whether it was never published or is lost: the placeholder, for an empty configuration is none.
+        let revision = !isKnown && restored.layers.isEmpty && !mayBeEmpty ? 0 : highest + 1
         return ConfigSnapshot(value: value, revision: revision, digest: digest, publishedAt: now)
     }
 
@@ -213,9 +228,6 @@ public actor ConfigStore {
     public func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> Commit {
         try await commit(.unset(path: path.segments, by: peer))
     }
-
-    /// Ends the overrides whose time has come.
-    func expireOverrides() async throws(ConfigError) -> Commit { try await commit(.expireOverrides) }
 
     /// Forgets a remote layer whose source is no longer in the settings. One that was pushed stays.
     func dropRemote(unlessFrom location: String?) async {

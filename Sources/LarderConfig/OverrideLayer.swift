@@ -36,10 +36,11 @@ struct OverrideLayer: Sendable {
     }
 
     /// Removes what has expired.
+    /// - Parameter ended: what ends at these times has expired as well.
     /// - Returns: whether there was anything.
-    mutating func expire(at now: Int) -> Bool {
+    mutating func expire(at now: Int, or ended: Set<Int> = []) -> Bool {
         let before = entries.count
-        entries.removeAll { $0.expiresAt.map { $0 <= now } ?? false }
+        entries.removeAll { $0.expiresAt.map { $0 <= now || ended.contains($0) } ?? false }
         return entries.count < before
     }
 
@@ -70,55 +71,82 @@ extension OverrideLayer.Entry {
 
 /// A merge patch while it is put together. Local to ``OverrideLayer/patches()``.
 private final class PatchNode {
+    /// Up to so many names are looked through one by one, which takes less than their hashes.
+    private static let fewNames = 16
+
     private var leaf: JSONValue?
     private var names: [String] = []
-    /// By the UTF-8 of their names, as JSON tells them apart: strings are equal whatever way accents are written.
-    private var children: [[UInt8]: PatchNode] = [:]
+    /// What stands under each of the names.
+    private var children: [PatchNode] = []
+    /// Where each name stands, by its UTF-8, once there are many. JSON tells names apart by their bytes; strings are equal
+    /// whatever way accents are written.
+    private var positions: [[UInt8]: Int] = [:]
 
     /// Adds a value.
     /// - Returns: false, with nothing added, where it goes into a place that this patch replaces: "replace, then add"
     ///   takes two patches.
     func insert(_ value: JSONValue, at path: ArraySlice<String>) -> Bool {
-        guard takes(value, at: path) else { return false }
-        add(value, at: path)
+        var node = self
+        // Nothing is added before it is known that all of it can be: what is not there yet replaces nothing.
+        for (offset, name) in zip(path.indices, path) {
+            if node.leaf != nil { return false }
+            guard let known = node.child(named: name) else {
+                node.add(value, at: path[offset...])
+                return true
+            }
+            node = known
+        }
+        guard node.takes(value) else { return false }
+        node.add(value, at: [])
         return true
     }
 
-    private func takes(_ value: JSONValue, at path: ArraySlice<String>) -> Bool {
-        if let name = path.first { return leaf == nil && self[name]?.takes(value, at: path.dropFirst()) ?? true }
+    private func takes(_ value: JSONValue) -> Bool {
         guard value.kind == .object else { return true }
-        return leaf == nil && value.members.allSatisfy { self[$0.name]?.takes($0.value, at: []) ?? true }
+        return leaf == nil && value.members.allSatisfy { child(named: $0.name)?.takes($0.value) ?? true }
     }
 
     private func add(_ value: JSONValue, at path: ArraySlice<String>) {
         if let name = path.first {
-            child(name).add(value, at: path.dropFirst())
+            childToBe(named: name).add(value, at: path.dropFirst())
         } else if value.kind == .object {
-            for (name, member) in value.members { child(name).add(member, at: []) }
+            for (name, member) in value.members { childToBe(named: name).add(member, at: []) }
         } else {
             leaf = value
             names = []
-            children = [:]
+            children = []
+            positions = [:]
         }
     }
 
     func write(to writer: inout JSONWriter) {
         if let leaf { return writer.value(leaf) }
         writer.beginObject()
-        for name in names {
+        for (name, child) in zip(names, children) {
             writer.name(name)
-            self[name]?.write(to: &writer)
+            child.write(to: &writer)
         }
         writer.endObject()
     }
 
-    private subscript(name: String) -> PatchNode? { children[Array(name.utf8)] }
+    private func child(named name: String) -> PatchNode? {
+        let position =
+            names.count > Self.fewNames
+            ? positions[Array(name.utf8)]
+            : names.firstIndex { $0 == name && $0.utf8.elementsEqual(name.utf8) }
+        return position.map { children[$0] }
+    }
 
-    private func child(_ name: String) -> PatchNode {
-        if let child = self[name] { return child }
+    private func childToBe(named name: String) -> PatchNode {
+        if let child = child(named: name) { return child }
         let child = PatchNode()
         names.append(name)
-        children[Array(name.utf8)] = child
+        children.append(child)
+        if names.count == Self.fewNames + 1 {
+            for (position, name) in names.enumerated() { positions[Array(name.utf8)] = position }
+        } else if names.count > Self.fewNames {
+            positions[Array(name.utf8)] = names.count - 1
+        }
         return child
     }
 }

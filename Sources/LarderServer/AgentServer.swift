@@ -114,11 +114,15 @@ public final class AgentServer: Sendable {
         _ socket: CInt, on loop: LoopContext, _ context: ServerContext, _ registry: ConnectionRegistry
     ) {
         let limits = context.limits
+        let peer = PeerCredentials(descriptor: socket)
+        guard let usage = registry.join(peer, limits) else {
+            return registry.refuse(socket, of: peer, limits, on: loop.eventLoop, context.logger)
+        }
         guard let id = registry.admit(limit: limits.connections) else {
+            registry.users.leave(usage)
             return registry.refuse(socket, limits, on: loop.eventLoop, context.logger)
         }
-        let peer = PeerCredentials(descriptor: socket)
-        Session(id: id, loop: loop, socket: socket, peer: peer, limits: limits).start()
+        Session(id: id, loop: loop, socket: socket, peer: peer, limits: limits, usage: usage).start()
     }
 }
 

@@ -8,10 +8,15 @@ final class ConnectionRegistry: Sendable {
     private let nextID = Atomic<Int>(0)
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
+    private let refusedPerUser = Atomic<Int>(0)
+    /// What each user has in use.
+    let users = UserUsageTable()
     /// When the last connection ended; at first, when the agent started.
     private let emptySince = Mutex(ContinuousClock.now)
     /// Tells of refused connections.
     let refusals = RefusalLog()
+    /// Tells of what the limits per user refuse.
+    let usageLog = UsageLog()
     /// Tells of refused requests.
     let denials = DenialLog()
     /// What the clients say of snapshots.
@@ -35,6 +40,24 @@ final class ConnectionRegistry: Sendable {
         }
         countRefusal()
         return nil
+    }
+
+    /// A place for a new connection of a user, or nil where they have as many as they may have.
+    func join(_ peer: PeerCredentials, _ limits: LimitSettings) -> UserUsage? {
+        let usage = users.join(peer, limits)
+        if usage == nil { refusedPerUser.add(1, ordering: .relaxed) }
+        return usage
+    }
+
+    /// Turns a connection away whose user has as many as they may have.
+    func refuse(
+        _ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, on eventLoop: any EventLoop, _ logger: Logger
+    ) {
+        let error = UserUsageTable.refusal(of: peer, limits)
+        var peer = peer
+        peer.knownCommand = PeerCredentials.command(of: peer.pid)
+        usageLog.add(error, "connectionsPerUser", of: peer, on: eventLoop, logger)
+        Refusal.tell(socket, error)
     }
 
     /// Counts a connection that is turned away.
@@ -94,8 +117,11 @@ final class ConnectionRegistry: Sendable {
             total.eventsSkipped += traffic.eventsSkipped
             total.bytesReceived += traffic.bytesReceived
             total.bytesSent += traffic.bytesSent
+            total.refused += traffic.refused
         }
-        total.connectionsRefused = refused.load(ordering: .relaxed)
+        total.refused.connections = refused.load(ordering: .relaxed)
+        total.refused.connectionsPerUser = refusedPerUser.load(ordering: .relaxed)
+        total.connectionsRefused = total.refused.connections + total.refused.connectionsPerUser
         return total
     }
 

@@ -12,6 +12,8 @@ final class LoopContext {
     let registry: ConnectionRegistry
     let hub: SubscriptionHub
     let load: LoopLoad
+    /// Runs short tasks on the loop; nil on a loop that is none of the agent's own.
+    let taskExecutor: LoopTaskExecutor?
     /// The descriptors that the loop waits for.
     let epoll: Epoll
     /// Room for what one read(2) brings.
@@ -29,7 +31,7 @@ final class LoopContext {
     let openBlobs: OpenBlobs
     let leaseSweep: LeaseSweep
     var traffic = AgentStats.Traffic()
-    private(set) var sessions: [Int: Session] = [:]
+    private let table = SessionTable()
     private var isSweeping = false
     /// The most connections since memory was given back last.
     private var crowd = 0
@@ -42,23 +44,32 @@ final class LoopContext {
         self.load = load
         self.epoll = epoll
         eventLoop = load.eventLoop
+        taskExecutor = (load.eventLoop as? EpollLoop).map(LoopTaskExecutor.init)
         self.server = server
         self.methods = methods
         self.registry = registry
-        hub = SubscriptionHub(eventLoop: eventLoop)
+        hub = SubscriptionHub(eventLoop: eventLoop, taskExecutor: taskExecutor)
         openBlobs = OpenBlobs(eventLoop: eventLoop)
         leaseSweep = LeaseSweep(eventLoop: eventLoop)
-        leaseSweep.sweep = { [weak self] now in
-            guard let sessions = self?.sessions else { return nil }
-            for session in sessions.values { session.expireLeases(at: now) }
-            return sessions.values.lazy.compactMap(\.leases.nextEnd).min()
+        // Not a weak reference: counting references to what has one takes twice the time, and each request counts some.
+        leaseSweep.sweep = { [table] now in
+            for session in table.sessions.values { session.expireLeases(at: now) }
+            return table.sessions.values.lazy.compactMap(\.leases.nextEnd).min()
         }
     }
+
+    /// The connections by their numbers.
+    private final class SessionTable {
+        var sessions: [Int: Session] = [:]
+    }
+
+    /// The connections by their numbers.
+    var sessions: [Int: Session] { table.sessions }
 
     deinit { input.deallocate() }
 
     func add(_ session: Session) {
-        sessions[session.id] = session
+        table.sessions[session.id] = session
         load.added()
         traffic.connectionsOpen += 1
         traffic.connectionsAccepted += 1
@@ -66,7 +77,7 @@ final class LoopContext {
     }
 
     func remove(_ session: Session) {
-        guard sessions.removeValue(forKey: session.id) != nil else { return }
+        guard table.sessions.removeValue(forKey: session.id) != nil else { return }
         load.removed()
         traffic.connectionsOpen -= 1
         registry.sessionEnded()
@@ -121,13 +132,18 @@ final class LoopContext {
     func watchForStalls(within limit: TimeAmount) {
         if isSweeping { return }
         isSweeping = true
-        sweepStalls(every: TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)))
+        sweepStalls(every: min(.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500)))
     }
 
     private func sweepStalls(every turn: TimeAmount) {
         let now = NIODeadline.now()
         let waiting = sessions.values.filter(\.isOutputPending)
         for session in waiting { session.dropIfStalled(at: now) }
+        for session in waiting { session.countHeldBytes() }
+        let inTheWay = waiting.filter { $0.isInTheWay(at: now) }
+        for session in inTheWay.sorted(by: { $0.heldBytes > $1.heldBytes }) where session.isInTheWay(at: now) {
+            session.dropBecauseOfUsage()
+        }
         isSweeping = !waiting.isEmpty
         guard isSweeping else { return }
         eventLoop.assumeIsolated().scheduleTask(in: turn) { self.sweepStalls(every: turn) }

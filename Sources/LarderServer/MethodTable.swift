@@ -37,6 +37,8 @@ struct MethodTable {
     /// What a task is to do for a request that was let in.
     struct Work: Sendable {
         var admission: Admission
+        /// Whether it takes no longer than a read, but for what it waits for.
+        var isShort = false
         var run: @Sendable () async throws(WireError) -> any WireResult
     }
 
@@ -98,7 +100,7 @@ struct MethodTable {
     ) {
         answers[Method.name] = .reading(
             { (scope, params) throws(WireError) in try body(scope, scope.admit(Method.self, params).0) },
-            orLater: Self.deferred(Method.self, later))
+            orLater: Self.deferred(Method.self, { _, _ in false }, later))
     }
 
     /// Adds a method that is answered when a condition holds in the current snapshot.
@@ -112,22 +114,26 @@ struct MethodTable {
     }
 
     /// Adds a method that waits for something.
-    /// - Parameter endsWithConnection: whether it is given up when the client goes away. What a client hands over is
-    ///   not.
+    /// - Parameters:
+    ///   - endsWithConnection: whether it is given up when the client goes away. What a client hands over is not.
+    ///   - isShort: whether it takes no longer than a read, but for what it waits for
     mutating func deferred<Method: GuardedMethod>(
         _ method: Method.Type, endsWithConnection: Bool,
+        isShort: @escaping (RequestScope, Method.Parameters) -> Bool = { _, _ in false },
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) {
-        answers[Method.name] = .deferred(Self.deferred(method, body), endsWithConnection: endsWithConnection)
+        answers[Method.name] = .deferred(Self.deferred(method, isShort, body), endsWithConnection: endsWithConnection)
     }
 
     private static func deferred<Method: GuardedMethod>(
-        _ method: Method.Type,
+        _ method: Method.Type, _ isShort: @escaping (RequestScope, Method.Parameters) -> Bool,
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) -> Deferred {
         { (scope, params) throws(WireError) in
             let (parameters, admission) = try scope.admit(method, params)
-            return Work(admission: admission) { () async throws(WireError) in try await body(scope, parameters) }
+            return Work(admission: admission, isShort: isShort(scope, parameters)) { () async throws(WireError) in
+                try await body(scope, parameters)
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 import JSON
 import LarderConfig
+import NIOCore
 
 #if canImport(Musl)
     import Musl
@@ -12,6 +13,15 @@ import LarderConfig
 ///
 /// A reply counts only while what it was read from is current; that is asked of the publication each time.
 struct ReplyCache {
+    /// What there is for a request.
+    enum Found {
+        case nothing
+        /// The whole reply is in the output.
+        case written
+        /// Its beginning is in the output. The rest is too large to be copied each time, and follows by itself.
+        case begun(ByteBuffer)
+    }
+
     private final class Entry {
         let publication: ConfigPublication
         let version: Int
@@ -20,8 +30,14 @@ struct ReplyCache {
         private let bytes: UnsafeMutableRawBufferPointer
         private let headCount: Int
         private let restCount: Int
+        /// A large reply, in the place of ``tail``.
+        let body: ByteBuffer?
 
-        init(_ words: RequestWords, _ publication: ConfigPublication, version: Int, tail: ArraySlice<UInt8>) {
+        init(
+            _ words: RequestWords, _ publication: ConfigPublication, version: Int, tail: ArraySlice<UInt8>,
+            body: ByteBuffer?
+        ) {
+            self.body = body
             self.publication = publication
             self.version = version
             (headCount, restCount) = (words.head.count, words.rest.count)
@@ -45,27 +61,33 @@ struct ReplyCache {
     }
 
     private static let slots = 256
-    /// Larger replies are copied in less time than it takes to notice the difference.
-    private static let largestTail = 16 * 1024
+    /// Replies up to this size are copied behind each other, so that pipelined ones make one write. Larger ones are written
+    /// from where they are: to copy them costs more than a system call.
+    static let largestCopied = 32 * 1024
+    /// What all large replies come to at most.
+    static let mostLarge = 2 << 20
 
     private var entries = [Entry?](repeating: nil, count: slots)
+    /// What the large ones come to.
+    private var largeBytes = 0
 
     /// How many replies are held.
     var count: Int { entries.count { $0 != nil } }
 
-    /// Appends the whole reply, if it is known and still right, and the peer may read what it is of.
-    mutating func append(for words: RequestWords, with rights: PeerRights, to output: inout JSONWriter) -> Bool {
+    /// Appends the reply or its beginning, if it is known and still right, and the peer may read what it is of.
+    mutating func append(for words: RequestWords, with rights: PeerRights, to output: inout JSONWriter) -> Found {
         let slot = words.slot(of: Self.slots)
-        guard let entry = entries[slot] else { return false }
+        guard let entry = entries[slot] else { return .nothing }
         guard entry.version == entry.publication.version else {
             // It will never be right again, and it holds on to its publication, which may have ended.
-            entries[slot] = nil
-            return false
+            put(nil, at: slot)
+            return .nothing
         }
-        guard entry.isFor(words), rights.mayRead(entry.publication.namespace) else { return false }
+        guard entry.isFor(words), rights.mayRead(entry.publication.namespace) else { return .nothing }
         Self.appendHead(id: words.id, to: &output)
+        if let body = entry.body { return .begun(body) }
         withExtendedLifetime(entry) { output.rawUnframed(entry.tail) }
-        return true
+        return .written
     }
 
     /// Keeps a reply. Not that of a namespace which left while it was being read: nothing would ever tell that the reply
@@ -75,8 +97,23 @@ struct ReplyCache {
         _ tail: ArraySlice<UInt8>, for words: RequestWords, _ publication: ConfigPublication,
         _ current: ConfigPublication.Current
     ) {
-        guard tail.count <= Self.largestTail, !current.hasEnded, !current.isWithdrawn else { return }
-        entries[words.slot(of: Self.slots)] = Entry(words, publication, version: current.version, tail: tail)
+        guard tail.count <= Self.mostLarge, !current.hasEnded, !current.isWithdrawn else { return }
+        let isLarge = tail.count > Self.largestCopied
+        if isLarge, largeBytes + tail.count > Self.mostLarge { dropLarge() }
+        put(
+            Entry(
+                words, publication, version: current.version, tail: isLarge ? [] : tail,
+                body: isLarge ? ByteBuffer(bytes: tail) : nil), at: words.slot(of: Self.slots))
+    }
+
+    private mutating func put(_ entry: Entry?, at slot: Int) {
+        largeBytes += (entry?.body?.readableBytes ?? 0) - (entries[slot]?.body?.readableBytes ?? 0)
+        entries[slot] = entry
+    }
+
+    /// Makes room for another large reply. Those that are asked for are kept again at their next turn.
+    private mutating func dropLarge() {
+        for slot in entries.indices where entries[slot]?.body != nil { put(nil, at: slot) }
     }
 
     /// Appends the beginning of a reply: `{"jsonrpc":"2.0","id":…`.

@@ -36,8 +36,10 @@ public final class ServerContext: Sendable {
     public let identity: Identity
     /// The plain copies of the snapshots; nil where the settings want none.
     public let copies: CurrentCopies?
-    /// The image cache; nil where the settings switch it off.
+    /// The image cache; nil where the settings switch it off, or it cannot be used.
     public let images: ImageService?
+    /// Why the image cache cannot be used; nil where it can, or is not wanted.
+    let imageProblem: String?
     /// The current snapshots as files, for those who map them.
     let snapshotFiles = SnapshotFiles()
     let logger: Logger
@@ -51,11 +53,13 @@ public final class ServerContext: Sendable {
     /// Makes the context of a server.
     public init(
         namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
-        access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil, logger: Logger
+        access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil,
+        imageProblem: String? = nil, logger: Logger
     ) {
         self.namespaces = namespaces
         self.copies = copies
         self.images = images
+        self.imageProblem = imageProblem
         self.identity = identity
         self.logger = logger
         startedAt = Timestamp(milliseconds: WallClock.system.now)

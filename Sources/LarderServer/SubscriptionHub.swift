@@ -7,9 +7,14 @@ import NIOCore
 /// there are.
 final class SubscriptionHub {
     private let eventLoop: any EventLoop
+    private let taskExecutor: LoopTaskExecutor?
     private var feeds: [ObjectIdentifier: Feed] = [:]
 
-    init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+    /// - Parameter taskExecutor: runs the followers; where there is none, each snapshot takes a change of threads more.
+    init(eventLoop: any EventLoop, taskExecutor: LoopTaskExecutor?) {
+        self.eventLoop = eventLoop
+        self.taskExecutor = taskExecutor
+    }
 
     /// The topic of a path, made at its first subscription. It stands at the current snapshot.
     func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
@@ -61,7 +66,9 @@ final class SubscriptionHub {
         let follower = LoopFollower(eventLoop: eventLoop)
         let bound = NIOLoopBound(feed, eventLoop: eventLoop)
         let publication = feed.publication
-        feed.follower = Task { await follower.follow(publication) { bound.value.advance(to: $0) } }
+        feed.follower = Task(executorPreference: taskExecutor) {
+            await follower.follow(publication) { bound.value.advance(to: $0) }
+        }
     }
 }
 

@@ -96,6 +96,13 @@ public struct LineFramer: Sendable {
         _ = body(.tooLong)
     }
 
+    /// Drops the unfinished line that is held, and what is still to come of it, without a word.
+    public mutating func dropUnfinishedLine() {
+        if partial.isEmpty { return }
+        isSkipping = true
+        partial = []
+    }
+
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
 
     private static func lineFeed(in input: UnsafeRawBufferPointer, from start: Int) -> Int? {

@@ -1,3 +1,9 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// Finds values in the bytes of a snapshot file.
 ///
 /// The file may come from anybody. What is checked once is the header; what a search reads is checked as it is read, so that
@@ -91,11 +97,10 @@ struct SnapshotFileIndex {
             let start = entries.lowerBound + entry * Layout.entryBytes
             let offset = Int(Self.load32(file, start + Layout.Entry.nameOffset))
             let count = Int(Self.load32(file, start + Layout.Entry.nameBytes))
-            guard offset + count <= names.count, count < end, key[end - count - 1] == Layout.separator else {
-                return false
-            }
-            let name = UnsafeRawBufferPointer(rebasing: file[(names.lowerBound + offset)...].prefix(count))
-            if !name.elementsEqual(key[(end - count)..<end]) { return false }
+            guard offset + count <= names.count, count < end, key[end - count - 1] == Layout.separator,
+                let name = file.baseAddress, let wanted = key.baseAddress,
+                memcmp(name + names.lowerBound + offset, wanted + (end - count), count) == 0
+            else { return false }
             end -= count + 1
             entry = Int(Self.load32(file, start + Layout.Entry.parent))
         }

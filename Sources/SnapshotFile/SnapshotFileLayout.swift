@@ -56,7 +56,8 @@ struct PathHash {
 
     @inline(__always)
     mutating func add(_ bytes: UnsafeRawBufferPointer) {
-        for byte in bytes { add(byte) }
+        guard let start = bytes.baseAddress else { return }
+        for offset in 0..<bytes.count { add(start.load(fromByteOffset: offset, as: UInt8.self)) }
     }
 
     /// The slot where the search for a hash begins. FNV's low bits say too little of the last bytes; its high ones do.

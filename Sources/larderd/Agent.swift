@@ -67,6 +67,7 @@ struct Agent {
         let socket = try listeningSocket()
         let namespaces: ConfigNamespaces
         let images: ImageService?
+        let imageProblem: String?
         do {
             namespaces = try await ConfigNamespaces(
                 plan.namespaces, stateDirectory: plan.stateDirectory,
@@ -77,7 +78,7 @@ struct Agent {
             throw error
         }
         do {
-            images = try await imageService(imageFetcher, BlockingWork(threads))
+            (images, imageProblem) = try await imagesOrProblem(imageFetcher, BlockingWork(threads))
         } catch {
             await namespaces.stop()
             socket.remove()
@@ -92,7 +93,7 @@ struct Agent {
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
                 stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
             settingsReadAt: plan.settingsReadAt, limits: plan.limits, access: rules, copies: copies, images: images,
-            logger: logger)
+            imageProblem: imageProblem, logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(
                 "fewer connections are possible than limits.connections says; raise the limit of open files",
@@ -152,6 +153,26 @@ struct Agent {
         }
         return IdleExitService(
             patience: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
+    }
+
+    /// Opens the image cache. Where its disk does not let us, configuration is served all the same: what is in the cache can be
+    /// had again, and who waits for configuration does not wait for images.
+    /// - Throws: where another agent holds the directory, which is a mistake to be told of at once.
+    private func imagesOrProblem(
+        _ fetcher: ImageFetcher, _ blocking: BlockingWork
+    ) async throws -> (ImageService?, problem: String?) {
+        let problem: String
+        do {
+            return (try await imageService(fetcher, blocking), nil)
+        } catch let error as ImageError where error.code != .cacheInUse {
+            problem = error.description
+        } catch let error as FileError {
+            problem = error.description
+        }
+        logger.error(
+            "the image cache cannot be used; the agent runs without it until it is restarted",
+            metadata: ["error": "\(problem)"])
+        return (nil, problem)
     }
 
     /// Opens the image cache, which takes no longer than to read its index.

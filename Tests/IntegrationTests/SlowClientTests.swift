@@ -33,6 +33,24 @@ extension Integration {
             }
         }
 
+        @Test("what a client asked for behind a reply that it did not read is not done when it is dropped")
+        func untaken() throws {
+            try AgentHome.with(settings: Self.impatient) { home in
+                let agent = try home.start()
+                let (client, deaf) = try (agent.connect(), agent.connect())
+                try client.call("config.set", ["path": "large", "value": Self.large])
+                let requests = [
+                    LineClient.text(id: 1, "config.get", ["large"]),
+                    LineClient.text(id: 2, "config.set", ["path": "late", "value": 1]),
+                ]
+                try deaf.send(requests.joined(separator: "\n"))
+                _ = try agent.waitForLog("does not read was dropped")
+                try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
+                #expect(try client.refusal("config.get", ["late"]).name == "notFound")
+                deaf.close()
+            }
+        }
+
         @Test("a client that reads slowly, but reads, is not dropped")
         func slow() throws {
             // Its patience is longer than a busy machine keeps this test from reading.

@@ -33,6 +33,26 @@ struct PeerTests {
                 == Array("*3\r\n$3\r\nSET\r\n$2\r\né\r\n$2\r\n20\r\n".utf8))
     }
 
+    @Test("a value is the last parameter of its request, as the text that it was given as")
+    func values() {
+        let json = Array(#"{"a":1}"#.utf8)
+        let set = larder.setRequest(path: "p", namespace: "default", json: json)
+        let expected = #"{"jsonrpc":"2.0","id":100,"method":"config.set","params":{"path":"p","value":{"a":1}}}"# + "\n"
+        #expect(String(decoding: set, as: UTF8.self) == expected)
+        let push = String(decoding: LarderRequest.push(json, namespace: "default"), as: UTF8.self)
+        #expect(push == #"{"jsonrpc":"2.0","id":100,"method":"config.push","params":{"document":{"a":1}}}"# + "\n")
+    }
+
+    @Test("a value for etcd stands in its request as it is, and for as many bytes as it has characters")
+    func etcdRequests() {
+        let etcd = Peer(kind: .etcd, socketPath: "")
+        let put = etcd.setRequest(path: "key", namespace: "default", value: "abcde")
+        let body = #"{"key":"a2V5","value":"abcdexxx"}"#
+        #expect(String(decoding: put, as: UTF8.self).hasSuffix("Content-Length: \(body.utf8.count)\r\n\r\n\(body)"))
+        #expect(failure(etcd, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?.code == .refused)
+        #expect(failure(etcd, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") == nil)
+    }
+
     @Test("an error is told from a value that speaks of errors")
     func errors() {
         #expect(failure(larder, #"{"jsonrpc":"2.0","id":1,"result":{"value":{"error":1}}}"#) == nil)

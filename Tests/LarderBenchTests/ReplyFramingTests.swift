@@ -46,4 +46,24 @@ struct ReplyFramingTests {
     func nonsenseIsRefused(text: String) {
         #expect(frame(.resp, text) == .malformed)
     }
+
+    @Test("a response over HTTP ends with its content; of a stream, the head and each chunk are whole")
+    func http() {
+        let response = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nDate: now\r\n\r\n{\"\"}"
+        #expect(frame(.http, response) == .complete(response.utf8.count))
+        #expect(frame(.http, response + "HTTP/1.1") == .complete(response.utf8.count))
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let chunk = "1a\r\n" + String(repeating: "x", count: 26) + "\r\n"
+        #expect(frame(.http, head + chunk) == .complete(head.utf8.count))
+        #expect(frame(.http, chunk + chunk) == .complete(chunk.utf8.count))
+        for whole in [response, head, chunk] {
+            for length in 1..<whole.utf8.count {
+                #expect(
+                    frame(.http, String(decoding: whole.utf8.prefix(length), as: UTF8.self)) == .partial(scanned: 0),
+                    "\(length) of \(whole)")
+            }
+        }
+        #expect(frame(.http, "HTTP/1.1 200 OK\r\n\r\n") == .malformed)
+        #expect(frame(.http, "what is this\r\n") == .malformed)
+    }
 }

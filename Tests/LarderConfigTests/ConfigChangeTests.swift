@@ -84,6 +84,62 @@ struct ConfigChangeTests {
         }
     }
 
+    @Test("what does not touch the way to a path leaves it as it is", arguments: [SeededGenerator.seed])
+    func waysApart(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let names = ["a", "b", "c"]
+        let values: [JSONValue] = [1, .null, [1, [2]], ["a": 1], ["b": ["c": [3]]], .emptyObject]
+        func path() -> [String] {
+            (0..<Int.random(in: 1...4, using: &generator)).map { _ in names.randomElement(using: &generator) ?? "a" }
+        }
+        func change(_ value: JSONValue) -> ConfigChange { .set(path: path(), value: value, timeToLive: nil, by: nil) }
+        func apply(_ change: ConfigChange, to layers: inout Layers) -> Bool {
+            let effect = try? change.apply(
+                to: &layers, resolved: layers.resolved(), maximumBytes: 10_000, maximumDeletion: nil, now: 0)
+            return effect != nil
+        }
+        for _ in 0..<2000 {
+            var layers = Layers()
+            for layer in FileLayer.allCases {
+                let document = (values.randomElement(using: &generator) ?? 1)
+                layers[layer] = Layers.Files(document: .object([("a", document), ("b", document)]), updatedAt: 0)
+            }
+            for _ in 0..<3 { _ = apply(change(values.randomElement(using: &generator) ?? 1), to: &layers) }
+            let before = layers.resolved()
+            let made = change(values.randomElement(using: &generator) ?? 1)
+            guard apply(made, to: &layers) else { continue }
+            let after = layers.resolved()
+            let way = path()
+            guard !made.touches(theWayTo: way) else { continue }
+            for length in way.indices.dropFirst() {
+                let place = JSONPath(Array(way[..<length]))
+                let (old, new) = (before.value(at: place), after.value(at: place))
+                #expect(
+                    (old?.kind == .array) == (new?.kind == .array), "\(made) \(way) \(before) \(after) seed \(seed)")
+            }
+        }
+    }
+
+    @Test("an override of many names resolves as one of few does")
+    func manyNames() {
+        var layer = OverrideLayer()
+        for round in 0..<3 {
+            for number in 0..<40 { layer.set(entry(["deep", "n\(number * 7 % 40)"], .int(round * 100 + number))) }
+        }
+        layer.set(entry(["deep", "n5", "below"], 1))
+        layer.set(entry(["deep"], ["n6": 2, "n7": ["x": 3]]))
+        layer.set(entry(["deep", "n39"], .null))
+        var layers = Layers()
+        layers.override = layer
+        #expect(layers.resolved() == ["deep": ["n6": 2, "n7": ["x": 3]]])
+        for number in 0..<40 { layer.set(entry(["deep", "m\(number)"], .int(number))) }
+        layers.override = layer
+        let deep = layers.resolved()["deep"]
+        #expect(deep?.count == 42)
+        #expect(deep?["m39"] == 39)
+        #expect(deep?["m0"] == 0)
+    }
+
     @Test("names count for the size of the overrides, and host files have the same limit")
     func size() async throws {
         try await withStore { store async throws in

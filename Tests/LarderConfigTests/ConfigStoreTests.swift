@@ -1,4 +1,5 @@
 import JSON
+import Synchronization
 import Testing
 
 @testable import LarderConfig
@@ -6,6 +7,11 @@ import Testing
 #if canImport(Glibc)
     import Glibc
 #endif
+
+/// By how much the time of day was set back.
+private final class SetBack: Sendable {
+    let milliseconds = Atomic(0)
+}
 
 @Suite("The configuration store")
 struct ConfigStoreTests {
@@ -182,6 +188,36 @@ struct ConfigStoreTests {
             await clock.waitForSleepers(1)
             clock.advance(by: .seconds(10))
             #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+    }
+
+    @Test("an override ends after its time also where the clock is set back a day meanwhile, and stays ended")
+    func expiryWhileClockGoesBack() async throws {
+        let clock = ManualClock()
+        let day = 86_400_000
+        let setBack = SetBack()
+        var fixture = local()
+        fixture.clock = clock
+        fixture.wallClock = WallClock {
+            100 * day + clock.now.offset.milliseconds - setBack.milliseconds.load(ordering: .relaxed)
+        }
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            _ = await changes.next()
+            _ = try await store.set(JSONPath(["before"]), to: 1, timeToLive: .seconds(20))
+            setBack.milliseconds.store(day, ordering: .relaxed)
+            _ = try await store.set(JSONPath(["after"]), to: 1, timeToLive: .seconds(10))
+            while await changes.next()?.snapshot.value != ["before": 1, "after": 1] {}
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == ["before": 1])
+            await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+        try await withStore(fixture) { (store) async throws in
+            #expect(store.value == .emptyObject)
         }
     }
 

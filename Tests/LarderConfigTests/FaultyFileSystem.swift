@@ -8,9 +8,17 @@ final class FaultyFileSystem: FileSystem {
         var failure: CInt?
         var replacementFailure: CInt?
         var truncationFailure: CInt?
+        var readFailure: (errno: CInt, times: Int)?
         var writes = 0
         var generationsRead = 0
         var gate: DispatchGate?
+
+        mutating func readGeneration() -> CInt? {
+            generationsRead += 1
+            guard let failure = readFailure, failure.times > 0 else { return nil }
+            readFailure?.times -= 1
+            return failure.errno
+        }
     }
 
     private let real = LocalFileSystem()
@@ -22,6 +30,8 @@ final class FaultyFileSystem: FileSystem {
     func failReplacements(with errno: CInt?) { state.withLock { $0.replacementFailure = errno } }
     /// What shortening the journal fails with from now on; nil for nothing.
     func failTruncations(with errno: CInt?) { state.withLock { $0.truncationFailure = errno } }
+    /// What so many readings of a generation fail with from now on.
+    func failReadings(with errno: CInt, times: Int) { state.withLock { $0.readFailure = (errno, times) } }
     /// Lets the next journal writes wait at a gate.
     func holdJournal(at gate: DispatchGate?) { state.withLock { $0.gate = gate } }
     /// Files of generations that were read so far.
@@ -32,7 +42,9 @@ final class FaultyFileSystem: FileSystem {
     func createDirectory(_ path: String) throws(FileError) { try real.createDirectory(path) }
     func list(_ path: String) throws(FileError) -> [String] { try real.list(path) }
     func read(_ path: String) throws(FileError) -> [UInt8]? {
-        if path.contains("/generations/") { state.withLock { $0.generationsRead += 1 } }
+        if path.contains("/generations/"), let failure = state.withLock({ $0.readGeneration() }) {
+            throw FileError("read", path, errno: failure)
+        }
         return try real.read(path)
     }
     func readJournal(_ path: String) throws(FileError) -> JournalContent? { try real.readJournal(path) }

@@ -102,9 +102,16 @@ struct PublishedRevisionTests {
                 _ = try await store.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
             }
             #expect(store.revision == 3)
+            // Nothing of it is left to be served. A second start knows as much as the first.
+            let unanswered = try await fixture.open()
+            #expect(unanswered.revision == 0)
             let next = try await fixture.open()
-            #expect(next.revision == 4)
-            withExtendedLifetime(store) {}
+            #expect(next.revision == 0)
+            let document = SourceDocument(value: ["n": 4])
+            let commit = try await next.replaceRemote(
+                document, origin: "scripted:source", force: false, isPush: false)
+            #expect(commit.revision == 4)
+            withExtendedLifetime((store, unanswered)) {}
         }
     }
 

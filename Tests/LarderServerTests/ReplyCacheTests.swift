@@ -1,5 +1,6 @@
 import JSON
 import LarderWire
+import NIOCore
 import Testing
 
 @testable import LarderConfig
@@ -8,7 +9,11 @@ import Testing
 @Suite("The cache of replies")
 struct ReplyCacheTests {
     private static let status = NamespaceStatus(source: nil).report(layers: Layers())
-    private static let line = Array(#"{"id":1,"method":"config.get"}"#.utf8)
+    private static let line = line("")
+
+    private static func line(_ path: String) -> [UInt8] {
+        Array(#"{"id":1,"method":"config.get","params":["\#(path)"]}"#.utf8)
+    }
 
     private static func snapshot(_ revision: Int) -> ConfigSnapshot {
         ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)
@@ -25,19 +30,26 @@ struct ReplyCacheTests {
         ConfigPublication(namespace: "default", epoch: "e", snapshot: snapshot(1), status: status)
     }
 
-    private func keep(_ reply: String, in cache: inout ReplyCache, of publication: ConfigPublication) throws {
+    private func keep(
+        _ reply: String, in cache: inout ReplyCache, of publication: ConfigPublication, for line: [UInt8] = Self.line
+    ) throws {
         let current = publication.current
-        try Self.line.withUnsafeBytes { bytes in
+        try line.withUnsafeBytes { bytes in
             let words = try #require(RequestWords(bytes))
             cache.keep(Array(reply.utf8)[...], for: words, publication, current)
         }
     }
 
-    private func known(in cache: inout ReplyCache, for rights: PeerRights = Self.rights()) throws -> String? {
-        try Self.line.withUnsafeBytes { bytes in
+    private func known(
+        in cache: inout ReplyCache, for rights: PeerRights = Self.rights(), line: [UInt8] = Self.line
+    ) throws -> String? {
+        try line.withUnsafeBytes { bytes in
             var output = JSONWriter()
-            guard cache.append(for: try #require(RequestWords(bytes)), with: rights, to: &output) else { return nil }
-            return String(decoding: output.bytes, as: UTF8.self)
+            switch cache.append(for: try #require(RequestWords(bytes)), with: rights, to: &output) {
+            case .nothing: return nil
+            case .written: return String(decoding: output.bytes, as: UTF8.self)
+            case .begun(let rest): return String(decoding: output.bytes, as: UTF8.self) + String(buffer: rest)
+            }
         }
     }
 
@@ -49,6 +61,27 @@ struct ReplyCacheTests {
         #expect(try known(in: &cache) == #"{"jsonrpc":"2.0","id":1,"result":1}"#)
         publication.publish(Self.snapshot(2), status: Self.status)
         #expect(try known(in: &cache) == nil)
+        #expect(cache.count == 0)
+    }
+
+    @Test("a large reply is kept as a piece of its own, and all of these have a limit")
+    func large() throws {
+        var cache = ReplyCache()
+        let publication = Self.publication()
+        let reply = String(repeating: "x", count: ReplyCache.mostLarge / 4)
+        for path in 0..<20 { try keep(reply, in: &cache, of: publication, for: Self.line("\(path)")) }
+        var found = 0
+        for path in 0..<20 {
+            guard let text = try known(in: &cache, line: Self.line("\(path)")) else { continue }
+            #expect(text.hasSuffix(reply) && text.utf8.count > reply.utf8.count)
+            found += 1
+        }
+        #expect(1...4 ~= found)
+        // One that is too large for all, and a small one that is not in the way of these.
+        try keep(reply + reply + reply + reply + "x", in: &cache, of: publication, for: Self.line("whole"))
+        #expect(try known(in: &cache, line: Self.line("whole")) == nil)
+        publication.publish(Self.snapshot(2), status: Self.status)
+        for path in 0..<20 { #expect(try known(in: &cache, line: Self.line("\(path)")) == nil) }
         #expect(cache.count == 0)
     }
 

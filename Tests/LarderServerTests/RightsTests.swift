@@ -95,7 +95,7 @@ struct RightsTests {
         (#""agent.ping""#, nil, nil), (#""agent.info""#, nil, nil), (#""rpc.discover""#, nil, nil),
         (#""request.cancel","params":[7]"#, nil, nil), (#""config.unsubscribe","params":[1]"#, nil, nil),
         (#""image.release","params":[1]"#, nil, nil), (#""config.get""#, .read, "default"),
-        (#""config.get","params":["a","x"]"#, .read, "x"),
+        (#""config.get","params":["a","x"]"#, .read, "x"), (#""config.open","params":["x"]"#, .read, "x"),
         (#""config.get","params":{"namespace":"x","maximumAgeSeconds":0}"#, .read, "x"),
         (#""config.subscribe","params":["a","x"]"#, .read, "x"),
         (#""config.wait","params":{"namespace":"x","exists":true}"#, .read, "x"),

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Foundation
 import NIOCore
 import NIOEmbedded
@@ -43,6 +44,17 @@ final class SessionClient: Sendable {
 
     /// Sends text.
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+    /// Sends lines one after the other, each with a descriptor, before the session is told of any.
+    func send(_ lines: [String], passing descriptor: CInt) async throws {
+        for line in lines {
+            let count = Array(line.utf8).withUnsafeBytes { bytes in
+                larder_send_descriptors(socket, bytes.baseAddress, bytes.count, [descriptor], 1)
+            }
+            guard count == line.utf8.count else { throw NoSocket() }
+        }
+        try await tell(.readable)
+    }
 
     /// Says that nothing more comes, as `socat` does at the end of its input.
     func endInput() async throws {

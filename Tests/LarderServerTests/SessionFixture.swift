@@ -57,7 +57,9 @@ enum SessionFixture {
                 LoopLoad(eventLoop: eventLoop), try Epoll(), server: context, methods: methods.table, registry: registry
             )
             let id = registry.admit(limit: 1) ?? 0
-            return Session(id: id, loop: loop, socket: socket, peer: peer, limits: limits)
+            return Session(
+                id: id, loop: loop, socket: socket, peer: peer, limits: limits,
+                usage: registry.join(peer, limits) ?? UserUsage(of: peer))
         }
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body(client, context)) } catch { result = .failure(error) }

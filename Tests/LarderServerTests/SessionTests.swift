@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import LarderWire
 import Testing
@@ -31,6 +32,25 @@ struct SessionTests {
         let single = try await SessionFixture.exchange(bytes.map { [$0] }, with: methods)
         #expect(single.prefix(2) == whole.prefix(2))
         #expect(single.count == 3)
+    }
+
+    @Test("a client that passes descriptors, which nobody wants, is served all the same, and they are closed")
+    func passedDescriptors() async throws {
+        var ends: [CInt] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        defer { for end in ends where end >= 0 { close(end) } }
+        let given = ends[1]
+        let lines = (1...5).map { "{\"id\":\($0),\"method\":\"agent.ping\"}\n" }
+        let replies = try await SessionFixture.with { client, _ in
+            // The kernel gives out no bytes of two of them at once.
+            try await client.send(lines, passing: given)
+            return try await client.output()
+        }
+        #expect(try replies.map { try JSONValue(parsing: $0)["id"]?.int } == Array(1...5))
+        close(ends[1])
+        ends[1] = -1
+        var byte: UInt8 = 0
+        #expect(read(ends[0], &byte, 1) == 0, "nobody has the other end")
     }
 
     @Test("bad JSON, bad UTF-8 and an over-long line are errors without id, and the connection lives on")

@@ -29,6 +29,10 @@ struct SettingsTests {
         #expect(defaults.limits.connections == 16384)
         #expect(defaults.limits.subscriptionsPerConnection == 64)
         #expect(defaults.limits.requestsInFlightPerConnection == 64)
+        #expect(defaults.limits.connectionsPerUser == nil)
+        #expect(defaults.limits.subscriptionsPerUser == 65536)
+        #expect(defaults.limits.requestsInFlightPerUser == 8192)
+        #expect(defaults.limits.queuedBytesPerUser == 268_435_456)
         #expect(defaults.limits.lineBytes == 1_048_576)
         #expect(defaults.limits.documentBytes == 16_777_216)
         #expect(defaults.limits.stall == .seconds(30))
@@ -52,6 +56,7 @@ struct SettingsTests {
               service: { idleExitMinutes: 15 },
               limits: {
                 connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
+                connectionsPerUser: 5, subscriptionsPerUser: 40, requestsInFlightPerUser: 50, queuedBytesPerUser: 2e6,
                 lineBytes: 0x10000, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
               },
               namespaces: {
@@ -82,6 +87,10 @@ struct SettingsTests {
         #expect(all.limits.connections == 10)
         #expect(all.limits.subscriptionsPerConnection == 20)
         #expect(all.limits.requestsInFlightPerConnection == 30)
+        #expect(all.limits.connectionsPerUser == 5)
+        #expect(all.limits.subscriptionsPerUser == 40)
+        #expect(all.limits.requestsInFlightPerUser == 50)
+        #expect(all.limits.queuedBytesPerUser == 2_000_000)
         #expect(all.limits.lineBytes == 65536)
         #expect(all.limits.documentBytes == 1_000_000)
         #expect(all.limits.stall == .milliseconds(2500))

@@ -13,7 +13,8 @@ struct SettingsErrorTests {
             (
                 "{limits: {stallMilliseconds: 1}}",
                 "1:11: limits.stallMilliseconds is not a setting; known here: stallSeconds, connections, lineBytes, "
-                    + "documentBytes, subscriptionsPerConnection, requestsInFlightPerConnection"
+                    + "subscriptionsPerUser, documentBytes, connectionsPerUser, queuedBytesPerUser, "
+                    + "subscriptionsPerConnection, requestsInFlightPerUser, requestsInFlightPerConnection"
             ),
             (
                 "{namespaces: {'web.v1': {hosts: {}}}}",

@@ -29,6 +29,28 @@ struct LineFramerTests {
 
     private func line(_ text: String) -> Found { .line(Array(text.utf8)) }
 
+    @Test("an unfinished line that is dropped is not held any more, and the next one is whole")
+    func dropped() {
+        var framer = LineFramer(maximumLineBytes: 64)
+        var lines: [String] = []
+        func receive(_ text: String) {
+            _ = Array(text.utf8).withUnsafeBytes { bytes in
+                framer.receive(bytes) { output in
+                    if case .line(let line) = output { lines.append(String(decoding: line, as: UTF8.self)) }
+                    return true
+                }
+            }
+        }
+        receive("a\nbe")
+        #expect(framer.pendingBytes == 2)
+        framer.dropUnfinishedLine()
+        #expect(framer.pendingBytes == 0)
+        receive("gin\nc\n")
+        framer.dropUnfinishedLine()
+        receive("d\n")
+        #expect(lines == ["a", "c", "d"])
+    }
+
     @Test("lines end at LF, with or without a CR, and the last one at the end of the input")
     func lineEnds() {
         #expect(frame([Array("a\nb\r\nc".utf8)]) == [line("a"), line("b"), line("c")])

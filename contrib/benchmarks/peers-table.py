@@ -2,7 +2,7 @@
 """Makes the table of contrib/bench-peers.sh from the reports of larder-bench: one line for each figure, with what stands
 beside it, the ratio, the target, and whether it is met.
 
-  peers-table.py REPORTS [--json FILE] [--check] [NAME=VALUE ...]
+  peers-table.py REPORTS [--json FILE] [--markdown FILE] [--check] [NAME=VALUE ...]
 
 REPORTS is a directory of files NAME.json. NAME=VALUE goes into the line about the machine and the JSON. With --check the
 exit status is 1 when a target is missed. A figure whose report is missing is left out.
@@ -281,11 +281,30 @@ def table(rows):
                f"{each['peer'] or '':<10}{figure(each['floor']):>12}{ratio:>8}  {each['target'] or '':<9}{verdict}").rstrip()
 
 
+def markdown(rows):
+    """The same for README.md."""
+    section = None
+    for each in rows:
+        if each["section"] != section:
+            section = each["section"]
+            yield ""
+            yield f"| {section} | Larder | beside it | floor | ratio | target | |"
+            yield "| --- | --- | --- | --- | --- | --- | --- |"
+        unit = "/s" if each["unit"] == "per s" else f" {each['unit']}" if each["unit"] else ""
+        cells = [figure(each[name]) + unit if each[name] is not None else "" for name in ("larder", "other", "floor")]
+        if each["peer"]:
+            cells[1] = f"{each['peer']} {cells[1]}".strip()
+        ratio = "" if each["ratio"] is None else f"{each['ratio']:.2f}"
+        verdict = {None: "", True: "met", False: "**missed**"}[each["met"]]
+        yield "| " + " | ".join([each["name"].strip(), *cells, ratio, each["target"] or "", verdict]) + " |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reports")
     parser.add_argument("facts", nargs="*", metavar="NAME=VALUE")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--markdown", metavar="FILE")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     reports = Reports(options.reports)
@@ -294,6 +313,8 @@ def main():
     if options.json:
         content = {**facts, "rows": rows, "reports": reports.all}
         pathlib.Path(options.json).write_text(json.dumps(content, ensure_ascii=False) + "\n")
+    if options.markdown:
+        pathlib.Path(options.markdown).write_text("\n".join(markdown(rows)).strip() + "\n")
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
     for line in table(rows):
         print(line)

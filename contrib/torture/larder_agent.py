@@ -331,17 +331,17 @@ class Client:
         except OSError as problem:
             raise ConnectionEnded(f"cannot send: {problem}") from None
 
-    def request(self, method, **params):
+    def request(self, method, /, **params):
         """Sends a request; returns its id."""
         self.last_id += 1
         self.send({"id": self.last_id, "method": method, "params": params})
         return self.last_id
 
-    def notify(self, method, **params):
+    def notify(self, method, /, **params):
         """Sends a request that is not answered."""
         self.send({"method": method, "params": params})
 
-    def call(self, method, **params):
+    def call(self, method, /, **params):
         """A request's result; raises AgentError where that is an error."""
         return self.result(self.request(method, **params))
 

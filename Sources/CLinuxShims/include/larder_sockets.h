@@ -71,6 +71,17 @@ static inline struct msghdr larder_message(struct iovec *pieces, size_t count) {
     return message;
 }
 
+/// Receives bytes without ever blocking. Descriptors that come with them are closed by the kernel, which stops behind the
+/// bytes that they came with (unix(7), SCM_RIGHTS): `was_cut` is then not 0, and there may be more to be read however few
+/// bytes were. Returns the number of bytes (0: end of stream), or -1 with errno set (EAGAIN: none now).
+static inline ssize_t larder_receive(int fd, void *bytes, size_t length, int *was_cut) {
+    struct iovec piece = {.iov_base = bytes, .iov_len = length};
+    struct msghdr message = larder_message(&piece, 1);
+    ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
+    *was_cut = received > 0 && (message.msg_flags & MSG_CTRUNC) != 0;
+    return received;
+}
+
 /// sendmsg(2) of two pieces, one after the other, in one call, with the flags of larder_send_nosignal. Either length
 /// may be 0. Returns the number of bytes taken of both together, or -1 with errno set.
 static inline ssize_t larder_send_two(

@@ -56,16 +56,28 @@ public struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     public let path: String
     /// The error number of the system call.
     public let errno: CInt
+    /// What is to be said in the place of the system's words; nil where these say it.
+    private let reason: String?
 
     /// Makes an error.
     public init(_ operation: String, _ path: String, errno: CInt) {
         self.operation = operation
         self.path = path
         self.errno = errno
+        reason = nil
+    }
+
+    /// Makes the error of a file that can be read and not be used: another version of this program wrote it.
+    init(notOursYet path: String, _ reason: String) {
+        operation = "use"
+        self.path = path
+        errno = ENOTSUP
+        self.reason = reason
     }
 
     /// One line: the operation, the path and the system's words.
     public var description: String {
+        if let reason { return "\(operation) \(path): \(reason)" }
         // A unit with ProtectSystem=strict may write only where it says so (systemd.exec(5)).
         let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it (systemctl edit)" : ""
         return "\(operation) \(path): \(String(cString: strerror(errno)))\(advice)"
@@ -94,18 +106,23 @@ public struct LocalFileSystem: FileSystem {
         guard let directory = opendir(path) else { throw FileError("list", path, errno: errno) }
         defer { closedir(directory) }
         var names: [String] = []
-        while let entry = readdir(directory) {
+        while true {
+            Glibc.errno = 0
+            guard let entry = readdir(directory) else {
+                // At the end errno is as it was (readdir(3)). A name that is missed could be that of the newest generation.
+                if errno != 0 { throw FileError("list", path, errno: errno) }
+                return names
+            }
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
             }
             if name != ".", name != ".." { names.append(name) }
         }
-        return names
     }
 
     /// Follows read(2).
     public func read(_ path: String) throws(FileError) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = Self.retrying { open(path, O_RDONLY | O_CLOEXEC) }
         if descriptor < 0 {
             if errno == ENOENT { return nil }
             throw FileError("open", path, errno: errno)
@@ -131,7 +148,7 @@ public struct LocalFileSystem: FileSystem {
     /// Follows read(2). The zeros, a quarter of a megabyte in each namespace, are looked at piece by piece in the same few
     /// pages, and take none of the memory: a start reads the journals of all namespaces.
     public func readJournal(_ path: String) throws(FileError) -> JournalContent? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = Self.retrying { open(path, O_RDONLY | O_CLOEXEC) }
         if descriptor < 0 {
             if errno == ENOENT { return nil }
             throw FileError("open", path, errno: errno)
@@ -152,17 +169,17 @@ public struct LocalFileSystem: FileSystem {
     /// Follows rename(2) and fsync(2): the directory is synchronised too, or the new name could be lost.
     public func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
         let temporary = path + ".tmp"
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let descriptor = Self.retrying { open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw FileError("create", temporary, errno: errno) }
         do throws(FileError) {
             defer { close(descriptor) }
             try Self.writeAll(bytes, to: descriptor, at: nil, path: temporary)
-            guard fsync(descriptor) == 0 else { throw FileError("fsync", temporary, errno: errno) }
+            guard Self.retrying({ fsync(descriptor) }) == 0 else { throw FileError("fsync", temporary, errno: errno) }
+            try rename(temporary, to: path)
         } catch {
             unlink(temporary)
             throw error
         }
-        try rename(temporary, to: path)
         try synchronizeDirectory(of: path)
     }
 
@@ -179,7 +196,7 @@ public struct LocalFileSystem: FileSystem {
     /// The file is filled with zeros once, so that later writes in place need no change of its metadata and fdatasync
     /// waits for the data alone.
     public func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let descriptor = Self.retrying { open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw FileError("open", path, errno: errno) }
         let file = LocalJournalFile(descriptor: descriptor, path: path)
         var information = stat()
@@ -187,18 +204,19 @@ public struct LocalFileSystem: FileSystem {
         let current = Int(information.st_size)
         if current < size {
             try Self.writeAll([UInt8](repeating: 0, count: size - current), to: descriptor, at: current, path: path)
-            guard fsync(descriptor) == 0 else { throw FileError("fsync", path, errno: errno) }
-            try synchronizeDirectory(of: path)
+            guard Self.retrying({ fsync(descriptor) }) == 0 else { throw FileError("fsync", path, errno: errno) }
         }
+        // Also where the file is there already: what made it may have failed at this, and been told so.
+        try synchronizeDirectory(of: path)
         return file
     }
 
     private func synchronizeDirectory(of path: String) throws(FileError) {
         guard let parent = Self.parent(path) else { return }
-        let descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = Self.retrying { open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileError("open", parent, errno: errno) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw FileError("fsync", parent, errno: errno) }
+        guard Self.retrying({ fsync(descriptor) }) == 0 else { throw FileError("fsync", parent, errno: errno) }
     }
 
     private static func parent(_ path: String) -> String? {
@@ -229,7 +247,7 @@ public struct LocalFileSystem: FileSystem {
     }
 
     /// Repeats a system call that a signal interrupted (signal(7)).
-    fileprivate static func retrying(_ call: () -> Int) -> Int {
+    static func retrying<Result: SignedInteger>(_ call: () -> Result) -> Result {
         while true {
             let result = call()
             if result >= 0 || errno != EINTR { return result }
@@ -272,12 +290,12 @@ private final class LocalJournalFile: JournalFile {
 
     func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
         try LocalFileSystem.writeAll(bytes, to: descriptor, at: offset, path: path)
-        guard LocalFileSystem.retrying({ Int(fdatasync(descriptor)) }) == 0 else {
+        guard LocalFileSystem.retrying({ fdatasync(descriptor) }) == 0 else {
             throw FileError("fdatasync", path, errno: errno)
         }
     }
     func truncate(to size: Int) throws(FileError) {
-        guard LocalFileSystem.retrying({ Int(ftruncate(descriptor, off_t(size))) }) == 0 else {
+        guard LocalFileSystem.retrying({ ftruncate(descriptor, off_t(size)) }) == 0 else {
             throw FileError("truncate", path, errno: errno)
         }
     }

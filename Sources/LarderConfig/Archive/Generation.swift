@@ -33,6 +33,7 @@ struct Generation: Sendable {
     func encoded(epoch: String, namespace: String) -> [UInt8] {
         var body = JSONWriter(reservingCapacity: 4096)
         body.beginObject()
+        body.member("format", Self.format)
         body.member("epoch", epoch)
         body.member("namespace", namespace)
         body.member("revision", revision)
@@ -61,7 +62,8 @@ struct Generation: Sendable {
     }
 
     /// Reads a file.
-    /// - Throws: ``Damage`` saying what is wrong with it.
+    /// - Throws: ``Damage`` saying what is wrong with it, or that it is of another version of this program. The format is in
+    ///   both lines, so that one which changed by itself is told from one that was written.
     init(decoding bytes: [UInt8]) throws(Damage) {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines.count == 3, lines[2].isEmpty else { throw Damage("it does not have its two lines") }
@@ -79,7 +81,8 @@ struct Generation: Sendable {
             throw Damage("it is not JSON: \(error)")
         }
         guard let format = header["format"]?.int, format == Self.format else {
-            throw Damage("its format is not \(Self.format); another version of this program wrote it")
+            let isWritten = header["format"] != nil && header["format"] == body["format"]
+            throw Damage("its format is not \(Self.format)", isOfAnotherVersion: isWritten)
         }
         guard let revision = body["revision"]?.int, let digest = body["digest"]?.string,
             let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
@@ -117,6 +120,12 @@ struct Generation: Sendable {
     /// Why a file is not used.
     struct Damage: Error {
         let reason: String
-        init(_ reason: String) { self.reason = reason }
+        /// Whether it is whole, and written by another version of this program.
+        let isOfAnotherVersion: Bool
+
+        init(_ reason: String, isOfAnotherVersion: Bool = false) {
+            self.reason = reason
+            self.isOfAnotherVersion = isOfAnotherVersion
+        }
     }
 }

@@ -1,3 +1,4 @@
+import DequeModule
 import LarderUpstream
 import Logging
 import Synchronization
@@ -8,8 +9,14 @@ import Synchronization
 /// What is lost when the process dies before a write is in the journal (what clients handed over) or is fetched again
 /// (what came from a source).
 final class GenerationWriter: Sendable {
+    /// A generation that waits. It has many members, which stay where they are while it does.
+    fileprivate final class Pending: Sendable {
+        let generation: Generation
+        init(_ generation: Generation) { self.generation = generation }
+    }
+
     fileprivate struct State {
-        var pending: [Generation] = []
+        var pending = Deque<Pending>()
         /// What the newest generation on disk says of itself.
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
@@ -70,8 +77,7 @@ final class GenerationWriter: Sendable {
             state.task = nil
             if state.pending.isEmpty, state.contained == last { return [] }
             state.add(generation)
-            defer { state.pending = [] }
-            return state.pending
+            return state.takeAll()
         }
     }
 
@@ -81,17 +87,16 @@ final class GenerationWriter: Sendable {
             // Cancellation ends the pause, and what is pending is written by who cancelled.
             try? await clock.sleep(for: pause)
             let batch = state.withLock { state in
-                defer { state.pending = [] }
                 if state.pending.isEmpty { state.task = nil }
-                return state.pending
+                return state.takeAll()
             }
             if batch.isEmpty { return }
             let elapsed = clock.stopwatch()
             if let failed = await firstFailure(batch) {
                 pause = Self.pauseAfterFailure
                 state.withLock { state in
-                    let newer = state.pending
-                    state.pending = Array(batch[failed...])
+                    let newer = state.takeAll()
+                    state.pending = Deque(batch[failed...].map(Pending.init))
                     for generation in newer { state.add(generation) }
                 }
             } else {
@@ -134,7 +139,7 @@ final class GenerationWriter: Sendable {
 
 extension Clock where Duration == Swift.Duration {
     /// Starts to measure; the answer tells the time since then.
-    fileprivate func stopwatch() -> () -> Duration {
+    func stopwatch() -> @Sendable () -> Duration {
         let start = now
         return { start.duration(to: now) }
     }
@@ -143,8 +148,13 @@ extension Clock where Duration == Swift.Duration {
 extension GenerationWriter.State {
     /// Adds what is newest. Another state of the same revision takes the place of the one before.
     fileprivate mutating func add(_ generation: Generation) {
-        if pending.last?.revision == generation.revision { pending.removeLast() }
-        pending.append(generation)
+        if pending.last?.generation.revision == generation.revision { pending.removeLast() }
+        pending.append(GenerationWriter.Pending(generation))
         if pending.count > GenerationHistory.capacity { pending.removeFirst() }
+    }
+
+    fileprivate mutating func takeAll() -> [Generation] {
+        defer { pending = [] }
+        return pending.map(\.generation)
     }
 }

@@ -26,9 +26,15 @@ struct JournalReading: Sendable {
     var ending = Ending.clean
     /// How many records may be missing, at most.
     var lost = 0
+    /// Whether there are changes that only another version of this program knows.
+    var isOfAnotherVersion = false
 
     /// No record has fewer bytes.
     private static let smallestRecord = 128
+    /// More records than any journal has.
+    private static let allRecords = 1 << 20
+    /// More zeros than end marks that happen to follow each other: a sector was lost.
+    private static let fewestLostZeros = 64
 
     /// - Parameters:
     ///   - zeros: how many zeros follow these bytes in the file.
@@ -46,12 +52,30 @@ struct JournalReading: Sendable {
         end = position
         if let first = records.first, first.sequence > sequence + 1 { ending = .damaged }
         resynchronize(journal, from: position, last: last ?? sequence, after: sequence)
-        // A journal that was just made has no bytes, or zeros only.
-        let isMarked = position < journal.count ? journal[position] == 0 : journal.isEmpty || zeros > 0
-        if ending == .clean, isMarked { return }
+        if ending == .clean, journal.isEmpty {
+            // Once there was a record there always is one, or what is left of it.
+            if sequence > 0 { (ending, lost) = (.damaged, Self.allRecords) }
+            return
+        }
+        if ending == .clean, Self.isMarked(journal, zeros: zeros, at: position, after: last ?? sequence) { return }
         let written = (journal.lastIndex { $0 != 0 } ?? -1) + 1
         lost = max(0, written - position) / Self.smallestRecord + 1
         if ending == .clean { ending = .torn }
+    }
+
+    /// Whether a zero stands there that says that the record before it is the last.
+    private static func isMarked(
+        _ journal: [UInt8], zeros: Int, at position: Int, after sequence: Int
+    ) -> Bool {
+        guard position < journal.count else { return zeros > 0 }
+        guard journal[position] == 0 else { return false }
+        // What stands behind it was written before, and begins with no more zeros than an end mark or two.
+        let next = journal[position...].firstIndex { $0 != 0 } ?? journal.endIndex
+        if next < journal.endIndex, next - position >= fewestLostZeros { return false }
+        guard let lineEnd = journal.lineEnd(from: position),
+            let lacking = JournalRecord.sequenceWithoutFirstByte(journal[position..<lineEnd])
+        else { return true }
+        return lacking <= sequence
     }
 
     /// Takes up the records behind damage: behind line ends, and behind zeros, which a disk that lost a sector gives.
@@ -63,7 +87,13 @@ struct JournalReading: Sendable {
             let line = journal[position..<lineEnd]
             position = lineEnd + 1
             let start = line.lastIndex(of: 0).map { $0 + 1 } ?? line.startIndex
-            guard let record = JournalRecord(line[start...]), record.sequence > last else { continue }
+            guard let record = JournalRecord(line[start...]) else {
+                if let unknown = JournalRecord.sequenceOfAnotherVersion(line[start...]), unknown > last {
+                    isOfAnotherVersion = true
+                }
+                continue
+            }
+            guard record.sequence > last else { continue }
             last = record.sequence
             take(record, after: sequence)
             end = lineEnd + 1

@@ -55,9 +55,7 @@ struct JournalRecord: Sendable {
 
     /// Reads one line without its LF. Nil where it is anything else than a whole record.
     init?(_ line: ArraySlice<UInt8>) {
-        let content = line.dropFirst(17)
-        guard line.count > 17, line[line.startIndex + 16] == UInt8(ascii: " "),
-            line.prefix(16).elementsEqual(Self.checksum(content)),
+        guard let content = Self.content(of: line),
             let value = try? JSONValue(parsing: Array(content), maximumDepth: 256),
             let sequence = value["sequence"]?.int, let revision = value["revision"]?.int,
             let digest = value["digest"]?.string, let publishedAt = value["publishedAt"]?.int,
@@ -75,6 +73,30 @@ struct JournalRecord: Sendable {
             self.operations.append(operation)
         }
         causes = ChangeCause.list(value["causes"])
+    }
+
+    /// The sequence number of a line that is whole and no record all the same: another version of this program wrote it.
+    static func sequenceOfAnotherVersion(_ line: ArraySlice<UInt8>) -> Int? {
+        guard let content = content(of: line) else { return nil }
+        return (try? JSONValue(parsing: Array(content), maximumDepth: 256))?["sequence"]?.int
+    }
+
+    /// The sequence number of a line that begins with a zero and is whole but for that. A record that was refused begins
+    /// with two.
+    static func sequenceWithoutFirstByte(_ line: ArraySlice<UInt8>) -> Int? {
+        guard line.first == 0, line.count > 17 else { return nil }
+        let content = line.dropFirst(17)
+        guard line.prefix(16).dropFirst().elementsEqual(checksum(content).dropFirst()) else { return nil }
+        return (try? JSONValue(parsing: Array(content), maximumDepth: 256))?["sequence"]?.int
+    }
+
+    /// What the checksum at the beginning of a line belongs to; nil where it does not.
+    private static func content(of line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        let content = line.dropFirst(17)
+        guard line.count > 17, line[line.startIndex + 16] == UInt8(ascii: " "),
+            line.prefix(16).elementsEqual(checksum(content))
+        else { return nil }
+        return content
     }
 
     init(

@@ -24,8 +24,14 @@ final class PublishedRevision: Sendable {
     private let directory: String
     private let path: String
     private let epoch: String
-    /// The open file; nil where there is none yet, or it cannot be had.
-    private let file = Mutex<CInt?>(nil)
+    private let file = Mutex(File.notOpen)
+
+    private enum File {
+        case notOpen
+        case open(CInt)
+        /// It would be on a disk, where the write could have to wait, and what is read after a power failure could be old.
+        case onDisk
+    }
 
     /// - Parameters:
     ///   - directory: the runtime directory; it need not be there.
@@ -36,7 +42,7 @@ final class PublishedRevision: Sendable {
         self.epoch = epoch
     }
 
-    deinit { file.withLock { $0.map { _ = close($0) } } }
+    deinit { file.withLock { if case .open(let descriptor) = $0 { close(descriptor) } } }
 
     /// The revision, if the file is to be believed.
     /// - Parameter reservedBound: what is reserved on the disk.
@@ -61,8 +67,8 @@ final class PublishedRevision: Sendable {
     /// Notes a revision, before anybody sees it. Where that fails, nothing is left that could be believed.
     func note(_ revision: Int, reservedBound: Int) {
         file.withLock { file in
-            if file == nil { file = create() }
-            guard let descriptor = file else { return }
+            if case .notOpen = file { file = create() }
+            guard case .open(let descriptor) = file else { return }
             let words = "\(epoch) \(reservedBound) \(revision)"
             let text = words + String(repeating: " ", count: max(0, Self.textBytes - 1 - words.utf8.count)) + "\n"
             let bytes = Array(text.utf8)
@@ -70,7 +76,7 @@ final class PublishedRevision: Sendable {
             _ = ftruncate(descriptor, 0)
             unlink(path)
             close(descriptor)
-            file = nil
+            file = .notOpen
         }
     }
 
@@ -81,16 +87,15 @@ final class PublishedRevision: Sendable {
             && status.st_mode & 0o022 == 0
     }
 
-    /// The file, opened for writing; nil where it would be on a disk, where the write could have to wait, and what is read
-    /// after a power failure could be old.
-    private func create() -> CInt? {
+    /// Opens the file for writing.
+    private func create() -> File {
         mkdir(directory, 0o700)
-        guard isOurs else { return nil }
+        guard isOurs else { return .notOpen }
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { return nil }
-        if larder_is_memory_file(descriptor) == 1 { return descriptor }
+        guard descriptor >= 0 else { return .notOpen }
+        if larder_is_memory_file(descriptor) == 1 { return .open(descriptor) }
         close(descriptor)
         unlink(path)
-        return nil
+        return .onDisk
     }
 }

@@ -2,13 +2,18 @@ import Crypto
 import Logging
 import Synchronization
 
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// A namespace's state on disk: generations, the journal of what came after the newest one, and the revision numbers
 /// that are reserved. Every function here blocks on the disk.
 ///
 /// - `generations/<revision>.json`: see ``Generation``; the newest 16 are kept.
 /// - `journal`: see ``JournalRecord``; one write in place and one fdatasync for each durable change.
-/// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk; in
-///   a second line the beginning of its SHA-256, so that no smaller number can come of a changed digit.
+/// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
 final class SnapshotArchive: Sendable {
     /// Generations that were set aside; older ones are removed.
     private static let keptDamaged = 4
@@ -126,8 +131,17 @@ final class SnapshotArchive: Sendable {
 
     /// - Returns: the snapshots that the records made, as far as they are certain.
     private func replayJournal(into restored: inout Restored) throws(FileError) -> [Generation] {
-        guard let content = try files.readJournal(journalPath) else { return [] }
+        // One that is not there any more has lost all that it had.
+        let found = try files.readJournal(journalPath)
+        if found == nil, restored.journalSequence == 0 { return [] }
+        let content = found ?? JournalContent(bytes: [], zeros: 0)
         let reading = JournalReading(content.bytes, zeros: content.zeros, after: restored.journalSequence)
+        if reading.isOfAnotherVersion {
+            throw FileError(
+                notOursYet: journalPath,
+                "it has a change of a kind that this version of larderd does not know; run the version that wrote it, or move the file away to go on without its changes"
+            )
+        }
         var snapshots = GenerationHistory()
         for record in reading.records {
             for operation in record.operations { operation.apply(to: &restored.layers) }
@@ -184,16 +198,16 @@ final class SnapshotArchive: Sendable {
 
     private func report(_ reading: JournalReading, of bytes: [UInt8]) {
         var metadata: Logger.Metadata = ["namespace": "\(namespace)", "file": "\(journalPath)"]
-        guard case .damaged = reading.ending else {
-            return logger.warning(
-                "the journal ends in what is no record: a write that a crash cut off; what was acknowledged is there",
-                metadata: metadata)
-        }
         do throws(FileError) {
             try files.replace(journalPath + ".damaged", with: bytes)
             metadata["copy"] = "\(journalPath).damaged"
         } catch {
             metadata["copy"] = "none: \(error)"
+        }
+        guard case .damaged = reading.ending else {
+            return logger.warning(
+                "the journal ends in what is no record: a write that a crash cut off, of which nobody was told, or damage to the last changes",
+                metadata: metadata)
         }
         logger.error(
             "the journal is damaged and changes are missing; those that are whole are used", metadata: metadata)
@@ -209,24 +223,47 @@ final class SnapshotArchive: Sendable {
         }
     }
 
+    /// Reads a generation; nil where it is damaged, and set aside.
+    /// - Throws: where it cannot be read now and may well be later, as for want of descriptors, memory or permission, and where
+    ///   another version of this program wrote it: what is older must not take its place.
     private func load(_ name: String) throws(FileError) -> Generation? {
         let path = generations + "/" + name
         let reason: String
-        do {
-            guard let bytes = try files.read(path) else { return nil }
-            return try Generation(decoding: bytes)
-        } catch let damage as Generation.Damage {
-            reason = damage.reason
-        } catch let error as FileError {
-            reason = error.description
+        do throws(FileError) {
+            guard let bytes = try readTwice(path) else { return nil }
+            do throws(Generation.Damage) {
+                return try Generation(decoding: bytes)
+            } catch {
+                if error.isOfAnotherVersion {
+                    throw FileError(
+                        notOursYet: path,
+                        "another version of larderd wrote it; run that version, or move the file away to go on with what was before it"
+                    )
+                }
+                reason = error.reason
+            }
         } catch {
-            reason = "\(error)"
+            guard error.errno == EIO else { throw error }
+            reason = error.description
         }
-        logger.error(
-            "a saved generation is damaged and set aside; the one before it is used",
-            metadata: ["namespace": "\(namespace)", "file": "\(path)", "reason": "\(reason)"])
-        try files.rename(path, to: path + ".damaged")
+        var metadata: Logger.Metadata = ["namespace": "\(namespace)", "file": "\(path)", "reason": "\(reason)"]
+        do throws(FileError) {
+            try files.rename(path, to: path + ".damaged")
+        } catch {
+            metadata["remains"] = "\(error)"
+        }
+        logger.error("a saved generation is damaged and set aside; the one before it is used", metadata: metadata)
         return nil
+    }
+
+    /// Reads a file, and once more where the disk failed at it: a sector that is bad stays bad, everything else passes.
+    private func readTwice(_ path: String) throws(FileError) -> [UInt8]? {
+        do throws(FileError) {
+            return try files.read(path)
+        } catch {
+            guard error.errno == EIO else { throw error }
+            return try files.read(path)
+        }
     }
 
     /// Whether the journal is so long that a generation with all of it has to be on disk before the next record. Who is
@@ -256,8 +293,9 @@ final class SnapshotArchive: Sendable {
             do throws(FileError) {
                 try file.write(bytes + [0], at: journal.end)
             } catch {
-                // The record must not come to life at the next start: its change is about to be refused.
-                try? file.write([0], at: journal.end)
+                // The record must not come to life at the next start: its change is about to be refused. Two zeros, since
+                // one could be damage to a record that was not.
+                try? file.write([0, 0], at: journal.end)
                 throw error
             }
             journal.end += bytes.count
@@ -275,7 +313,7 @@ final class SnapshotArchive: Sendable {
         try journal.withLock { (journal) throws(FileError) -> Void in
             guard journal.size > Self.journalSize, containedSequence >= journal.lastSequence else { return }
             let file = try open(&journal)
-            try file.write([0], at: 0)
+            try file.write([0, 0], at: 0)
             journal.end = 0
             shorten(&journal, file)
         }
@@ -314,21 +352,21 @@ final class SnapshotArchive: Sendable {
 
     /// Promises that no revision up to this number is ever given to anything else.
     func reserve(_ revision: Int) throws(FileError) {
-        try files.replace(reservedPath, with: Self.reservation(of: revision))
+        try files.replace(reservedPath, with: Array("\(revision) \(Self.checksum(of: revision))\n".utf8))
     }
 
-    private static func reservation(of revision: Int) -> [UInt8] {
-        let digits = Array(String(revision).utf8)
-        return digits + Array("\n\(SHA256.hash(data: digits).hex.prefix(16))\n".utf8)
+    /// What tells a number that changed by itself: a lower one would let revisions be given twice.
+    private static func checksum(of revision: Int) -> String {
+        String(SHA256.hash(data: Array("reserved \(revision)".utf8)).hex.prefix(16))
     }
 
     private func reservation(after highestName: Int) throws(FileError) -> Int {
         guard let bytes = try files.read(reservedPath) else { return 0 }
-        let digits = bytes.prefix { $0 != UInt8(ascii: "\n") }
-        // An older version wrote the number alone.
-        let isWhole = bytes.count == digits.count + 1
-        if let revision = Int(String(decoding: digits, as: UTF8.self)), Self.possibleNumbers.contains(revision),
-            isWhole || bytes == Self.reservation(of: revision)
+        let words = bytes.dropLast().split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        // A number alone is what was written before there were checksums.
+        if bytes.last == UInt8(ascii: "\n"), let revision = Int(words[0]), Self.possibleNumbers.contains(revision),
+            words.count == 1 || words == [words[0], Self.checksum(of: revision)]
         {
             return revision
         }

@@ -78,10 +78,10 @@ extension BlobStore {
         }
     }
 
-    /// There is a file of that name: another URL has the same bytes, or it is an orphan. If it was not looked at since an
-    /// unclean stop it is now, and replaced where it is damaged.
+    /// There is a file of that name: another URL has the same bytes, or it is an orphan. If it was not looked at yet it is
+    /// now, and replaced where it is damaged.
     private func takeOver(_ name: String, _ digest: BlobDigest) throws(CacheFileError) {
-        let isVerified = state.withLock { $0.entries[digest]?.isVerified ?? !isUnclean }
+        let isVerified = state.withLock { $0.entries[digest]?.isVerified ?? false }
         if !isVerified {
             let file = try files.open(Self.name(digest))
             guard let file, try Self.hash(file) == digest else {

@@ -13,8 +13,9 @@ internal import Synchronization
 ///   ``removeUnreferenced(_:)``. So a row has its file, and what a kill leaves behind is a file without a row: an orphan.
 /// - Orphans are found by ``sweep(_:)``, slice by slice. It removes only what nobody refers to at that moment, under the
 ///   same lock under which names are given and taken away; a new image that finds its file there already takes it over.
-/// - A loss of power may damage what the file system had promised. So after a stop that was not orderly each file is hashed
-///   again before it is first opened, and one whose bytes are not its name is removed.
+/// - A disk loses bits, and a loss of power may damage what the file system had promised. So each process hashes a file
+///   before it opens it for the first time, and one whose bytes are not its name is removed. After a stop that was not
+///   orderly all are looked at in the background, too.
 ///
 /// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` wait for
 /// the disk.
@@ -99,7 +100,7 @@ public final class BlobStore: Sendable {
 
     /// The directory, as it was given.
     public let path: String
-    /// Whether the last stop was not orderly, so that files have to prove themselves.
+    /// Whether the last stop was not orderly, so that all files have to prove themselves soon.
     public let isUnclean: Bool
     let files: any CacheFiles
     let state: Mutex<State>
@@ -192,7 +193,7 @@ public final class BlobStore: Sendable {
             for (digest, size) in blobs {
                 let isNew = state.change(digest) { entry in
                     let isNew = entry == nil
-                    if isNew { entry = Entry(size: size, references: 0, isVerified: !isUnclean) }
+                    if isNew { entry = Entry(size: size, references: 0, isVerified: false) }
                     entry?.references += 1
                     entry?.rows += 1
                     return isNew
@@ -347,7 +348,7 @@ public final class BlobStore: Sendable {
     /// Says that everything was put away in order, unless there are files that did not prove themselves yet since a stop
     /// that was not. Call it last; the lock ends with the store itself.
     public func markClean() throws(ImageError) {
-        guard state.withLock({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
+        guard !isUnclean || state.withLock({ $0.entries.values.allSatisfy(\.isVerified) }) else { return }
         do throws(CacheFileError) {
             _ = try files.create("clean")
             try files.synchronizeDirectory(".")

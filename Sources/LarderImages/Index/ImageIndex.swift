@@ -146,7 +146,7 @@ public final class ImageIndex: Sendable {
     public func pin(_ key: ImageKey, _ isPinned: Bool) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
-                guard var row = try database.row(key) else { return }
+                guard var row = try whole(database.row(key), database) else { return }
                 row.isPinned = isPinned
                 try database.put([row])
                 // Its file would only be asked if the database were damaged; then one that is old has to do.
@@ -160,7 +160,7 @@ public final class ImageIndex: Sendable {
     /// All that is known of an image.
     public func row(_ key: ImageKey) throws(ImageError) -> ImageRow? {
         try use { database throws(ImageError) in
-            do throws(SQLiteError) { return try database.row(key) } catch { throw error.asImageError }
+            do throws(SQLiteError) { return try whole(database.row(key), database) } catch { throw error.asImageError }
         }
     }
 
@@ -172,7 +172,11 @@ public final class ImageIndex: Sendable {
     public func rows(after key: ImageKey?, limit: Int) throws(ImageError) -> [ImageRow] {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
-                return try database.rows(after: key, limit: limit)
+                var rows: [ImageRow] = []
+                for found in try database.rows(after: key, limit: limit) {
+                    if let row = try whole(found, database) { rows.append(row) }
+                }
+                return rows
             } catch {
                 throw error.asImageError
             }
@@ -223,6 +227,18 @@ public final class ImageIndex: Sendable {
     /// One at a time: rows and their files change together.
     private func use<T: Sendable>(_ body: (IndexDatabase) throws(ImageError) -> T) throws(ImageError) -> T {
         try database.withLock { database throws(ImageError) in try body(database) }
+    }
+
+    /// A row of the database, or where that is damaged, what its file says, which is put in its place.
+    private func whole(_ found: IndexDatabase.Found?, _ database: IndexDatabase) throws(SQLiteError) -> ImageRow? {
+        switch found {
+        case nil: return nil
+        case .row(let row): return row
+        case .damaged(let key):
+            guard let row = read(Self.name(key)), row.key == key else { return nil }
+            try database.put([row])
+            return row
+        }
     }
 
     private func list(_ name: String) throws(ImageError) -> [String] {

@@ -1,8 +1,11 @@
 /// The index's database: two tables with a row per image, because the start reads one of them whole and the other not at
 /// all. One thread uses it at a time.
+///
+/// SQLite has no checksums: a byte that changes by itself in the middle of a value changes the value. So each row has a
+/// ``RowProof`` of what it says.
 final class IndexDatabase {
     /// The layout below. One that we do not know is set aside like a damaged one: it is a cache.
-    static let version = 1
+    static let version = 2
 
     /// Whether the tables were made just now.
     let isNew: Bool
@@ -11,13 +14,26 @@ final class IndexDatabase {
     private let allEntries, hasEntry, oneRow, someRows, restrictedKeys: SQLiteStatement
 
     /// Opens it, making the tables if there are none.
-    init(path: String) throws(SQLiteError) {
+    /// - Throws: an error that ``SQLiteError/isDamage`` where it has other tables than these, too: the text of their
+    ///   definition can change as everything else.
+    convenience init(path: String) throws(SQLiteError) {
+        do throws(SQLiteError) {
+            try self.init(opening: path)
+        } catch {
+            throw error.saysTheStatementIsWrong ? .damage(error.message) : error
+        }
+    }
+
+    private init(opening path: String) throws(SQLiteError) {
         database = try SQLiteDatabase(path: path)
+        // Nobody else opens it, for we hold the directory. So the index of the log is in our memory, and not in a file that is
+        // mapped: on a full disk that ends the process by SIGBUS where blocks are smaller than pages.
+        try database.run("PRAGMA locking_mode = EXCLUSIVE")
         // A commit waits for no disk: after a loss of power the last ones may be missing, but what is there fits together.
         try database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF")
         isNew = try Self.prepareTables(database)
-        putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        putDetail = try database.prepare("INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        putDetail = try database.prepare("INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         removeEntry = try database.prepare("DELETE FROM entry WHERE key = ?")
         removeDetail = try database.prepare("DELETE FROM detail WHERE key = ?")
         touchEntry = try database.prepare("UPDATE entry SET last_use = ?2 WHERE key = ?1 AND last_use < ?2")
@@ -45,10 +61,10 @@ final class IndexDatabase {
                 CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL,
                     freshness BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL,
                     variant INTEGER NOT NULL, type TEXT NOT NULL, width INTEGER NOT NULL,
-                    height INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    height INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
                     frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
-                    request_time INTEGER NOT NULL, response_time INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
                 PRAGMA user_version = \(version);
                 """)
@@ -63,11 +79,14 @@ final class IndexDatabase {
             guard let key = row.withBlob(0, { ImageKey($0) }), let digest = row.withBlob(1, { BlobDigest($0) }),
                 let freshness = row.withBlob(3, { ResponseFreshness($0) }), let type = ImageType(rawValue: row.text(7))
             else { throw SQLiteError.damage("the index has a row that nobody wrote") }
-            entries.append(
-                ImageEntry(
-                    key: key, digest: digest, size: row.integer(2), freshness: freshness, lastUse: row.integer(4),
-                    isPinned: row.integer(5) != 0, variant: UInt64(bitPattern: Int64(row.integer(6))),
-                    type: type, width: row.integer(8), height: row.integer(9)))
+            let entry = ImageEntry(
+                key: key, digest: digest, size: row.integer(2), freshness: freshness, lastUse: row.integer(4),
+                isPinned: row.integer(5) != 0, variant: UInt64(bitPattern: Int64(row.integer(6))),
+                type: type, width: row.integer(8), height: row.integer(9))
+            guard row.integer(10) == RowProof.of(entry) else {
+                throw SQLiteError.damage("the index has a row that is not as it was written")
+            }
+            entries.append(entry)
         }
         return entries
     }
@@ -86,14 +105,23 @@ final class IndexDatabase {
                     .blob(entry.key.bytes), .blob(row.digest.bytes), .integer(row.size),
                     .blob(entry.freshness.bytes), .integer(row.lastUse), .integer(row.isPinned ? 1 : 0),
                     .integer(Int(bitPattern: UInt(entry.variant))), .text(row.header.type.rawValue),
-                    .integer(row.header.width), .integer(row.header.height),
+                    .integer(row.header.width), .integer(row.header.height), .integer(RowProof.of(entry)),
                 ])
+                let fields = row.response.fields.text
+                let request = ResponseFields.text(row.response.variant.requestLines)
                 try putDetail.run([
                     .blob(entry.key.bytes), .text(row.keyText), .text(row.url),
                     row.header.frameCount.map { .integer($0) } ?? .null,
                     row.header.orientation.map { .integer($0) } ?? .null, .integer(row.response.status),
-                    .text(row.response.fields.text), .text(ResponseFields.text(row.response.variant.requestLines)),
+                    .text(fields), .text(request),
                     .integer(row.response.requestTime), .integer(row.response.responseTime),
+                    .integer(
+                        RowProof.of(
+                            texts: [row.keyText, row.url, fields, request],
+                            numbers: [
+                                row.header.frameCount, row.header.orientation, row.response.status,
+                                row.response.requestTime, row.response.responseTime,
+                            ])),
                 ])
             }
         }
@@ -114,9 +142,15 @@ final class IndexDatabase {
         }
     }
 
-    func row(_ key: ImageKey) throws(SQLiteError) -> ImageRow? {
-        var result: ImageRow?
-        try oneRow.run([.blob(key.bytes)]) { row throws(SQLiteError) in result = try Self.row(row) }
+    /// A row, of which nothing is left where it is not as it was written.
+    enum Found {
+        case row(ImageRow)
+        case damaged(ImageKey)
+    }
+
+    func row(_ key: ImageKey) throws(SQLiteError) -> Found? {
+        var result: Found?
+        try oneRow.run([.blob(key.bytes)]) { row throws(SQLiteError) in result = Self.row(row, key) }
         return result
     }
 
@@ -130,18 +164,24 @@ final class IndexDatabase {
         }
     }
 
-    func rows(after key: ImageKey?, limit: Int) throws(SQLiteError) -> [ImageRow] {
-        var result: [ImageRow] = []
+    func rows(after key: ImageKey?, limit: Int) throws(SQLiteError) -> [Found] {
+        var result: [Found] = []
         try someRows.run([.blob(key?.bytes ?? []), .integer(limit)]) { row throws(SQLiteError) in
-            result.append(try Self.row(row))
+            guard let key = row.withBlob(8, { ImageKey($0) }) else {
+                throw SQLiteError.damage("the index has a row that nobody wrote")
+            }
+            result.append(Self.row(row, key))
         }
         return result
     }
 
-    private static func row(_ row: SQLiteStatement) throws(SQLiteError) -> ImageRow {
-        guard let digest = row.withBlob(0, { BlobDigest($0) }), let type = ImageType(rawValue: row.text(5)) else {
-            throw SQLiteError.damage("the index has a row that nobody wrote")
-        }
+    private static func row(_ row: SQLiteStatement, _ key: ImageKey) -> Found {
+        let proof = RowProof.of(
+            texts: [9, 10, 14, 15].map(row.text),
+            numbers: [row.optionalInteger(11), row.optionalInteger(12)] + [13, 16, 17].map(row.integer))
+        guard row.integer(18) == proof, let digest = row.withBlob(0, { BlobDigest($0) }),
+            let type = ImageType(rawValue: row.text(5))
+        else { return .damaged(key) }
         let header = ImageHeader(
             type, width: row.integer(6), height: row.integer(7), frameCount: row.optionalInteger(11),
             orientation: row.optionalInteger(12))
@@ -152,10 +192,11 @@ final class IndexDatabase {
         let response = StoredResponse(
             status: row.integer(13), fields: fields, variant: variant, requestTime: row.integer(16),
             responseTime: row.integer(17))
-        return ImageRow(
+        let found = ImageRow(
             keyText: row.text(9), url: row.text(10),
             blob: PublishedBlob(digest: digest, size: row.integer(1), header: header), response: response,
             lastUse: row.integer(2), isPinned: row.integer(3) != 0)
+        return found.key == key ? .row(found) : .damaged(key)
     }
 }
 

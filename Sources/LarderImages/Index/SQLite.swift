@@ -10,6 +10,9 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Whether the file is damaged or no database, so that trying again is of no use.
     var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
+    /// Whether a statement does not fit to what is there: a column that it names does not exist.
+    var saysTheStatementIsWrong: Bool { code == SQLITE_ERROR }
+
     /// Whether a full disk may be the reason; some places where it shows have no code of their own.
     var mayBeFullDisk: Bool { code == SQLITE_FULL || code == SQLITE_IOERR }
 

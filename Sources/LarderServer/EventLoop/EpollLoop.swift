@@ -22,6 +22,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private enum Work: Sendable {
         case task(@Sendable () -> Void)
         case job(UnownedJob)
+        /// A step of a task that prefers this loop, and is not isolated to it.
+        case step(UnownedJob, of: LoopTaskExecutor)
     }
 
     private struct Inbox {
@@ -38,6 +40,9 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
         init() throws(ServerError) { epoll = try Epoll() }
     }
+
+    /// How often the inbox is looked at before the sockets are.
+    private static let mostRounds = 8
 
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
@@ -95,8 +100,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         thread.store(Self.currentThread, ordering: .releasing)
         var work: [Work] = []
         while takeWork(&work) {
-            for piece in work { perform(piece) }
-            work.removeAll(keepingCapacity: true)
+            // What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
+            var rounds = 0
+            repeat {
+                for piece in work { perform(piece) }
+                work.removeAll(keepingCapacity: true)
+                rounds += 1
+            } while rounds < Self.mostRounds && takeMore(&work)
             runTimers()
             own.epoll.wait(atMost: patience())
         }
@@ -106,6 +116,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         switch work {
         case .task(let task): task()
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+        case .step(let job, let executor): job.runSynchronously(on: executor.asUnownedTaskExecutor())
         }
     }
 
@@ -116,6 +127,15 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             inbox.isAwake = true
             swap(&inbox.work, &work)
             return !inbox.isStopped || !work.isEmpty
+        }
+    }
+
+    /// Exchanges the inbox for an empty one, if there is something in it.
+    private func takeMore(_ work: inout [Work]) -> Bool {
+        inbox.withLock { inbox in
+            if inbox.work.isEmpty { return false }
+            swap(&inbox.work, &work)
+            return true
         }
     }
 
@@ -146,7 +166,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             defer { inbox.isAwake = true }
             return !inbox.isAwake
         }
-        if mustWake { wake() }
+        // The thread itself looks at the inbox before it waits.
+        if mustWake, !inEventLoop { wake() }
     }
 
     private func wake() {
@@ -171,6 +192,11 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     /// Runs a step of a task on the loop, behind what was handed to it before.
     public func enqueue(_ job: consuming ExecutorJob) { hand(.job(UnownedJob(job))) }
+
+    /// Runs a step of a task that prefers the loop, behind what was handed to it before.
+    fileprivate func enqueue(_ job: consuming ExecutorJob, of executor: LoopTaskExecutor) {
+        hand(.step(UnownedJob(job), of: executor))
+    }
 
     /// Has something done on the loop, and tells what came out.
     public func submit<T>(_ task: @escaping @Sendable () throws -> T) -> EventLoopFuture<T> {
@@ -222,4 +248,14 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         stop()
         queue.async { callback(nil) }
     }
+}
+
+/// Runs the steps of tasks that prefer a loop on its thread, those on actors without an executor of their own included
+/// (SE-0417), so that a short task begins and ends without a change of threads. Everything else of the loop waits meanwhile.
+final class LoopTaskExecutor: TaskExecutor {
+    private let loop: EpollLoop
+
+    init(_ loop: EpollLoop) { self.loop = loop }
+
+    func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(job, of: self) }
 }

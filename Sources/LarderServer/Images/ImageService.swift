@@ -52,9 +52,13 @@ public final class ImageService: Sendable {
 
 extension ServerContext {
     /// The image cache.
-    /// - Throws: `unavailable` where the settings switch it off.
+    /// - Throws: `unavailable` where the settings switch it off, or it cannot be used.
     func imageService() throws(WireError) -> ImageService {
         if let images { return images }
+        if let imageProblem {
+            throw WireError(
+                .unavailable, "the agent runs without its image cache: \(imageProblem); then restart the agent")
+        }
         throw WireError(
             .unavailable, "the settings switch the image cache off; set images.enabled to true and restart the agent")
     }

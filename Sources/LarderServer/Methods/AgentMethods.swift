@@ -42,9 +42,10 @@ extension RequestScope {
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
                 subscriptionsPerConnection: limits.subscriptionsPerConnection,
                 requestsInFlightPerConnection: limits.requestsInFlightPerConnection,
-                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000)),
+                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000), perUser: limits.perUser),
             peer: peer.wire, rights: rights.general.list,
-            namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all))
+            namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all),
+            imageProblem: context.imageProblem)
     }
 
     fileprivate func stats() async -> AgentStats.Result {

@@ -27,7 +27,9 @@ extension MethodTable {
         session(ConfigAcknowledge.self) { (session, parameters) throws(WireError) in
             SessionReply(result: try session.acknowledge(parameters))
         }
-        deferred(ConfigSet.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+        deferred(
+            ConfigSet.self, endsWithConnection: false, isShort: { $0.isSmall($1.namespace) }
+        ) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (_) async throws(ConfigError) in
                 try await namespace.set(
@@ -35,7 +37,9 @@ extension MethodTable {
                     timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance)
             }
         }
-        deferred(ConfigUnset.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+        deferred(
+            ConfigUnset.self, endsWithConnection: false, isShort: { $0.isSmall($1.namespace) }
+        ) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (store) async throws(ConfigError) in
                 try await store.unset(parameters.path, by: scope.peer.provenance)
@@ -97,6 +101,13 @@ extension RequestScope {
             return ConfigStatus.Copy(path: path, problem: problem)
         }
         return status
+    }
+}
+
+extension RequestScope {
+    /// Whether a namespace's configuration is resolved in less time than a change of threads takes.
+    fileprivate func isSmall(_ namespace: String) -> Bool {
+        context.namespaces[namespace].map { $0.publication.current.snapshot.bytes <= 16 * 1024 } ?? true
     }
 }
 

@@ -33,7 +33,10 @@ final class BatchReply {
     var isComplete: Bool { settled == count }
 
     /// Whether there is no room for more results.
-    var isFull: Bool { joined.bytes.count + earlyBytes > Self.enoughBytes }
+    var isFull: Bool { heldBytes > Self.enoughBytes }
+
+    /// Bytes of the replies so far.
+    var heldBytes: Int { joined.bytes.count + earlyBytes }
 
     /// What a request is told for whose result there is no room.
     static var noRoom: WireError {

@@ -55,6 +55,13 @@ struct RequestWords {
             hash ^= hash >> 29
             offset += 8
         }
+        if offset == bytes.count { return hash }
+        if bytes.count >= 8 {
+            // The last eight bytes, some of them again.
+            let last = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
+            hash = (hash ^ last) &* 0x0000_0100_0000_01b3
+            return hash ^ hash >> 29
+        }
         while offset < bytes.count {
             hash = (hash ^ UInt64(bytes[offset])) &* 0x0000_0100_0000_01b3
             offset += 1
@@ -65,7 +72,8 @@ struct RequestWords {
     private static func endOfName(_ line: UnsafeRawBufferPointer) -> Int? {
         // "id" as four bytes in one word, whatever their order in it.
         let name = UInt32(littleEndian: 0x2264_6922)
-        var position = 1
+        // What most clients begin with has no id before its end.
+        var position = hasUsualBeginning(line) ? 17 : 1
         while position + 5 <= line.count {
             if line.loadUnaligned(fromByteOffset: position, as: UInt32.self) == name,
                 line[position + 4] == UInt8(ascii: ":")
@@ -75,6 +83,14 @@ struct RequestWords {
             position += 1
         }
         return nil
+    }
+
+    /// Whether a line begins with `{"jsonrpc":"2.0",`, looked at as two words and a byte.
+    private static func hasUsualBeginning(_ line: UnsafeRawBufferPointer) -> Bool {
+        guard line.count > 17 else { return false }
+        return line.loadUnaligned(as: UInt64.self) == UInt64(littleEndian: 0x7072_6e6f_736a_227b)
+            && line.loadUnaligned(fromByteOffset: 8, as: UInt64.self) == UInt64(littleEndian: 0x2230_2e32_223a_2263)
+            && line[16] == UInt8(ascii: ",")
     }
 
     private static func endOfNumber(_ line: UnsafeRawBufferPointer, _ start: Int) -> Int? {

@@ -35,12 +35,15 @@ extension Session {
     /// Why a request of a batch is not carried out, where it had to wait too long or there is no room for its result.
     func refusal(inBatch batch: BatchReply, _ request: Request) -> WireError? {
         if isFinishing { return WireError(.shuttingDown, "the agent is stopping; ask again once it is back") }
-        return batch.isFull && request.id != nil ? BatchReply.noRoom : nil
+        if request.id == nil { return nil }
+        if batch.heldBytes > UserUsage.largeBytes, let error = refusalOfMore() { return error }
+        return batch.isFull ? BatchReply.noRoom : nil
     }
 
     /// Writes the reply to a batch once all of it is known.
     func writeIfComplete(_ batch: BatchReply) {
         guard batch.isComplete, !isClosed else { return }
+        batchBytes -= batch.heldBytes
         let (line, afterwards) = batch.finish()
         if let line { write(line) }
         for action in afterwards { action() }

@@ -19,8 +19,12 @@ extension Session {
         if isClosed {
             images.cache.release(image.digest)
         } else {
-            deliverLater(
-                RequestID(words), asked, images, held: image, Admission(ImageGet.name, .general(.images)), in: nil)
+            let admission = Admission(ImageGet.name, .general(.images))
+            do throws(WireError) {
+                try deliverLater(RequestID(words), asked, images, held: image, admission, in: nil)
+            } catch {
+                reply(id: RequestID(words), error, in: nil)
+            }
         }
         return true
     }
@@ -50,7 +54,7 @@ extension Session {
             if let hit { images.cache.release(hit.digest) }
             return
         }
-        deliverLater(id, asked, images, held: hit, request.admission, in: request.place)
+        try deliverLater(id, asked, images, held: hit, request.admission, in: request.place)
     }
 
     // MARK: Here and now
@@ -91,11 +95,18 @@ extension Session {
     // MARK: Later
 
     /// Answers once the image is there and, where that is wanted, its file is open.
+    /// - Throws: where there is no place for the request; the reference of the image that is held is given back then.
     private func deliverLater(
         _ id: RequestID, _ asked: AskedImage, _ images: ImageService, held: CachedImage?,
         _ admission: Admission, in place: BatchPlace?
-    ) {
-        let ticket = ticket(for: id, admission, in: place, endsWithConnection: true)
+    ) throws(WireError) {
+        let ticket: Int
+        do throws(WireError) {
+            ticket = try self.ticket(for: id, admission, in: place, endsWithConnection: true)
+        } catch {
+            if let held { images.cache.release(held.digest) }
+            throw error
+        }
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let what = NIOLoopBound(asked, eventLoop: loop.eventLoop)
         let (image, wantsFile, eventLoop) = (asked.request, asked.wantsDescriptor, loop.eventLoop)

@@ -11,8 +11,8 @@ import NIOCore
 
 /// What comes in. While output waits for the client, or too many of its requests are in flight, its requests are not read.
 ///
-/// Descriptors that a client passes are not taken: recv(2) has no room for them, and the kernel closes them (unix(7),
-/// SCM_RIGHTS).
+/// Descriptors that a client passes are not taken: there is no room for them, and the kernel closes them (unix(7),
+/// SCM_RIGHTS). It gives the bytes up to the end of what they came with, and no more, however much has come.
 extension Session {
     /// Reads once, and serves what came. One read each turn keeps a busy client from starving the others of its loop.
     func read() {
@@ -29,12 +29,13 @@ extension Session {
 
     private func readOnce() {
         let buffer = loop.input
-        let count = recv(socket, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+        var wasCut: CInt = 0
+        let count = larder_receive(socket, buffer.baseAddress, buffer.count, &wasCut)
         switch count {
         case 1...:
             receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             // The kernel tells of what comes from now on; of what is there already it has told.
-            if count < buffer.count { hasInput = willEnd } else { readLater() }
+            if count < buffer.count && wasCut == 0 { hasInput = willEnd } else { readLater() }
         case 0:
             inputEnded = true
             finishInput()
@@ -75,6 +76,7 @@ extension Session {
         if taken < bytes.count, !isClosed, !isFinishing {
             heldInput = ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[taken...]))
         }
+        if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
     }
 
     /// Goes on with input that had to wait.
@@ -88,6 +90,7 @@ extension Session {
         if var held = heldInput {
             heldInput = nil
             held.moveReaderIndex(forwardBy: held.withUnsafeReadableBytes { take($0) })
+            if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
             if held.readableBytes > 0, !isClosed { heldInput = held }
             flush()
         }
@@ -127,6 +130,7 @@ extension Session {
             requests += 1
             handleLine(bytes)
         case .tooLong:
+            loop.traffic.refused.lines += 1
             let limit = limits.lineBytes
             refuse(
                 WireError(

@@ -23,7 +23,7 @@ extension Session {
             guard pass(opened.file) else { return }
             return reply(id: id, Self.result(opened, publication), in: nil)
         }
-        let ticket = ticket(for: id, request.admission, in: nil, endsWithConnection: true)
+        let ticket = try ticket(for: id, request.admission, in: nil, endsWithConnection: true)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let (files, eventLoop) = (loop.server.snapshotFiles, loop.eventLoop)
         let task = Task.immediate {

@@ -40,6 +40,7 @@ extension Session {
         loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
         let wasPending = isOutputPending
         let outcome = output.write(loop.output.bytes, passing: loop.passed, then: body)
+        if case .done = outcome {} else { countHeldBytes() }
         if !wasPending { settle(outcome) }
     }
 
@@ -76,6 +77,7 @@ extension Session {
 
     /// The client took everything: it gets what it missed, and its requests are read again.
     private func outputDrained() {
+        countHeldBytes()
         catchUp()
         resumeInput()
         closeIfDone()

@@ -12,7 +12,7 @@ extension Session {
     func servePrefetch(_ request: MethodTable.OwnRequest<ImagePrefetch>) throws(WireError) {
         let images = try loop.server.imageService()
         let parameters = request.parameters
-        let ticket = ticket(for: request.id, request.admission, in: request.place, endsWithConnection: true)
+        let ticket = try ticket(for: request.id, request.admission, in: request.place, endsWithConnection: true)
         let report = PrefetchReport(on: loop.eventLoop, isOutputPending: { self.isOutputPending }) { progress in
             if self.isClosed { return }
             progress.write(to: &self.loop.output)

@@ -1,6 +1,7 @@
 import JSON
 import LarderConfig
 import LarderWire
+import NIOCore
 
 /// Reads of the current snapshot: the requests that come most often. A read that came before in the same words is
 /// answered from the ``ReplyCache``.
@@ -8,7 +9,18 @@ extension Session {
     /// Answers a read whose reply is known.
     /// - Returns: false where it is not, or the message is anything else.
     func serveAgain(_ words: RequestWords) -> Bool {
-        guard loop.replies.append(for: words, with: rights, to: &loop.output) else { return false }
+        let mark = loop.output.mark
+        switch loop.replies.append(for: words, with: rights, to: &loop.output) {
+        case .nothing: return false
+        case .written: break
+        case .begun(let rest):
+            if rest.readableBytes > UserUsage.largeBytes, let error = refusalOfMore() {
+                loop.output.rewind(to: mark)
+                reply(id: RequestID(words), error, in: nil)
+            } else {
+                flush(then: rest)
+            }
+        }
         loop.traffic.requestsTotal += 1
         return true
     }
@@ -26,6 +38,7 @@ extension Session {
                 return try serveLater(request, later, endsWithConnection: true, in: place)
             }
             guard place == nil, let id = request.id else { return reply(id: request.id, reading.result, in: place) }
+            let mark = loop.output.mark
             var text = id.text
             text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output) }
             let start = loop.output.bytes.count
@@ -36,6 +49,7 @@ extension Session {
             if let words, reading.isRepeatable {
                 loop.replies.keep(loop.output.bytes[start...], for: words, reading.publication, reading.current)
             }
+            withholdIfTooMuch(id, from: mark)
         } catch {
             reply(id: request.id, error, in: place)
         }

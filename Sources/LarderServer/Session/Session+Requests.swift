@@ -19,6 +19,8 @@ struct RequestInFlight {
     var deadline: Scheduled<Void>?
     /// Whether it is given up when its connection ends.
     var endsWithConnection: Bool
+    /// Bytes of its line, where that is long.
+    var heldBytes = 0
 }
 
 extension Session {
@@ -31,8 +33,11 @@ extension Session {
         do {
             message = try loop.parser.parse(bytes)
         } catch {
+            loop.traffic.refused.malformed += 1
             return refuse(WireError(.parseError, error.description))
         }
+        lineBytes = bytes.count
+        defer { lineBytes = 0 }
         if message.kind == .array { return handleBatch(message) }
         serve(message, in: nil, words.flatMap { $0.confirms(idOf: message) ? $0 : nil })
     }
@@ -133,12 +138,12 @@ extension Session {
         _ request: Request, _ body: @escaping MethodTable.Deferred, endsWithConnection: Bool, in place: BatchPlace?
     ) throws(WireError) {
         let work = try body(scope, request.params)
-        let ticket = ticket(for: request.id, work.admission, in: place, endsWithConnection: endsWithConnection)
+        let ticket = try ticket(for: request.id, work.admission, in: place, endsWithConnection: endsWithConnection)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let eventLoop = loop.eventLoop
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
         // in the order of the requests.
-        let task = Task.immediate {
+        let task = Task.immediate(executorPreference: work.isShort ? loop.taskExecutor : nil) {
             let result: Result<any WireResult, WireError>
             do throws(WireError) {
                 result = .success(try await work.run())
@@ -151,25 +156,33 @@ extension Session {
     }
 
     /// Counts a request among those that are not answered yet.
+    /// - Throws: where its user has too many, or too much is held for them.
     func ticket(
         for id: RequestID?, _ admission: Admission, in place: BatchPlace?, endsWithConnection: Bool
-    ) -> Int {
+    ) throws(WireError) -> Int {
+        let heldBytes = try admitToFlight()
         nextTicket += 1
         inFlight[nextTicket] = RequestInFlight(
-            id: id, admission: admission, cancel: nil, place: place, endsWithConnection: endsWithConnection)
+            id: id, admission: admission, cancel: nil, place: place, endsWithConnection: endsWithConnection,
+            heldBytes: heldBytes)
         loop.traffic.requestsInFlight += 1
         return nextTicket
     }
 
     /// Answers a request that was counted so.
     func complete(_ ticket: Int, _ result: Result<any WireResult, WireError>) {
-        guard let request = inFlight.removeValue(forKey: ticket) else { return }
+        guard let request = inFlight.removeValue(forKey: ticket) else { return endOwed(ticket) }
         loop.traffic.requestsInFlight -= 1
+        endFlight(of: request)
         request.deadline?.cancel()
         switch request.denial.map({ .failure($0) }) ?? result {
         // What was asked for only to be told can be asked for again; that a change was made must be said.
         case .success where request.endsWithConnection && request.place?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.place)
+        case .success(let value) where request.endsWithConnection:
+            let mark = loop.output.mark
+            reply(id: request.id, value, in: request.place)
+            if request.place == nil { withholdIfTooMuch(request.id, from: mark) }
         case .success(let value): reply(id: request.id, value, in: request.place)
         case .failure(let error): reply(id: request.id, error, in: request.place)
         }
@@ -236,7 +249,11 @@ extension Session {
     private func write<Failure: Error>(
         in place: BatchPlace?, _ body: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
-        if let place { return try place.put(body) }
+        if let place {
+            let before = place.batch.heldBytes
+            defer { batchBytes += place.batch.heldBytes - before }
+            return try place.put(body)
+        }
         try body(&loop.output)
         loop.output.endLine()
     }

@@ -10,18 +10,15 @@ extension Session {
     /// Opens a subscription. Its first event, where there is one, follows the reply.
     func subscribe(_ parameters: ConfigSubscribe.Parameters) throws(WireError) -> MethodTable.SessionReply {
         if isFinishing { throw WireError(.shuttingDown, "the agent is stopping; subscribe again once it is back") }
-        guard subscriptions.count < limits.subscriptionsPerConnection else {
-            throw WireError(
-                .limitExceeded,
-                "a connection may have \(limits.subscriptionsPerConnection) subscriptions; end one or connect again")
-        }
         let publication = try scope.namespace(parameters.namespace).publication
+        try admitSubscription()
         // The topic may find news for other connections of this loop, which are written through the same buffer.
         flush()
         let topic = loop.hub.topic(parameters.path, of: publication)
         // Any write may find that the client is gone, and what it had is removed at once.
         if isClosed {
             loop.hub.removeUnused(topic)
+            usage.removeSubscription()
             throw WireError(.cancelled, "the connection is gone")
         }
         nextSubscription += 1
@@ -99,6 +96,7 @@ extension Session {
         behind.removeAll { $0 === subscription }
         subscription.session = nil
         loop.traffic.subscriptionsOpen -= 1
+        usage.removeSubscription()
         loop.hub.remove(subscription)
     }
 

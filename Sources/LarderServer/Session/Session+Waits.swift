@@ -19,7 +19,7 @@ extension Session {
                 return reply(id: request.id, result, in: place)
             }
             if wait.timeout?.nanoseconds == 0 { throw wait.timedOut }
-            begin(wait, for: request, admission, in: place)
+            try begin(wait, for: request, admission, in: place)
         } catch {
             reply(id: request.id, error, in: place)
         }
@@ -27,8 +27,8 @@ extension Session {
 
     private func begin(
         _ wait: SnapshotWait, for request: Request, _ admission: Admission, in place: BatchPlace?
-    ) {
-        let ticket = ticket(for: request.id, admission, in: place, endsWithConnection: true)
+    ) throws(WireError) {
+        let ticket = try ticket(for: request.id, admission, in: place, endsWithConnection: true)
         inFlight[ticket]?.cancel = { wait.giveUp($0) }
         wait.begin(on: loop.eventLoop) { result in
             self.loop.hub.remove(wait)

@@ -20,6 +20,7 @@ final class Session: EpollTarget {
     let loop: LoopContext
     private(set) var peer: PeerCredentials
     let limits: LimitSettings
+    let usage: UserUsage
     private var knownRights: PeerRights
     private let connectedAt: Timestamp
     /// Closed when the session ends.
@@ -51,6 +52,16 @@ final class Session: EpollTarget {
     // Requests
     var inFlight: [Int: RequestInFlight] = [:]
     var nextTicket = 0
+    /// Those that are carried out although the connection is gone.
+    var owed: Set<Int> = []
+    /// The length of the line that is being looked at, until a request keeps it.
+    var lineBytes = 0
+    /// Bytes of a line whose end has not come. The framer itself may be at work when somebody wants to know.
+    var unfinishedBytes = 0
+    /// Bytes of the replies to batches that are not complete.
+    var batchBytes = 0
+    /// What is counted as held for the client.
+    var heldBytes = 0
 
     // Output
     var output: SessionOutput
@@ -75,8 +86,12 @@ final class Session: EpollTarget {
     var bytesReceived = 0
 
     /// Takes a connected socket over.
-    init(id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: LimitSettings) {
+    /// - Parameter usage: what its user has in use, this connection included; it is counted out when it ends.
+    init(
+        id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: LimitSettings, usage: UserUsage
+    ) {
         self.id = id
+        self.usage = usage
         self.loop = loop
         self.socket = socket
         self.peer = peer
@@ -138,10 +153,13 @@ final class Session: EpollTarget {
         cancelWaiting()
         loop.traffic.requestsInFlight -= inFlight.count
         for request in inFlight.values { request.deadline?.cancel() }
+        endFlights()
         inFlight.removeAll()
         endSubscriptions(reason: nil)
         forgetAcknowledgements()
         endLeases()
+        countHeldBytes()
+        loop.registry.users.leave(usage)
         loop.remove(self)
     }
 

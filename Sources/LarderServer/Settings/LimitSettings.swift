@@ -1,13 +1,25 @@
+import LarderWire
+
 /// `limits`: what clients may use before they are told to wait or are refused.
 public struct LimitSettings: Sendable, Equatable {
     /// `connections`: open connections of all clients together, 1 to 1,000,000. Default: 16384.
     public var connections = 16384
     /// Whether ``connections`` was lowered to what the process's limit of open files leaves room for.
     public var isBoundByDescriptors = false
+    /// `connectionsPerUser`: open connections of one user, 1 to 1,000,000. Nil, the default: a quarter of
+    /// ``connections``.
+    public var connectionsPerUser: Int?
     /// `subscriptionsPerConnection`: 1 to 65536. Default: 64.
     public var subscriptionsPerConnection = 64
+    /// `subscriptionsPerUser`: those of all connections of one user, 1 to 10,000,000. Default: 65536.
+    public var subscriptionsPerUser = 65536
     /// `requestsInFlightPerConnection`: requests that wait for their answer, 1 to 65536. Default: 64.
     public var requestsInFlightPerConnection = 64
+    /// `requestsInFlightPerUser`: those of all connections of one user, 1 to 10,000,000. Default: 8192.
+    public var requestsInFlightPerUser = 8192
+    /// `queuedBytesPerUser`: bytes that are held for the connections of one user, because a line is not complete yet, a
+    /// request not answered, or a reply not taken; 1 MiB to 1 TiB. Default: 256 MiB.
+    public var queuedBytesPerUser = 256 << 20
     /// `lineBytes`: the longest request, 1 KiB to 64 MiB. Default: 1 MiB.
     public var lineBytes = 1 << 20
     /// `documentBytes`: the largest configuration document, 1 KiB to 1 GiB. Default: 16 MiB.
@@ -17,6 +29,16 @@ public struct LimitSettings: Sendable, Equatable {
 
     /// The defaults.
     public init() {}
+
+    /// How many connections one user may have.
+    var effectiveConnectionsPerUser: Int { connectionsPerUser ?? max(1, connections / 4) }
+
+    /// What one user may have, as `agent.info` tells it.
+    var perUser: AgentInfo.Limits.PerUser {
+        AgentInfo.Limits.PerUser(
+            connections: effectiveConnectionsPerUser, subscriptions: subscriptionsPerUser,
+            requestsInFlight: requestsInFlightPerUser, queuedBytes: queuedBytesPerUser)
+    }
 }
 
 extension LimitSettings {
@@ -24,14 +46,20 @@ extension LimitSettings {
         let reader = try SettingsReader(
             value, at: path,
             knowing: [
-                "connections", "subscriptionsPerConnection", "requestsInFlightPerConnection", "lineBytes",
+                "connections", "connectionsPerUser", "subscriptionsPerConnection", "subscriptionsPerUser",
+                "requestsInFlightPerConnection", "requestsInFlightPerUser", "queuedBytesPerUser", "lineBytes",
                 "documentBytes", "stallSeconds",
             ])
         connections = try reader.integer("connections", in: 1...1_000_000) ?? connections
+        connectionsPerUser = try reader.integer("connectionsPerUser", in: 1...1_000_000)
         subscriptionsPerConnection =
             try reader.integer("subscriptionsPerConnection", in: 1...65536) ?? subscriptionsPerConnection
+        subscriptionsPerUser = try reader.integer("subscriptionsPerUser", in: 1...10_000_000) ?? subscriptionsPerUser
         requestsInFlightPerConnection =
             try reader.integer("requestsInFlightPerConnection", in: 1...65536) ?? requestsInFlightPerConnection
+        requestsInFlightPerUser =
+            try reader.integer("requestsInFlightPerUser", in: 1...10_000_000) ?? requestsInFlightPerUser
+        queuedBytesPerUser = try reader.integer("queuedBytesPerUser", in: 1 << 20...1 << 40) ?? queuedBytesPerUser
         lineBytes = try reader.integer("lineBytes", in: 1024...64 << 20) ?? lineBytes
         documentBytes = try reader.integer("documentBytes", in: 1024...1 << 30) ?? documentBytes
         stall = try reader.seconds("stallSeconds", in: 1...3600) ?? stall

@@ -35,11 +35,49 @@ public enum AgentInfo: WireMethod {
         public var requestsInFlightPerConnection: Int
         /// Milliseconds for which a client may take no byte before it is dropped.
         public var stallMilliseconds: Int
+        /// What all connections of one user may have together; nil from an agent that does not tell.
+        public var perUser: PerUser?
+
+        /// What all connections of one user may have together.
+        public struct PerUser: Sendable, Equatable {
+            /// Connections at once.
+            public var connections: Int
+            /// Subscriptions.
+            public var subscriptions: Int
+            /// Requests that wait for their reply.
+            public var requestsInFlight: Int
+            /// Bytes that the agent holds for them.
+            public var queuedBytes: Int
+
+            /// Makes them.
+            public init(connections: Int, subscriptions: Int, requestsInFlight: Int, queuedBytes: Int) {
+                self.connections = connections
+                self.subscriptions = subscriptions
+                self.requestsInFlight = requestsInFlight
+                self.queuedBytes = queuedBytes
+            }
+
+            /// Reads those of an agent that tells them.
+            fileprivate init?(_ limits: borrowing MemberReader) throws(WireError) {
+                guard let connections = try limits.int("connectionsPerUser") else { return nil }
+                self.connections = connections
+                subscriptions = try limits.requiredInt("subscriptionsPerUser")
+                requestsInFlight = try limits.requiredInt("requestsInFlightPerUser")
+                queuedBytes = try limits.requiredInt("queuedBytesPerUser")
+            }
+
+            fileprivate func write(to writer: inout JSONWriter) {
+                writer.member("connectionsPerUser", connections)
+                writer.member("subscriptionsPerUser", subscriptions)
+                writer.member("requestsInFlightPerUser", requestsInFlight)
+                writer.member("queuedBytesPerUser", queuedBytes)
+            }
+        }
 
         /// Makes them.
         public init(
             lineBytes: Int, batch: Int, nesting: Int, connections: Int, subscriptionsPerConnection: Int,
-            requestsInFlightPerConnection: Int, stallMilliseconds: Int
+            requestsInFlightPerConnection: Int, stallMilliseconds: Int, perUser: PerUser? = nil
         ) {
             self.lineBytes = lineBytes
             self.batch = batch
@@ -48,6 +86,7 @@ public enum AgentInfo: WireMethod {
             self.subscriptionsPerConnection = subscriptionsPerConnection
             self.requestsInFlightPerConnection = requestsInFlightPerConnection
             self.stallMilliseconds = stallMilliseconds
+            self.perUser = perUser
         }
     }
 
@@ -73,8 +112,10 @@ public enum AgentInfo: WireMethod {
         public var activated: Bool
         /// Where the state is.
         public var stateDirectory: String
-        /// Where the images are; nil where the settings switch the image cache off.
+        /// Where the images are; nil where the settings switch the image cache off, or it cannot be used.
         public var imageDirectory: String?
+        /// Why the image cache that the settings want cannot be used; nil where it can.
+        public var imageProblem: String?
         /// The settings file in force; nil where there is none.
         public var settings: String?
         /// When the agent read the settings that are in force, at its start or at a reload that took them; nil from an
@@ -98,7 +139,8 @@ public enum AgentInfo: WireMethod {
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
             imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp? = nil, namespaces: [String],
-            limits: Limits, peer: Peer, rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil
+            limits: Limits, peer: Peer, rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil,
+            imageProblem: String? = nil
         ) {
             self.name = name
             self.version = version
@@ -111,6 +153,7 @@ public enum AgentInfo: WireMethod {
             self.activated = activated
             self.stateDirectory = stateDirectory
             self.imageDirectory = imageDirectory
+            self.imageProblem = imageProblem
             self.settings = settings
             self.settingsReadAt = settingsReadAt
             self.namespaces = namespaces
@@ -134,6 +177,7 @@ public enum AgentInfo: WireMethod {
             activated = try reader.requiredBool("activated")
             stateDirectory = try reader.requiredString("stateDirectory")
             imageDirectory = try reader.string("imageDirectory")
+            imageProblem = try reader.string("imageProblem")
             settings = try reader.string("settings")
             settingsReadAt = try reader.timestamp("settingsReadAt")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
@@ -143,7 +187,7 @@ public enum AgentInfo: WireMethod {
                 nesting: try limits.requiredInt("nesting"), connections: try limits.requiredInt("connections"),
                 subscriptionsPerConnection: try limits.requiredInt("subscriptionsPerConnection"),
                 requestsInFlightPerConnection: try limits.requiredInt("requestsInFlightPerConnection"),
-                stallMilliseconds: try limits.requiredInt("stallMilliseconds"))
+                stallMilliseconds: try limits.requiredInt("stallMilliseconds"), perUser: try Limits.PerUser(limits))
             let peer = try MemberReader(object: reader.requiredValue("peer"))
             self.peer = Peer(
                 pid: try peer.requiredInt("pid"), uid: try peer.requiredInt("uid"), gid: try peer.requiredInt("gid"))
@@ -178,6 +222,7 @@ public enum AgentInfo: WireMethod {
             writer.member("activated", activated)
             writer.member("stateDirectory", stateDirectory)
             writer.nullableMember("imageDirectory", imageDirectory)
+            if let imageProblem { writer.member("imageProblem", imageProblem) }
             writer.nullableMember("settings", settings)
             if let settingsReadAt { writer.member("settingsReadAt", settingsReadAt.description) }
             writer.name("namespaces")
@@ -193,6 +238,7 @@ public enum AgentInfo: WireMethod {
             writer.member("subscriptionsPerConnection", limits.subscriptionsPerConnection)
             writer.member("requestsInFlightPerConnection", limits.requestsInFlightPerConnection)
             writer.member("stallMilliseconds", limits.stallMilliseconds)
+            limits.perUser?.write(to: &writer)
             writer.endObject()
             writer.name("peer")
             writer.beginObject()

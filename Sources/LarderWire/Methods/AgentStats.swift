@@ -38,7 +38,7 @@ public enum AgentStats: WireMethod {
         public var connectionsOpen = 0
         /// Connections accepted since the start.
         public var connectionsAccepted = 0
-        /// Connections refused because of the limit.
+        /// Connections turned away, for either of the limits of ``refused``.
         public var connectionsRefused = 0
         /// Connections dropped because the client took no byte for too long.
         public var connectionsStalled = 0
@@ -58,6 +58,8 @@ public enum AgentStats: WireMethod {
         public var bytesReceived = 0
         /// Bytes sent.
         public var bytesSent = 0
+        /// What was refused because of a limit.
+        public var refused = Refusals()
         /// Makes them, all zero.
         public init() {}
     }
@@ -109,6 +111,7 @@ public enum AgentStats: WireMethod {
             let bytes = try MemberReader(object: reader.requiredValue("bytes"))
             traffic.bytesReceived = try bytes.requiredInt("received")
             traffic.bytesSent = try bytes.requiredInt("sent")
+            if let refused = try reader.object("refused") { traffic.refused = try Refusals(from: refused) }
             residentBytes = try MemberReader(object: reader.requiredValue("memory")).requiredInt("residentBytes")
             namespaces = [:]
             for (name, counters) in try reader.requiredValue("namespaces").members {
@@ -150,6 +153,8 @@ public enum AgentStats: WireMethod {
             writer.member("received", traffic.bytesReceived)
             writer.member("sent", traffic.bytesSent)
             writer.endObject()
+            writer.name("refused")
+            traffic.refused.write(to: &writer)
             writer.name("memory")
             writer.beginObject()
             writer.member("residentBytes", residentBytes)

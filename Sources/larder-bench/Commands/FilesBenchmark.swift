@@ -122,7 +122,9 @@ private final class FileGroup {
         var knows = [Bool](repeating: false, count: crowd.connections.count)
         var waiting = knows.count
         let started = MonotonicClock.nanoseconds()
-        guard rename(temporary, "\(directory)/\(Self.file)") == 0 else { throw BenchError.system("rename \(temporary)") }
+        guard rename(temporary, "\(directory)/\(Self.file)") == 0 else {
+            throw BenchError.system("rename \(temporary)")
+        }
         while waiting > 0 {
             try crowd.loop.turn { (connection) throws(BenchError) in
                 try connection.receive(into: crowd.loop.scratch) { (line) throws(BenchError) in

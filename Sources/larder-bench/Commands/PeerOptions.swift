@@ -35,6 +35,6 @@ struct PeerOptions: ParsableArguments {
 
     /// Refuses a command line that names no server.
     func requireServer() throws {
-        guard !peers.isEmpty else { throw ValidationError("Name a server: --socket, --redis-socket, --etcd-socket, --floor-socket.") }
+        guard !peers.isEmpty else { throw ValidationError("Name a server, such as --socket PATH.") }
     }
 }

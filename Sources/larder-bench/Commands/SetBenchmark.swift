@@ -59,11 +59,12 @@ struct SetBenchmark: ParsableCommand {
         }
         Report(
             benchmark: "set",
-            headline: "\(writers) writers, values of \(bytes) bytes, \(durable ? "durable" : "relaxed"), \(rounds) rounds "
-                + "of \(NumberText.grouped(seconds, decimals: 1)) s",
+            headline: "\(writers) writers, values of \(bytes) bytes, \(durable ? "durable" : "relaxed"), "
+                + "\(rounds) rounds of \(NumberText.grouped(seconds, decimals: 1)) s",
             parameters: [
                 ("writers", .count(writers)), ("rounds", .count(rounds)), ("seconds", .seconds(seconds)),
-                ("bytes", .count(bytes)), ("durable", .flag(durable)), ("path", .text(path)), ("namespace", .text(space)),
+                ("bytes", .count(bytes)), ("durable", .flag(durable)), ("path", .text(path)),
+                ("namespace", .text(space)),
             ],
             rows: rows, comparedMetric: "setsPerSecond"
         )

@@ -52,7 +52,8 @@ final class WriteLoad {
             let reply = try control.ask(request)[0]
             guard ReplyText.end(of: writer.marker.text, in: reply) != nil else {
                 let excerpt = reply.withUnsafeBytes(ReplyText.excerpt)
-                throw BenchError(.unexpected, "\(peer.name) lost \(writer.marker.text), which it acknowledged: \(excerpt)")
+                throw BenchError(
+                    .unexpected, "\(peer.name) lost \(writer.marker.text), which it acknowledged: \(excerpt)")
             }
         }
         return outcome

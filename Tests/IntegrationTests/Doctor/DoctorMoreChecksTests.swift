@@ -175,11 +175,36 @@ struct DoctorMoreChecksTests {
             ])
         facts.info.imageDirectory = nil
         #expect(ImageCheck.findings(facts).map(\.level) == [.ok])
+        facts.info.imageProblem = "the disk of the cache is full"
+        let unusable = ImageCheck.findings(facts)
+        #expect(unusable.map(\.level) == [.problem])
+        #expect(unusable.first?.title == "the cache cannot be used: the disk of the cache is full")
         stats.traffic.connectionsOpen = 16000
         facts.stats = .success(stats)
         #expect(
             DescriptorCheck.findings(facts, openFiles: nil, .absent).first?.title.hasSuffix("nearly all are taken")
                 == true)
         #expect(DescriptorCheck.findings(.well, openFiles: 1024, .absent).map(\.level) == [.warning])
+    }
+
+    @Test("what the limits per user refused is told with the way to see whose it was")
+    func limitsPerUser() {
+        var facts = AgentFacts.well
+        var stats = AgentStats.Result.well
+        stats.traffic.refused.subscriptions = 1
+        stats.traffic.refused.queuedConnections = 2
+        facts.stats = .success(stats)
+        let finding = DescriptorCheck.findings(facts, openFiles: nil, .absent).first
+        #expect(finding?.level == .warning)
+        #expect(
+            finding?.title
+                == "0 of 16384 connections; the limits per user refused 1 subscription, 2 clients that did not read since "
+                + "the agent's start")
+        stats.traffic.connectionsRefused = 3
+        stats.traffic.refused.connectionsPerUser = 3
+        facts.stats = .success(stats)
+        let turnedAway = DescriptorCheck.findings(facts, openFiles: nil, .absent).first
+        #expect(turnedAway?.title == "0 of 16384 connections; 3 clients were turned away since the agent's start")
+        #expect(turnedAway?.advice.first?.contains("larder clients") == true)
     }
 }

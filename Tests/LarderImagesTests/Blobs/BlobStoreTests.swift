@@ -179,7 +179,35 @@ struct BlobStoreTests {
         }
     }
 
-    @Test("after an unclean stop a damaged file is found before it is served, after a clean one nothing is hashed")
+    @Test("after a clean stop, too, a file that the disk has changed is found before it is served")
+    func changedWhileStopped() throws {
+        try withDirectory { path in
+            var digests: [BlobDigest] = []
+            do {
+                let store = try BlobStore(path: path)
+                digests = try (1...2).map { try store.put(picture($0)).digest }
+                try store.markClean()
+            }
+            let name = path + "/" + BlobStore.name(digests[0])
+            try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: name)
+            try Data(picture(3)).write(to: URL(filePath: name))
+            let store = try BlobStore(path: path)
+            #expect(!store.isUnclean)
+            digests.forEach { store.adopt($0, size: 1000) }
+            #expect(!store.retain(digests[0], ifVerified: true))
+            let error = #expect(throws: ImageError.self) { try store.open(digests[0]) }
+            #expect(error?.code == .damagedBlob)
+            #expect(try store.contents(digests[1]) == picture(2))
+            // What nobody asked for keeps no clean stop from being one.
+            #expect(filesBelow(path)["clean"] == nil)
+            try store.markClean()
+            #expect(filesBelow(path)["clean"] == 0)
+        }
+    }
+
+    @Test(
+        "after an unclean stop a damaged file is found before it is served, and the stop after it is clean once all are"
+    )
     func unclean() throws {
         try withDirectory { path in
             var digests: [BlobDigest] = []

@@ -139,6 +139,54 @@ struct ImageIndexTests {
         }
     }
 
+    @Test("nothing of the database is in a mapped file, which a full disk would turn into a SIGBUS")
+    func noSharedMemory() throws {
+        try withDirectory { path in
+            let store = try BlobStore(path: path)
+            let index = try ImageIndex.open(in: store).index
+            _ = try fill(store, index, 3)
+            let names = try FileManager.default.contentsOfDirectory(atPath: path)
+            #expect(names.contains("index.sqlite-wal"))
+            #expect(!names.contains("index.sqlite-shm"))
+        }
+    }
+
+    @Test("no changed byte of a row in the database passes for what was written")
+    func changedBytes() throws {
+        try withDirectory { path in
+            let database = path + "/index.sqlite"
+            var rows: [ImageRow] = []
+            do {
+                let store = try BlobStore(path: path)
+                rows = try fill(store, ImageIndex.open(in: store).index, 3)
+            }
+            let whole = try Data(contentsOf: URL(filePath: database))
+            // Where its entry is, and where its detail is.
+            let places = [Data(rows[1].digest.bytes), Data(rows[1].url.utf8)].compactMap {
+                whole.range(of: $0)?.lowerBound
+            }
+            #expect(places.count == 2)
+            for place in places.flatMap({ ($0 - 60)..<($0 + 90) }) {
+                var changed = whole
+                changed[place] ^= 1 << UInt8(place % 8)
+                for name in ["index.sqlite-wal", "index.sqlite-shm", "index.sqlite.damaged"] {
+                    try? FileManager.default.removeItem(atPath: path + "/" + name)
+                }
+                try changed.write(to: URL(filePath: database))
+                let opened = try ImageIndex.open(in: BlobStore(path: path))
+                // What is not known any more is fetched again. When it was used last may be wrong.
+                for entry in opened.entries {
+                    #expect(rows.contains { $0.entry.isSame(as: entry) }, "byte \(place)")
+                }
+                for row in rows {
+                    guard var found = try opened.index.row(row.key) else { continue }
+                    found.lastUse = row.lastUse
+                    #expect(found == row, "byte \(place)")
+                }
+            }
+        }
+    }
+
     @Test("a failing disk leaves rows that can be trusted")
     func faults() throws {
         var call = 0
@@ -236,5 +284,13 @@ struct ImageIndexTests {
         for (key, entry) in model { #expect(table.slot(of: key).flatMap { table[$0] } == entry) }
         #expect(MemoryLayout<ImageEntry?>.stride <= 104)
         #expect(table[999] == nil)
+    }
+}
+
+extension ImageEntry {
+    fileprivate func isSame(as other: ImageEntry) -> Bool {
+        var other = other
+        other.lastUse = lastUse
+        return self == other
     }
 }

@@ -150,7 +150,8 @@ final class ImageFixture: Sendable {
             let loop = LoopContext(
                 LoopLoad(eventLoop: Self.loop), Self.loop.epoll, server: context, methods: .agent, registry: registry)
             let id = registry.admit(limit: 1) ?? 0
-            Session(id: id, loop: loop, socket: end, peer: peer, limits: limits).start()
+            let usage = registry.join(peer, limits) ?? UserUsage(of: peer)
+            Session(id: id, loop: loop, socket: end, peer: peer, limits: limits, usage: usage).start()
         }.get()
         return ImageClient(ends[1], registry)
     }

@@ -6,6 +6,11 @@ enum DescriptorCheck {
     /// With fewer open files than this the agent serves far fewer clients than it could.
     private static let fewFiles = 4096
 
+    private static let perUserAdvice = [
+        "see whose in the agent's log (\"a client was refused\"), and who is connected: larder clients",
+        "if that is as it should be, raise the limit that the log names in the settings",
+    ]
+
     static func findings(_ facts: AgentFacts, openFiles: Int?, _ service: ServiceFacts) -> [Finding] {
         let limit = facts.info.limits.connections
         let files = openFiles.map { ", \($0) open files allowed" } ?? ""
@@ -25,8 +30,18 @@ enum DescriptorCheck {
         }
         if traffic.connectionsRefused > 0 {
             let refused = Human.count(traffic.connectionsRefused, "client was", "clients were")
+            let isPerUser = traffic.refused.connectionsPerUser > 0
             return [
-                Finding(.warning, name, "\(title); \(refused) turned away since the agent's start", advice: [raise])
+                Finding(
+                    .warning, name, "\(title); \(refused) turned away since the agent's start",
+                    advice: isPerUser ? perUserAdvice : [raise])
+            ]
+        }
+        if let perUser = perUser(traffic.refused) {
+            return [
+                Finding(
+                    .warning, name, "\(title); the limits per user refused \(perUser) since the agent's start",
+                    advice: perUserAdvice)
             ]
         }
         if let openFiles, openFiles < fewFiles {
@@ -37,5 +52,15 @@ enum DescriptorCheck {
             ]
         }
         return [Finding(.ok, name, title)]
+    }
+
+    /// What the limits per user refused; nil for nothing. Connections are counted with all that were turned away.
+    private static func perUser(_ refused: AgentStats.Refusals) -> String? {
+        let parts = [
+            (refused.subscriptions, "subscription", "subscriptions"), (refused.requests, "request", "requests"),
+            (refused.queuedBytes, "large request or reply", "large requests and replies"),
+            (refused.queuedConnections, "client that did not read", "clients that did not read"),
+        ].filter { $0.0 > 0 }.map { Human.count($0.0, $0.1, $0.2) }
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
     }
 }

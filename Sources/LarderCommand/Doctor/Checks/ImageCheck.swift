@@ -5,6 +5,13 @@ enum ImageCheck {
     private static let name = "images"
 
     static func findings(_ facts: AgentFacts) -> [Finding] {
+        if let problem = facts.info.imageProblem {
+            return [
+                Finding(
+                    .problem, name, "the cache cannot be used: \(problem)",
+                    advice: ["when that is repaired: sudo systemctl restart larder"])
+            ]
+        }
         guard facts.info.imageDirectory != nil else {
             return [Finding(.ok, name, "switched off by the settings (images.enabled)")]
         }

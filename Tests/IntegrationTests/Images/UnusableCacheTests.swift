@@ -1,0 +1,40 @@
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("A cache of images that cannot be used")
+    struct UnusableCacheTests {
+        @Test("configuration is served without it, and everybody who asks is told why")
+        func unusable() throws {
+            try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
+                // No directory can be made there, as on a disk that is read-only or full.
+                try home.write("cache", "a file")
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.set", ["path": "n", "value": 1])
+                #expect(try client.call("config.get", ["path": "n"])["value"] == 1)
+                let refusal = try client.imageRefusal("http://127.0.0.1/a.png")
+                #expect(refusal.name == "unavailable")
+                #expect(refusal.detail.contains("the agent runs without its image cache"))
+                #expect(refusal.detail.contains("restart the agent"))
+                let info = try client.call("agent.info")
+                #expect(info["imageDirectory"]?.isNull == true)
+                #expect(info["imageProblem"]?.string?.contains("Not a directory") == true)
+                #expect(try client.call("agent.stats")["images"]?.isNull == true)
+                #expect(agent.log.contains("the image cache cannot be used"))
+            }
+        }
+
+        @Test("another agent that has the directory is no such reason: the start is refused")
+        func inUse() throws {
+            try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
+                _ = try home.start()
+                let second = try home.startInVain(
+                    socket: home.directory + "/sock2", state: home.directory + "/state2",
+                    cache: home.directory + "/cache")
+                #expect(second.end == .exit(1))
+                #expect(second.log.contains("uses the cache directory"), "\(second.log)")
+            }
+        }
+    }
+}

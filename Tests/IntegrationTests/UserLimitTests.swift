@@ -1,0 +1,128 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Limits of a user")
+    struct UserLimitTests {
+        /// Nobody, who may read and write.
+        private static let user = 65534
+
+        private static func settings(_ limits: String) -> String {
+            """
+            { socket: { mode: '0666' }, access: { others: ["read", "write"] }, limits: { \(limits) } }
+            """
+        }
+
+        @Test(
+            "a user who has as many connections as one may have is turned away, and root is not",
+            .enabled(if: geteuid() == 0))
+        func connections() throws {
+            try AgentHome.with(settings: Self.settings("connectionsPerUser: 2")) { home in
+                let agent = try home.start()
+                let clients = try (0..<2).map { _ in try OtherUser.connect(Self.user, to: agent, home) }
+                for client in clients { try client.call("agent.ping") }
+                let third = try OtherUser.connect(Self.user, to: agent, home)
+                let refusal = try third.message()
+                #expect(refusal["id"]?.isNull == true)
+                #expect(refusal["error"]?["data"]?["name"] == "limitExceeded")
+                let detail = refusal["error"]?["data"]?["detail"]?.string ?? ""
+                #expect(detail.contains("user 65534 has 2 connections"), "\(detail)")
+                #expect(detail.contains("limits.connectionsPerUser"), "\(detail)")
+                let another = try OtherUser.connect(65533, to: agent, home)
+                #expect(try another.call("agent.ping") == ["pong": true])
+                let own = try (0..<3).map { _ in try agent.connect() }
+                for client in own { #expect(try client.call("agent.ping") == ["pong": true]) }
+                let stats = try own[0].call("agent.stats")
+                #expect(stats["refused"]?["connectionsPerUser"] == 1)
+                #expect(stats["refused"]?["connections"] == 0)
+                #expect(stats["connections"]?["refused"] == 1)
+                let line = try agent.waitForLog("a client was refused")
+                #expect(line.contains("peer_uid=65534") && line.contains("limit=connectionsPerUser"), "\(line)")
+                clients[0].close()
+                try own[0].call("agent.stats", until: { $0["connections"]?["open"] == 5 })
+                let next = try OtherUser.connect(Self.user, to: agent, home)
+                #expect(try next.call("agent.ping") == ["pong": true])
+            }
+        }
+
+        @Test(
+            "subscriptions and requests in flight of all connections of a user are counted together",
+            .enabled(if: geteuid() == 0))
+        func together() throws {
+            let limits = "subscriptionsPerUser: 3, requestsInFlightPerUser: 2"
+            try AgentHome.with(settings: Self.settings(limits)) { home in
+                let agent = try home.start()
+                let clients = try (0..<2).map { _ in try OtherUser.connect(Self.user, to: agent, home) }
+                try clients[0].call("config.subscribe", ["a"])
+                try clients[0].call("config.subscribe", ["b"])
+                try clients[1].call("config.subscribe", ["a"])
+                let refusal = try clients[1].refusal("config.subscribe", ["b"])
+                #expect(refusal.name == "limitExceeded")
+                #expect(refusal.detail.contains("limits.subscriptionsPerUser"), "\(refusal)")
+                try clients[0].call("config.unsubscribe", ["subscription": 2])
+                try clients[1].call("config.subscribe", ["b"])
+
+                let forever: JSONValue = ["path": "never", "exists": true]
+                let waits = try clients.map { try $0.request("config.wait", forever) }
+                let own = try agent.connect()
+                // The one that asks is in flight, too.
+                try own.call("agent.stats", until: { $0["requests"]?["inFlight"] == 3 })
+                let full = try clients[0].refusal("config.set", ["path": "x", "value": 1])
+                #expect(full.name == "limitExceeded")
+                #expect(full.detail.contains("limits.requestsInFlightPerUser"), "\(full)")
+                #expect(try clients[1].call("config.get")["value"] == [:], "what needs no waiting is served")
+                try own.call("config.set", ["path": "y", "value": 1])
+                #expect(try own.refusal("config.get", ["x"]).name == "notFound", "what is refused is not done")
+                #expect(try clients[1].call("request.cancel", ["id": .int(waits[1])])["cancelled"] == true)
+                #expect(throws: (any Error).self) { try clients[1].reply(to: waits[1]) }
+                try clients[0].call("config.set", ["path": "x", "value": 1])
+                clients[0].close()
+                try own.call("agent.stats", until: { $0["requests"]?["inFlight"] == 1 })
+                for path in ["p", "q"] { try clients[1].call("config.set", ["path": .string(path), "value": 1]) }
+                let refused = try own.call("agent.stats")["refused"] ?? .null
+                #expect(refused["subscriptions"] == 1)
+                #expect(refused["requests"] == 1)
+            }
+        }
+
+        @Test(
+            """
+            where too much waits for a user, what is large is refused, what is small is not, and who reads nothing is \
+            closed
+            """)
+        func queuedBytes() throws {
+            try AgentHome.with(settings: "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }") { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                let large = JSONValue.string(String(repeating: "x", count: 900_000))
+                try client.call("config.set", ["path": "large", "value": large])
+                try client.call("config.set", ["path": "small", "value": 1])
+                var deaf: [LineClient] = []
+                var refusal: String?
+                // However slow the machine is: those who read nothing are closed after a while, and others come.
+                while refusal == nil {
+                    deaf.append(try agent.connect())
+                    _ = try deaf.last?.request("config.get", ["large"])
+                    #expect(try client.call("config.get", ["small"])["value"] == 1)
+                    let id = try client.request("config.get", ["large"])
+                    let reply = try client.message()
+                    #expect(reply["id"]?.int == id)
+                    refusal = reply["error"]?["data"]?["detail"]?.string
+                    if refusal == nil { #expect(reply["result"]?["value"] == large) }
+                }
+                #expect(refusal?.contains("limits.queuedBytesPerUser") == true, "\(refusal ?? "")")
+                try client.call(
+                    "agent.stats", until: { ($0["refused"]?["queuedConnections"]?.int ?? 0) > 0 })
+                _ = try agent.waitForLog("more waits for its user than limits.queuedBytesPerUser")
+                let refused = try client.call("agent.stats")["refused"] ?? .null
+                #expect((refused["queuedBytes"]?.int ?? 0) > 0)
+                // Room for one again, when those who are left are no more than may wait.
+                #expect(try client.call("agent.ping") == ["pong": true])
+                for one in deaf { one.close() }
+                try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
+                #expect(try client.call("config.get", ["large"])["value"] == large)
+            }
+        }
+    }
+}

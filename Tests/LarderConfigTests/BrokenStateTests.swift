@@ -1,0 +1,234 @@
+import Crypto
+import Foundation
+import JSON
+import Testing
+
+@testable import LarderConfig
+
+@Suite("What a start makes of a state that is broken, or not its own")
+struct BrokenStateTests {
+    private func local(_ durability: ConfigStore.Durability = .full) -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        fixture.durability = durability
+        return fixture
+    }
+
+    /// A store that was stopped, with `n` = 1 in one generation and `n` = 2 in the newest.
+    private func twoGenerations(_ fixture: StoreFixture) async throws -> (newest: String, revision: Int) {
+        var revision = 0
+        for number in 1...2 {
+            let store = try await fixture.open()
+            revision = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil).revision
+            await store.stop()
+        }
+        return (fixture.directory + "/generations/" + SnapshotArchive.name(revision: revision), revision)
+    }
+
+    private func contents(_ path: String) throws -> [UInt8] { try #require(try LocalFileSystem().read(path)) }
+
+    private func write(_ bytes: [UInt8], _ path: String) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+    }
+
+    // MARK: Generations
+
+    @Test(
+        "a generation that cannot be read now stops the start and stays where it is",
+        arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
+    func unreadable(errno: CInt) async throws {
+        var fixture = local()
+        defer { fixture.remove() }
+        let (newest, revision) = try await twoGenerations(fixture)
+        let files = FaultyFileSystem()
+        fixture.files = files
+        files.failReadings(with: errno, times: 1)
+        await #expect(throws: FileError.self) { try await fixture.open() }
+        #expect(FileManager.default.fileExists(atPath: newest))
+        let store = try await fixture.open()
+        #expect(store.value == ["n": 2])
+        #expect(store.revision == revision)
+        await store.stop()
+    }
+
+    @Test("a disk that fails once at a generation is asked again; one that goes on failing has lost it")
+    func badSector() async throws {
+        var fixture = local()
+        defer { fixture.remove() }
+        let (newest, revision) = try await twoGenerations(fixture)
+        let files = FaultyFileSystem()
+        fixture.files = files
+        files.failReadings(with: EIO, times: 1)
+        let same = try await fixture.open()
+        #expect(same.value == ["n": 2])
+        #expect(same.revision == revision)
+        await same.stop()
+        files.failReadings(with: EIO, times: 2)
+        let older = try await fixture.open()
+        #expect(older.value == ["n": 1])
+        #expect(older.revision > revision)
+        #expect(FileManager.default.fileExists(atPath: newest + ".damaged"))
+        await older.stop()
+    }
+
+    @Test("what another version wrote stops the start, and what is older does not take its place")
+    func otherVersion() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let (newest, _) = try await twoGenerations(fixture)
+        let lines = try contents(newest).split(separator: UInt8(ascii: "\n")).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+        let body = lines[1].replacing(#""format":1"#, with: #""format":2"#, maxReplacements: 1)
+        let digest = SHA256.hash(data: Array(body.utf8)).hex
+        let file = #"{"format":2,"sha256":"\#(digest)"}"# + "\n" + body + "\n"
+        try write(Array(file.utf8), newest)
+        let failure = await #expect(throws: FileError.self) { try await fixture.open() }
+        #expect(failure?.description.contains("another version of larderd wrote it; run that version") == true)
+        #expect(try contents(newest) == Array(file.utf8))
+
+        // A format that is only in the header changed by itself.
+        let header = lines[0].replacing(#""format":1"#, with: #""format":3"#)
+        try write(Array((header + "\n" + lines[1] + "\n").utf8), newest)
+        let store = try await fixture.open()
+        #expect(store.value == ["n": 1])
+        await store.stop()
+    }
+
+    // MARK: The journal
+
+    @Test("a change of a kind that is not known stops the start")
+    func unknownChange() async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        await first.stop()
+        let content =
+            #"{"sequence":2,"revision":3,"digest":"d","publishedAt":0,"released":0,"operations":[{"transmogrify":1}],"causes":[]}"#
+        let line = SHA256.hash(data: Array(content.utf8)).hex.prefix(16) + " " + content + "\n\0"
+        try write(Array(line.utf8), fixture.directory + "/journal")
+        let failure = await #expect(throws: FileError.self) { try await fixture.open() }
+        #expect(failure?.description.contains("does not know; run the version that wrote it") == true)
+    }
+
+    @Test(
+        "a journal that is gone, empty or all zeros has lost changes: nothing of theirs is given again",
+        arguments: 0..<3)
+    func lostJournal(kind: Int) async throws {
+        let fixture = local()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        await first.stop()
+        let second = try await fixture.open()
+        for number in 2...9 { _ = try await second.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
+        let seen = second.revision
+        // As a crash leaves it, and without what is written behind.
+        let names = try LocalFileSystem().list(fixture.directory + "/generations").sorted()
+        for name in names.dropFirst() { try LocalFileSystem().remove(fixture.directory + "/generations/" + name) }
+        let path = fixture.directory + "/journal"
+        switch kind {
+        case 0: try LocalFileSystem().remove(path)
+        case 1: try write([], path)
+        default: try write([UInt8](repeating: 0, count: 4096), path)
+        }
+        let third = try await fixture.open()
+        #expect(third.revision > seen)
+        await third.stop()
+        withExtendedLifetime(second) {}
+    }
+
+    @Test("a last record that lost its first byte is damage, and one that was refused is not")
+    func firstByte() {
+        func record(_ sequence: Int) -> [UInt8] {
+            JournalRecord(
+                sequence: sequence, revision: sequence, digest: "d", publishedAt: 0, released: 0,
+                operations: [.dropRemote]
+            ).encoded()
+        }
+        let lost = JournalReading(record(1) + [0] + record(2).dropFirst() + [0], after: 0)
+        #expect(lost.ending == .torn)
+        #expect(lost.lost >= 1)
+        #expect(JournalReading(record(1) + [0, 0] + record(2).dropFirst(2) + [0], after: 0).ending == .clean)
+        // What a generation has already can be without it.
+        #expect(JournalReading(record(2) + [0] + record(1).dropFirst() + [0], after: 1).ending == .clean)
+    }
+
+    @Test("a sector of zeros where the last records were is damage")
+    func lostSector() {
+        let encoded = (1...2).map { number in
+            JournalRecord(
+                sequence: number, revision: number, digest: "d", publishedAt: 0, released: 0,
+                operations: [
+                    .set(
+                        .init(path: ["n"], value: .string(String(repeating: "x", count: 600)), setAt: 0, expiresAt: nil)
+                    )
+                ]
+            ).encoded()
+        }
+        var journal = encoded[0] + encoded[1] + [UInt8](repeating: 0, count: 4096)
+        for index in encoded[0].count..<encoded[0].count + 512 { journal[index] = 0 }
+        let reading = JournalReading(journal, after: 0)
+        #expect(reading.records.map(\.sequence) == [1])
+        #expect(reading.ending == .torn)
+    }
+
+    // MARK: Reserved revisions
+
+    @Test("whatever becomes of one byte of the reserved revisions, no revision is given twice")
+    func reserved() async throws {
+        var fixture = local(.relaxed)
+        // Nothing is written behind while this clock stands still: what is seen is in the reservation only.
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        for number in 1...5 { _ = try await first.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
+        let seen = first.revision
+        let path = fixture.directory + "/reserved"
+        let bytes = try contents(path)
+        for index in bytes.indices {
+            for bit in 0..<8 {
+                var damaged = bytes
+                damaged[index] ^= 1 << bit
+                try write(damaged, path)
+                let archive = SnapshotArchive(
+                    namespace: "default", epoch: "00ff00ff00ff00ff", directory: fixture.directory,
+                    files: LocalFileSystem(), logger: StoreFixture.silent)
+                #expect(try archive.restore().highestSeen >= seen, "byte \(index), bit \(bit)")
+            }
+        }
+        withExtendedLifetime(first) {}
+    }
+
+    @Test("reserved revisions without a checksum are those of an earlier version")
+    func reservedWithoutChecksum() async throws {
+        let fixture = local(.relaxed)
+        defer { fixture.remove() }
+        try LocalFileSystem().createDirectory(fixture.directory)
+        try write(Array("3074\n".utf8), fixture.directory + "/reserved")
+        let store = try await fixture.open()
+        #expect(store.revision == 3075)
+        await store.stop()
+    }
+
+    // MARK: Nothing left
+
+    @Test("where all generations are lost, nothing is served until the source answers, and then under a new revision")
+    func placeholder() async throws {
+        var fixture = StoreFixture()
+        fixture.clock = ManualClock()
+        defer { fixture.remove() }
+        let document = SourceDocument(value: ["r": 1])
+        let first = try await fixture.open()
+        let seen = try await first.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
+            .revision
+        // The crash came before the generation was written.
+        let second = try await fixture.open()
+        #expect(second.revision == 0)
+        let next = try await second.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
+        #expect(next.revision > seen)
+        #expect(second.value == ["r": 1])
+        withExtendedLifetime(first) {}
+    }
+}

@@ -1,0 +1,94 @@
+import LarderWire
+import Testing
+
+@testable import LarderServer
+
+@Suite("What a user has in use")
+struct UserUsageTests {
+    private static let limits: LimitSettings = {
+        var limits = LimitSettings()
+        limits.connectionsPerUser = 2
+        limits.subscriptionsPerUser = 3
+        limits.requestsInFlightPerUser = 1
+        limits.queuedBytesPerUser = 100
+        return limits
+    }()
+
+    @Test("a user has as many connections as one may have, and another one too; root and the agent's user have more")
+    func connections() throws {
+        let table = UserUsageTable()
+        var other = PeerCredentials.stranger
+        other.uid = 65533
+        let first = try #require(table.join(.stranger, Self.limits))
+        #expect(table.join(.stranger, Self.limits) === first)
+        #expect(table.join(.stranger, Self.limits) == nil)
+        #expect(table.join(other, Self.limits) != nil)
+        for _ in 0..<5 { #expect(table.join(.own, Self.limits) != nil) }
+        #expect(table.count == 3)
+        table.leave(first)
+        #expect(table.join(.stranger, Self.limits) === first)
+        #expect(table.join(.stranger, Self.limits) == nil)
+        let refusal = UserUsageTable.refusal(of: .stranger, Self.limits)
+        #expect(refusal.code == .limitExceeded)
+        #expect(refusal.detail.contains("user 65534 has 2 connections"))
+        #expect(refusal.detail.contains("limits.connectionsPerUser"))
+    }
+
+    @Test("by default it is a quarter of all connections, and at least one")
+    func quarter() {
+        var limits = LimitSettings()
+        #expect(limits.effectiveConnectionsPerUser == 4096)
+        limits.connections = 3
+        #expect(limits.effectiveConnectionsPerUser == 1)
+    }
+
+    @Test("subscriptions and requests are counted together, and given back")
+    func places() throws {
+        let table = UserUsageTable()
+        let usage = try #require(table.join(.stranger, Self.limits))
+        for _ in 0..<3 { try usage.addSubscription(Self.limits) }
+        let many = #expect(throws: WireError.self) { try usage.addSubscription(Self.limits) }
+        #expect(many?.detail.contains("limits.subscriptionsPerUser") == true)
+        usage.removeSubscription()
+        try usage.addSubscription(Self.limits)
+        try usage.addRequest(Self.limits)
+        let inFlight = #expect(throws: WireError.self) { try usage.addRequest(Self.limits) }
+        #expect(inFlight?.detail.contains("limits.requestsInFlightPerUser") == true)
+        usage.removeRequest()
+        try usage.addRequest(Self.limits)
+        let own = try #require(table.join(.own, Self.limits))
+        for _ in 0..<9 {
+            try own.addRequest(Self.limits)
+            try own.addSubscription(Self.limits)
+        }
+    }
+
+    @Test("what is carried out for somebody who is gone counts until it is done, also where they come back")
+    func owed() throws {
+        let table = UserUsageTable()
+        let usage = try #require(table.join(.stranger, Self.limits))
+        try usage.addRequest(Self.limits)
+        table.leave(usage)
+        let again = try #require(table.join(.stranger, Self.limits))
+        #expect(throws: WireError.self) { try again.addRequest(Self.limits) }
+        table.leave(again)
+        #expect(table.count == 1)
+        table.removeOwedRequest(usage)
+        #expect(table.count == 0)
+    }
+
+    @Test("bytes are held for everybody up to a limit")
+    func bytes() throws {
+        let table = UserUsageTable()
+        for peer in [PeerCredentials.stranger, .own] {
+            let usage = try #require(table.join(peer, Self.limits))
+            usage.hold(100)
+            #expect(!usage.hasTooMuch(Self.limits))
+            usage.hold(1)
+            #expect(usage.hasTooMuch(Self.limits))
+            #expect(usage.tooMuch(Self.limits).detail.contains("limits.queuedBytesPerUser"))
+            usage.hold(-1)
+            #expect(!usage.hasTooMuch(Self.limits))
+        }
+    }
+}

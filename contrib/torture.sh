@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Attacks an agent with everything that a hostile client or a broken machine can do, and prints what became of it.
+#
+#   contrib/torture.sh [--quick] [--larderd FILE] [--minutes N] [NAME ...]
+#
+# --quick      some of each, in a few minutes, as CI does
+# --larderd    the program; default: the newest of .build/release and .build/debug
+# --minutes    how long the soak lasts (20)
+# NAME         only these of contrib/torture, such as disk or syscalls
+#
+# Each script of contrib/torture can be run by itself, and says by --help what it does. Those that take away disks, memory or
+# permissions need root, and say what they leave out without it. Exits with 1 where anything was lost.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+quick=no
+larderd=()
+minutes=20
+names=()
+while [ "$#" -gt 0 ]; do
+  case "$1" in
+    --quick) quick=yes ;;
+    --larderd) larderd=(--larderd "$2"); shift ;;
+    --minutes) minutes=$2; shift ;;
+    --help | -h) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    -*) echo "there is no option $1; see --help" >&2; exit 64 ;;
+    *) names+=("${1%.py}") ;;
+  esac
+  shift
+done
+contrib/install-needs.sh python3 gcc libc6-dev strace util-linux e2fsprogs mount
+
+if [ "${#names[@]}" -eq 0 ]; then
+  for script in contrib/torture/*.py; do
+    if [ -x "$script" ]; then names+=("$(basename "$script" .py)"); fi
+  done
+fi
+
+output=$(mktemp -t larder-torture.XXXXXX)
+trap 'rm -f "$output"' EXIT
+failed=()
+for name in "${names[@]}"; do
+  words=(${larderd[@]+"${larderd[@]}"})
+  if [ "$quick" = yes ]; then
+    words+=(--quick)
+  elif [ "$name" = soak ]; then
+    words+=(--minutes "$minutes")
+  fi
+  printf '\n== %s (%s)\n' "$name" "$(date +%T)"
+  "contrib/torture/$name.py" ${words[@]+"${words[@]}"} 2>&1 | tee -a "$output" || failed+=("$name")
+done
+
+printf '\n== what became of it\n'
+grep -E '^SKIPPED ' "$output" || true
+awk -F '\t' '
+  $1 == "torture" { printf "%-62s %9d attempts %9d survived %5d lost\n", $2, $3, $4, $5; rows++; lost += $5 }
+  $1 == "p99" { line[++lines] = sprintf("%-62s %9s µs quiet %9s µs beside it, %s times", $2, $3, $4, $5) }
+  END {
+    if (lines) print "\n99th percentile of a get of a well-behaved client"
+    for (i = 1; i <= lines; i++) print line[i]
+    if (!rows) { print "nothing was tried"; exit 1 }
+    print "\nlost: " lost + 0
+    exit lost > 0
+  }' "$output" || failed+=("the table")
+if [ "${#failed[@]}" -gt 0 ]; then
+  echo "not everything survived: ${failed[*]}" >&2
+  exit 1
+fi

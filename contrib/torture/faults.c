@@ -1,0 +1,289 @@
+// Makes one call of the C library fail, once: loaded into the agent by LD_PRELOAD, told what to do by its environment.
+//
+//   LARDER_FAULT_PATHS   directories, with colons between them: calls on anything in them count, others are left alone
+//   LARDER_FAULT_CALL    the kind of call: open, read, write, fsync, rename, ...; see the kinds below
+//   LARDER_FAULT_NUMBER  which of these calls fails, from 1; 0 for none
+//   LARDER_FAULT_ERROR   the error number it fails with; 0 for a write that takes half of what it is given
+//   LARDER_FAULT_LOG     a file that is told of each call, a line each: kind, path, and "failed" for the one that did
+//
+// Why not strace(1) alone: it counts the calls of each thread by themselves, and which thread of a pool makes one is left to
+// chance. Here "the seventh fsync" is the same one in each run. The agent's calls reach the kernel by the C library alone,
+// SQLite's too; syscalls.py holds what this library counts against what strace sees.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static char paths[8][PATH_MAX];
+static int pathCount;
+static const char *wanted = "";
+static int number, failure;
+static int logFile = -1;
+static atomic_int calls;
+
+__attribute__((constructor)) static void prepare(void) {
+    const char *list = getenv("LARDER_FAULT_PATHS");
+    while (list && *list && pathCount < 8) {
+        size_t length = strcspn(list, ":");
+        if (length > 0 && length < PATH_MAX) memcpy(paths[pathCount++], list, length);
+        list += length + (list[length] == ':');
+    }
+    if (getenv("LARDER_FAULT_CALL")) wanted = strdup(getenv("LARDER_FAULT_CALL"));
+    if (getenv("LARDER_FAULT_NUMBER")) number = atoi(getenv("LARDER_FAULT_NUMBER"));
+    if (getenv("LARDER_FAULT_ERROR")) failure = atoi(getenv("LARDER_FAULT_ERROR"));
+    const char *log = getenv("LARDER_FAULT_LOG");
+    if (log) logFile = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static int isMeant(const char *path) {
+    for (int index = 0; index < pathCount; index++) {
+        size_t length = strlen(paths[index]);
+        if (strncmp(path, paths[index], length) == 0 && (path[length] == '/' || path[length] == 0)) return 1;
+    }
+    return 0;
+}
+
+// What a descriptor stands for; empty where that is no file.
+static void nameOf(int descriptor, char *name, size_t size) {
+    char link[64];
+    if (descriptor == AT_FDCWD)
+        strcpy(link, "/proc/self/cwd");
+    else
+        snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, name, size - 1);
+    name[length > 0 ? length : 0] = 0;
+}
+
+// Whether this call is the one that is to fail. errno is left as it was.
+static int failsAt(const char *kind, const char *path) {
+    if (pathCount == 0 || !isMeant(path)) return 0;
+    int isIt = strcmp(kind, wanted) == 0 && atomic_fetch_add(&calls, 1) + 1 == number;
+    if (logFile >= 0) {
+        char line[PATH_MAX + 64];
+        int length = snprintf(line, sizeof line, "%s %s%s\n", kind, path, isIt ? " failed" : "");
+        syscall(SYS_write, logFile, line, (size_t)length);
+    }
+    return isIt;
+}
+
+static int failsOn(const char *kind, int descriptor) {
+    int saved = errno;
+    char name[PATH_MAX];
+    nameOf(descriptor, name, sizeof name);
+    int result = failsAt(kind, name);
+    errno = saved;
+    return result;
+}
+
+static int failsIn(const char *kind, int directory, const char *path) {
+    int saved = errno;
+    char name[2 * PATH_MAX + 2];
+    if (path[0] == '/') {
+        snprintf(name, sizeof name, "%s", path);
+    } else {
+        nameOf(directory, name, PATH_MAX);
+        size_t length = strlen(name);
+        snprintf(name + length, sizeof name - length, "/%s", path);
+    }
+    int result = failsAt(kind, name);
+    errno = saved;
+    return result;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define FAIL_IF(condition, result) \
+    if (condition) {               \
+        errno = failure;           \
+        return result;             \
+    }
+#define MODE                                               \
+    mode_t mode = 0;                                       \
+    if (flags & (O_CREAT | O_TMPFILE)) {                   \
+        va_list list;                                      \
+        va_start(list, flags);                             \
+        mode = va_arg(list, mode_t);                       \
+        va_end(list);                                      \
+    }
+
+// MARK: open
+int open(const char *path, int flags, ...) {
+    MODE
+    FAIL_IF(failsIn("open", AT_FDCWD, path), -1)
+    return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+int open64(const char *path, int flags, ...) {
+    MODE
+    FAIL_IF(failsIn("open", AT_FDCWD, path), -1)
+    return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+int openat(int directory, const char *path, int flags, ...) {
+    MODE
+    FAIL_IF(failsIn("open", directory, path), -1)
+    return syscall(SYS_openat, directory, path, flags, mode);
+}
+int openat64(int directory, const char *path, int flags, ...) {
+    MODE
+    FAIL_IF(failsIn("open", directory, path), -1)
+    return syscall(SYS_openat, directory, path, flags, mode);
+}
+DIR *opendir(const char *path) {
+    FAIL_IF(failsIn("open", AT_FDCWD, path), NULL)
+    return REAL(opendir)(path);
+}
+// The way to calls that the C library has no function for, which is openat2(2) here.
+long syscall(long call, ...) {
+    static long (*real)(long, ...);
+    if (!real) real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    va_list list;
+    va_start(list, call);
+    long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
+    long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
+    va_end(list);
+    if (call == SYS_openat2) FAIL_IF(failsIn("open", (int)a, (const char *)b), -1)
+    return real(call, a, b, c, d, e, f);
+}
+
+// MARK: read
+ssize_t read(int file, void *buffer, size_t count) {
+    FAIL_IF(failsOn("read", file), -1)
+    return REAL(read)(file, buffer, count);
+}
+ssize_t pread(int file, void *buffer, size_t count, off_t offset) {
+    FAIL_IF(failsOn("read", file), -1)
+    return REAL(pread)(file, buffer, count, offset);
+}
+ssize_t pread64(int file, void *buffer, size_t count, off64_t offset) {
+    FAIL_IF(failsOn("read", file), -1)
+    return REAL(pread64)(file, buffer, count, offset);
+}
+struct dirent *readdir(DIR *directory) {
+    FAIL_IF(failsOn("list", dirfd(directory)), NULL)
+    return REAL(readdir)(directory);
+}
+struct dirent64 *readdir64(DIR *directory) {
+    FAIL_IF(failsOn("list", dirfd(directory)), NULL)
+    return REAL(readdir64)(directory);
+}
+int fstat(int file, struct stat *status) {
+    FAIL_IF(failsOn("stat", file), -1)
+    return REAL(fstat)(file, status);
+}
+int fstat64(int file, struct stat64 *status) {
+    FAIL_IF(failsOn("stat", file), -1)
+    return REAL(fstat64)(file, status);
+}
+
+// MARK: write
+static int isShort(int fails) { return fails && failure == 0; }
+ssize_t write(int file, const void *buffer, size_t count) {
+    int fails = failsOn("write", file);
+    FAIL_IF(fails && !isShort(fails), -1)
+    return REAL(write)(file, buffer, isShort(fails) ? (count + 1) / 2 : count);
+}
+ssize_t pwrite(int file, const void *buffer, size_t count, off_t offset) {
+    int fails = failsOn("write", file);
+    FAIL_IF(fails && !isShort(fails), -1)
+    return REAL(pwrite)(file, buffer, isShort(fails) ? (count + 1) / 2 : count, offset);
+}
+ssize_t pwrite64(int file, const void *buffer, size_t count, off64_t offset) {
+    int fails = failsOn("write", file);
+    FAIL_IF(fails && !isShort(fails), -1)
+    return REAL(pwrite64)(file, buffer, isShort(fails) ? (count + 1) / 2 : count, offset);
+}
+ssize_t writev(int file, const struct iovec *vector, int count) {
+    FAIL_IF(failsOn("write", file), -1)
+    return REAL(writev)(file, vector, count);
+}
+
+// MARK: fsync
+int fsync(int file) {
+    FAIL_IF(failsOn("fsync", file), -1)
+    return REAL(fsync)(file);
+}
+int fdatasync(int file) {
+    FAIL_IF(failsOn("fsync", file), -1)
+    return REAL(fdatasync)(file);
+}
+
+// MARK: size
+int ftruncate(int file, off_t size) {
+    FAIL_IF(failsOn("truncate", file), -1)
+    return REAL(ftruncate)(file, size);
+}
+int ftruncate64(int file, off64_t size) {
+    FAIL_IF(failsOn("truncate", file), -1)
+    return REAL(ftruncate64)(file, size);
+}
+int posix_fallocate(int file, off_t offset, off_t size) {
+    return failsOn("allocate", file) ? failure : REAL(posix_fallocate)(file, offset, size);
+}
+int posix_fallocate64(int file, off64_t offset, off64_t size) {
+    return failsOn("allocate", file) ? failure : REAL(posix_fallocate64)(file, offset, size);
+}
+int fallocate(int file, int mode, off_t offset, off_t size) {
+    FAIL_IF(failsOn("allocate", file), -1)
+    return REAL(fallocate)(file, mode, offset, size);
+}
+int fallocate64(int file, int mode, off64_t offset, off64_t size) {
+    FAIL_IF(failsOn("allocate", file), -1)
+    return REAL(fallocate64)(file, mode, offset, size);
+}
+
+// MARK: names
+int rename(const char *path, const char *to) {
+    FAIL_IF(failsIn("rename", AT_FDCWD, path), -1)
+    return REAL(rename)(path, to);
+}
+int renameat(int directory, const char *path, int toDirectory, const char *to) {
+    FAIL_IF(failsIn("rename", directory, path), -1)
+    return REAL(renameat)(directory, path, toDirectory, to);
+}
+int renameat2(int directory, const char *path, int toDirectory, const char *to, unsigned flags) {
+    FAIL_IF(failsIn("rename", directory, path), -1)
+    return REAL(renameat2)(directory, path, toDirectory, to, flags);
+}
+int linkat(int directory, const char *path, int toDirectory, const char *to, int flags) {
+    FAIL_IF(failsIn("link", directory, path), -1)
+    return REAL(linkat)(directory, path, toDirectory, to, flags);
+}
+int unlink(const char *path) {
+    FAIL_IF(failsIn("unlink", AT_FDCWD, path), -1)
+    return REAL(unlink)(path);
+}
+int unlinkat(int directory, const char *path, int flags) {
+    FAIL_IF(failsIn("unlink", directory, path), -1)
+    return REAL(unlinkat)(directory, path, flags);
+}
+int mkdir(const char *path, mode_t mode) {
+    FAIL_IF(failsIn("mkdir", AT_FDCWD, path), -1)
+    return REAL(mkdir)(path, mode);
+}
+int mkdirat(int directory, const char *path, mode_t mode) {
+    FAIL_IF(failsIn("mkdir", directory, path), -1)
+    return REAL(mkdirat)(directory, path, mode);
+}
+int fchmod(int file, mode_t mode) {
+    FAIL_IF(failsOn("chmod", file), -1)
+    return REAL(fchmod)(file, mode);
+}
+
+// MARK: close
+int close(int file) {
+    int fails = failsOn("close", file);
+    // The descriptor is gone even where close(2) fails.
+    int result = REAL(close)(file);
+    FAIL_IF(fails, -1)
+    return result;
+}

@@ -1,0 +1,295 @@
+"""Attacks on an agent, and what a well-behaved client notices of them.
+
+Attackers and the well-behaved client are processes of their own. The attackers are nice: on a machine with two processors
+they would otherwise take from the agent, and from who measures, what they do not get from the agent.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import statistics
+import sys
+import threading
+import time
+import traceback
+
+import larder_agent
+
+# What the well-behaved client asks for, and what has to come.
+KNOWN = {"path": "known.value", "value": "as it was set"}
+QUIET_SECONDS = 3.0
+
+
+class Child:
+    """A function in a process of its own. It is given a Talk, and what it returns is the result."""
+
+    def __init__(self, function, *arguments, nice=0):
+        self.reader, writer = os.pipe()
+        self.bell, ring = os.pipe()
+        self.buffer = b""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                os.close(self.reader)
+                os.close(ring)
+                os.nice(nice)
+                result = function(Talk(writer, self.bell), *arguments)
+                os.write(writer, json.dumps({"result": result}).encode() + b"\n")
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(writer)
+        os.close(self.bell)
+        self.bell = ring
+
+    def _message(self, seconds):
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.buffer:
+            readable, _, _ = select.select([self.reader], [], [], max(0, deadline - time.monotonic()))
+            if not readable:
+                raise larder_agent.Hang(f"process {self.pid} said nothing for {seconds:g} s")
+            data = os.read(self.reader, 1 << 16)
+            if not data:
+                raise larder_agent.Died(f"process {self.pid} failed; see above")
+            self.buffer += data
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return json.loads(line)
+
+    def wait_for_word(self, seconds=larder_agent.PATIENCE):
+        """Waits until it calls say()."""
+        return self._message(seconds)["said"]
+
+    def ring_bell(self):
+        """Lets it go on that waits in Talk.wait(), or end; it may have ended already."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.bell, b"x")
+
+    def result(self, seconds=600):
+        """What it returned."""
+        try:
+            while True:
+                message = self._message(seconds)
+                if "result" in message:
+                    return message["result"]
+        finally:
+            self.end()
+
+    def end(self):
+        """Ends it, if it still runs."""
+        if self.pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.pid = None
+        os.close(self.reader)
+        os.close(self.bell)
+
+
+class Talk:
+    """How the function in a child speaks with who started it."""
+
+    def __init__(self, writer, bell):
+        self.writer, self.bell = writer, bell
+
+    def say(self, something=True):
+        os.write(self.writer, json.dumps({"said": something}).encode() + b"\n")
+
+    @property
+    def is_rung(self):
+        return bool(select.select([self.bell], [], [], 0)[0])
+
+    def wait(self, seconds=600):
+        """Waits for ring_bell()."""
+        if not select.select([self.bell], [], [], seconds)[0]:
+            raise larder_agent.Hang("nobody rang")
+
+
+# --- The well-behaved client -----------------------------------------------------------------------------------
+
+
+def probe(talk, path, seconds, user=None):
+    """Asks for the known value, a request at a time, until the bell rings or the time is over: the times in seconds."""
+    if user is not None:
+        become(user)
+    times, wrong = [], 0
+    deadline = time.monotonic() + seconds if seconds else None
+    request = json.dumps({"id": 1, "method": "config.get", "params": {"path": KNOWN["path"]}}).encode() + b"\n"
+    expected = None
+    with larder_agent.Client(path) as client:
+        while not (talk.is_rung if deadline is None else time.monotonic() > deadline):
+            began = time.perf_counter()
+            client.send(request)
+            line = client.line()
+            times.append(time.perf_counter() - began)
+            # Its revision may grow meanwhile, its value not.
+            if line != expected:
+                if json.loads(line).get("result", {}).get("value") != KNOWN["value"]:
+                    wrong += 1
+                expected = line
+            time.sleep(0.0005)
+    return {"times": times, "wrong": wrong}
+
+
+def become(user):
+    """Makes this process a user's; only root can."""
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+
+
+def percentile(values, percent):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+# --- Attacks ---------------------------------------------------------------------------------------------------
+
+
+class Siege:
+    """An agent under attack after attack, and the well-behaved client beside each."""
+
+    def __init__(self, options, settings, user=None):
+        self.agent = larder_agent.Agent(options.larderd, settings=settings, keep=options.keep)
+        self.user = user
+        self.quiet = None
+        self.rows = []
+
+    def __enter__(self):
+        self.agent.__enter__()
+        self.agent.directory.chmod(0o711)
+        with self.agent.connect() as client:
+            client.call("config.set", **KNOWN)
+        self.quiet = self.measure_quiet()
+        return self
+
+    def __exit__(self, *problem):
+        if self.agent.process is not None and not self.agent.is_running:
+            print(f"the agent's last words:\n{self.agent.last_words()}", file=sys.stderr)
+            self.agent.kill()
+        return self.agent.__exit__(*problem)
+
+    def measure_quiet(self):
+        """The well-behaved client without an attack: the 99th percentile in seconds."""
+        outcome = Child(probe, self.agent.socket, QUIET_SECONDS, self.user).result()
+        if outcome["wrong"]:
+            raise larder_agent.Died("the known value was wrong before anything was attacked")
+        return percentile(outcome["times"], 99)
+
+    def attack(self, name, function, *arguments, memory=None):
+        """Runs an attack in a process of its own, with the well-behaved client beside it.
+
+        function: is given a Talk, the agent's socket and the arguments; calls say() once the attack is under way, and
+        returns what it found: "attempts" and "survived", and "note" if there is something to tell. What is left open
+        must be closed by its end.
+        memory: what the agent's own memory may grow by, in bytes, while it is attacked.
+        """
+        if not self.agent.is_running:
+            print(f"{name}: the agent crashed before it", file=sys.stderr)
+            return larder_agent.report(name, 1, 0)
+        before, files = self.agent.memory().anonymous, self.settled_files()
+        witness = Child(probe, self.agent.socket, None, self.user)
+        attacker = Child(function, str(self.agent.socket), *arguments, nice=10)
+        found, most = None, before
+        try:
+            sampler = Sampler(self.agent.pid)
+            found = attacker.result()
+            most = sampler.stop()
+            witness.ring_bell()
+            seen = witness.result()
+        except (larder_agent.Hang, larder_agent.Died) as problem:
+            print(f"{name}: {problem}", file=sys.stderr)
+            seen = {"times": [0.0], "wrong": 1}
+        finally:
+            attacker.end()
+            witness.end()
+        problems = []
+        if found is None:
+            found = {"attempts": 1, "survived": 0}
+            problems.append("the attack did not end as it should")
+        if seen["wrong"]:
+            problems.append(f"{seen['wrong']} wrong or missing answers of the well-behaved client")
+        if not self.agent.is_running or self.agent.crashed():
+            problems.append("the agent crashed")
+        else:
+            if memory is not None and most > before + memory:
+                problems.append(f"{(most - before) >> 20} MiB more in memory, {memory >> 20} MiB allowed")
+            if self.settled_files(files) > files:
+                problems.append(f"{self.settled_files() - files} descriptors were leaked")
+        lost = found["attempts"] - found["survived"] + len(problems)
+        for problem in problems:
+            print(f"{name}: {problem}", file=sys.stderr)
+        p99 = percentile(seen["times"], 99)
+        self.rows.append((name, self.quiet, p99, len(seen["times"])))
+        note = (
+            f"p99 {p99 * 1e6:.0f} µs ({p99 / self.quiet:.1f} × quiet), memory {before >> 20} → {most >> 20} MiB"
+            + (f"; {found['note']}" if found.get("note") else "")
+        )
+        larder_agent.report(name, found["attempts"], found["survived"], lost, note)
+        return found
+
+    def settled_files(self, wanted=None):
+        """How many descriptors the agent has, once those of connections that ended are closed."""
+        with contextlib.suppress(larder_agent.Hang):
+            larder_agent.eventually(lambda: self.agent.stats()["connections"]["open"] == 1, "all connections are closed")
+        with contextlib.suppress(larder_agent.Hang):
+            if wanted is not None:
+                larder_agent.eventually(lambda: self.agent.descriptors() <= wanted, "descriptors are closed", 10)
+        return self.agent.descriptors()
+
+    def print_times(self):
+        """What the well-behaved client noticed, as lines for people and programs."""
+        for name, quiet, p99, count in self.rows:
+            print(f"p99\t{name}\t{quiet * 1e6:.0f}\t{p99 * 1e6:.0f}\t{p99 / quiet:.2f}\t{count}", flush=True)
+
+
+class Sampler:
+    """Looks at the memory of a process ever so often."""
+
+    def __init__(self, pid):
+        self.pid, self.most, self.is_over = pid, 0, threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self):
+        while not self.is_over.wait(0.02):
+            with contextlib.suppress(OSError, KeyError):
+                self.most = max(self.most, larder_agent.memory(self.pid).anonymous)
+
+    def stop(self):
+        """The most of its own memory that it had."""
+        self.is_over.set()
+        self.thread.join()
+        return self.most
+
+
+# --- What attackers use ----------------------------------------------------------------------------------------
+
+
+def raw(path, buffer=None):
+    """A connected socket that waits for nothing."""
+    stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    if buffer:
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    # The queue of connections that wait to be accepted may be full, for which connect(2) waits, unlike a connect that does not.
+    stream.connect(path)
+    stream.setblocking(False)
+    return stream
+
+
+def line(id, method, /, **params):
+    """A request as a line."""
+    return json.dumps({"id": id, "method": method, "params": params}, separators=(",", ":")).encode() + b"\n"
+
+
+def median(values):
+    return statistics.median(values) if values else 0

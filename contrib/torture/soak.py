@@ -1,0 +1,376 @@
+#!/usr/bin/env python3
+"""Everything at once for a long time: gets, changes, subscribers that stay and that come and go, snapshots as files, images
+that do not all fit, and settings that are read again.
+
+Prints what the agent has in memory and how many descriptors every minute, and at the end whether
+
+    every reply is right            gets, images (bytes against their digest), snapshots
+    revisions are exact             each change of the only writer of a namespace makes the next one
+    events are exact                sequences without a hole, revisions that grow, the last value the right one
+    memory is flat                  after the first minute, and descriptors as well
+
+--minutes 20 is a soak; the default is what is bearable in CI.
+"""
+
+import array
+import contextlib
+import hashlib
+import http.server
+import json
+import os
+import random
+import socket
+import struct
+import sys
+import threading
+import time
+import zlib
+
+import larder_agent
+from larder_attack import Child, median
+
+IMAGES = 120
+KEPT = 40  # so many images fit
+
+
+def settings(turn):
+    """Settings that change from one reload to the next."""
+    namespaces = {"default": {}, "relaxed": {"durability": "relaxed"}, "steady": {"durability": "relaxed"}}
+    if turn % 2:
+        namespaces[f"sometimes{turn % 6}"] = {}
+    return {
+        "namespaces": namespaces,
+        "limits": {"stallSeconds": 20 + turn % 3, "connections": 5000},
+        "images": {
+            "allowNetworks": ["127.0.0.0/8"], "maximumBytes": KEPT * 70_000, "minimumFreeBytes": 0,
+            "maximumImages": 1000 + turn % 2,
+        },
+    }
+
+
+def picture(number):
+    """A picture that no other number has: valid to its last byte, about 64 KiB."""
+    generator = random.Random(number)
+    rows = b"".join(b"\0" + generator.randbytes(128 * 4) for _ in range(128))
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 128, 128, 8, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 0)) + chunk(b"IEND", b"")
+
+
+class Origin(http.server.BaseHTTPRequestHandler):
+    """Serves the pictures; some of them are good for a second only."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        number = int(self.path.strip("/").split(".")[0])
+        tag = f'"{number}"'
+        if self.headers.get("If-None-Match") == tag:
+            self.send_response(304)
+            self.send_header("ETag", tag)
+            self.end_headers()
+            return
+        body = picture(number)
+        self.send_response(200)
+        self.send_header("Content-Type", "image/png")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "max-age=1" if number % 3 == 0 else "max-age=3600")
+        self.send_header("ETag", tag)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def origin(talk):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
+    talk.say(server.server_address[1])
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    talk.wait(1 << 30)
+    return {}
+
+
+def outcome(attempts, wrong, **more):
+    return {"attempts": attempts, "wrong": wrong[:5], "lost": len(wrong), **more}
+
+
+# --- What goes on ----------------------------------------------------------------------------------------------
+
+
+def getter(talk, path, seed):
+    """Gets of values that are known, on connections that live for a while."""
+    generator, done, wrong = random.Random(seed), 0, []
+    while not talk.is_rung:
+        with larder_agent.Client(path) as client:
+            for _ in range(generator.randrange(1, 400)):
+                number = generator.randrange(50)
+                value = client.call("config.get", path=f"known.k{number}")["value"]
+                done += 1
+                if value != [number, "é"]:
+                    wrong.append(f"k{number} was {value}")
+                if number == 0:
+                    time.sleep(0.002)
+    return outcome(done, wrong)
+
+
+def writer(talk, path, namespace, pause):
+    """The only writer of a namespace: each change makes the next revision, and is read back."""
+    done, wrong, revision = 0, [], None
+    with larder_agent.Client(path) as client:
+        while not talk.is_rung:
+            done += 1
+            result = client.call("config.set", namespace=namespace, path=f"w.k{done % 200}", value={"n": done, "x": "y" * (done % 300)})
+            if revision is not None and result["revision"] != revision + 1:
+                wrong.append(f"change {done} made revision {result['revision']} after {revision}")
+            revision = result["revision"]
+            read = client.call("config.get", namespace=namespace, path=f"w.k{done % 200}.n")
+            if read["value"] != done or read["revision"] != revision:
+                wrong.append(f"after change {done}: {read}")
+            if done % 50 == 0:
+                revision = client.call("config.unset", namespace=namespace, path=f"w.k{(done + 100) % 200}")["revision"]
+            time.sleep(pause)
+        last = client.call("config.get", namespace=namespace)
+    return outcome(done, wrong, revision=last["revision"], value=last["value"])
+
+
+def merged(target, patch):
+    """RFC 7396."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+def subscriber(talk, path, namespace, mode):
+    """Stays from the beginning to the end, and knows the whole document at any time."""
+    events, wrong, skipped = 0, [], 0
+    with larder_agent.Client(path) as client:
+        revision = client.subscribe("", namespace=namespace, mode=mode)["revision"]
+        talk.say()
+        value, sequence = None, 0
+        rung_at = None
+        while rung_at is None or time.monotonic() - rung_at < 1.5:
+            if rung_at is None and talk.is_rung:
+                rung_at = time.monotonic()
+            try:
+                event = client.event(0.25)
+            except larder_agent.Hang:
+                continue
+            events += 1
+            sequence += 1
+            skipped += event.get("skipped", 0)
+            if event["sequence"] != sequence:
+                wrong.append(f"event {sequence} says {event['sequence']}")
+            if sequence > 1 and event["revision"] != revision + 1 + event.get("skipped", 0):
+                wrong.append(f"revision {event['revision']} after {revision}, {event.get('skipped', 0)} skipped")
+            if event["kind"] == "patch":
+                if event["from"] != revision:
+                    wrong.append(f"a patch from {event['from']} at {revision}")
+                value = merged(value, event["patch"])
+            else:
+                value = event["value"]
+            revision = event["revision"]
+    return outcome(events, wrong, revision=revision, value=value, skipped=skipped)
+
+
+def visitors(talk, path, seed):
+    """Subscribers that come and go: with their reply unread, in the middle of an event, or in good order."""
+    generator, done, wrong = random.Random(seed), 0, []
+    while not talk.is_rung:
+        with larder_agent.Client(path) as client:
+            for _ in range(generator.randrange(1, 5)):
+                client.request("config.subscribe", namespace=generator.choice(["default", "relaxed"]), path=f"w.k{generator.randrange(200)}")
+            done += 1
+            kind = generator.randrange(3)
+            if kind == 0:
+                continue
+            last, end = {}, time.monotonic() + generator.random() / 2
+            with contextlib.suppress(larder_agent.Hang):
+                while time.monotonic() < end:
+                    event = client.event(0.1)
+                    if event["sequence"] != last.get(event["subscription"], 0) + 1:
+                        wrong.append(f"{event['sequence']} after {last}")
+                    last[event["subscription"]] = event["sequence"]
+            if kind == 1:
+                client.request("config.unsubscribe", subscription=1)
+    return outcome(done, wrong)
+
+
+def received_with_file(client, request):
+    """A reply and the descriptor that came with it, if one did."""
+    client.send(request)
+    data, files = b"", array.array("i")
+    while not data.endswith(b"\n"):
+        piece, ancillary, _, _ = client.stream.recvmsg(65536, socket.CMSG_SPACE(16))
+        if not piece:
+            raise larder_agent.ConnectionEnded("the agent closed the connection")
+        data += piece
+        for _, _, content in ancillary:
+            files.frombytes(content[: len(content) // 4 * 4])
+    return json.loads(data), list(files)
+
+
+def pictures(talk, path, port, seed):
+    """Images, of which a third fits at a time: what is leased stays, and each byte is right."""
+    generator, done, wrong, errors = random.Random(seed), 0, [], {}
+    digests = {}
+    while not talk.is_rung:
+        with larder_agent.Client(path) as client:
+            for _ in range(generator.randrange(1, 60)):
+                number = int(IMAGES * generator.random() ** 2)
+                as_file = generator.random() < 0.5
+                params = {"url": f"http://127.0.0.1:{port}/{number}.png", "policy": generator.choice(["default", "cacheFirst", "staleWhileRevalidate"])}
+                if as_file:
+                    params["as"] = "descriptor"
+                reply, files = received_with_file(client, {"id": 1, "method": "image.get", "params": params})
+                done += 1
+                if "error" in reply:
+                    name = reply["error"]["data"]["name"]
+                    errors[name] = errors.get(name, 0) + 1
+                    if name not in ("noRoom", "offline"):
+                        wrong.append(str(reply["error"]))
+                    continue
+                result = reply["result"]
+                if as_file:
+                    with os.fdopen(files[0], "rb") as file:
+                        found = file.read()
+                else:
+                    with open(result["path"], "rb") as file:
+                        found = file.read()
+                if number not in digests:
+                    digests[number] = hashlib.sha256(picture(number)).hexdigest()
+                if hashlib.sha256(found).hexdigest() != digests[number] or result["digest"].split(":")[-1] != digests[number]:
+                    wrong.append(f"image {number} is not what its origin sent")
+                if generator.random() < 0.7:
+                    client.call("image.release", lease=result["lease"])
+                time.sleep(0.002)
+    return outcome(done, wrong, errors=errors)
+
+
+def openings(talk, path):
+    """Snapshots as sealed files, where the agent has them."""
+    done, wrong = 0, []
+    with larder_agent.Client(path) as client:
+        while not talk.is_rung:
+            reply, files = received_with_file(client, {"id": 1, "method": "config.open", "params": {"namespace": "relaxed"}})
+            if "error" in reply:
+                if reply["error"]["data"]["name"] == "methodNotFound":
+                    return outcome(0, [])
+                wrong.append(str(reply["error"]))
+            elif len(files) != 1 or os.fstat(files[0]).st_size != reply["result"]["bytes"]:
+                wrong.append(f"{len(files)} files with {reply['result']}")
+            for file in files:
+                os.close(file)
+            done += 1
+            time.sleep(0.02)
+    return outcome(done, wrong)
+
+
+# --- The whole -------------------------------------------------------------------------------------------------
+
+
+def is_flat(values, slack):
+    """Whether the later half is no more than the first after the first minute, but for a tenth and a little."""
+    half = len(values) // 2
+    return len(values) < 4 or median(values[half:]) <= median(values[:half]) * 1.1 + slack
+
+
+def main():
+    parser = larder_agent.parser(__doc__)
+    parser.add_argument("--minutes", type=float, default=0.5, help="how long (default: 0.5)")
+    parser.add_argument("--quick", action="store_true", help="a quarter of a minute")
+    parser.add_argument("--seed", type=int, default=1, help="of what is done by chance")
+    options = parser.parse_args()
+    seconds = 15 if options.quick else options.minutes * 60
+    pictures_from = Child(origin, nice=5)
+    port = pictures_from.wait_for_word()
+    children = {}
+    try:
+        with larder_agent.Agent(options.larderd, settings=settings(0), keep=options.keep) as agent:
+            with agent.connect() as client:
+                client.call("config.set", path="known", value={f"k{number}": [number, "é"] for number in range(50)}, namespace="default")
+                client.call("config.set", path="w.first", value=0, namespace="relaxed")
+            path = str(agent.socket)
+            files_before = agent.descriptors()
+            for mode in ("snapshot", "patch"):
+                children[f"events ({mode})"] = Child(subscriber, path, "relaxed", mode, nice=5)
+                children[f"events ({mode})"].wait_for_word()
+            children["durable changes"] = Child(writer, path, "default", 0.004, nice=5)
+            children["relaxed changes"] = Child(writer, path, "relaxed", 0.004, nice=5)
+            children["gets"] = Child(getter, path, options.seed, nice=5)
+            for number in range(2):
+                children[f"visitors {number}"] = Child(visitors, path, options.seed + number, nice=5)
+                children[f"images {number}"] = Child(pictures, path, port, options.seed + number, nice=5)
+            children["snapshots as files"] = Child(openings, path, nice=5)
+            samples, reloads, lost_reloads = [], 0, 0
+            began = time.monotonic()
+            next_sample, step = 0.0, min(10.0, seconds / 8)
+            while (now := time.monotonic() - began) < seconds:
+                if now >= next_sample:
+                    memory, stats = agent.memory(), agent.stats()
+                    samples.append((now, memory.anonymous, agent.descriptors()))
+                    if now // 60 != (now - step) // 60 or seconds < 120:
+                        print(
+                            f"{now / 60:5.1f} min: {memory.resident >> 10} KiB resident, {memory.anonymous >> 10} KiB of its own, "
+                            f"{samples[-1][2]} descriptors, {stats['connections']['accepted']} connections so far, "
+                            f"{stats['requests']['total']} requests, {stats['subscriptions']['events']} events, "
+                            f"{stats['images']['evictions']} evictions", flush=True)
+                    next_sample += step
+                reloads += 1
+                try:
+                    agent.reload(settings(reloads))
+                except larder_agent.Hang as problem:
+                    lost_reloads += 1
+                    print(f"reload {reloads}: {problem}", file=sys.stderr)
+                time.sleep(max(0, min(1.0, began + seconds - time.monotonic())))
+            results = {}
+            # First those who change something, so that who follows sees the end of it.
+            for name in sorted(children, key=lambda name: name.startswith("events")):
+                children[name].ring_bell()
+                try:
+                    results[name] = children[name].result(120)
+                except (larder_agent.Hang, larder_agent.Died) as problem:
+                    print(f"{name}: {problem}", file=sys.stderr)
+                    results[name] = outcome(1, [str(problem)])
+            larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "all connections are closed")
+            last = results["relaxed changes"]
+            for name, result in results.items():
+                wrong, lost = result["wrong"], result["lost"]
+                if name.startswith("events") and (result.get("revision"), result.get("value")) != (last.get("revision"), last.get("value")):
+                    wrong, lost = wrong + [f"the last event is of {result.get('revision')}, the last change made {last.get('revision')}"], lost + 1
+                for one in wrong:
+                    print(f"{name}: {one}", file=sys.stderr)
+                more = "; ".join(f"{key} {result[key]}" for key in ("skipped", "errors", "revision") if result.get(key))
+                if result["attempts"]:
+                    larder_agent.report(f"soak: {name}", result["attempts"], result["attempts"] - min(lost, result["attempts"]), lost, more)
+            larder_agent.report("soak: reloads", reloads, reloads - lost_reloads)
+            settled = [sample for sample in samples if sample[0] >= min(60, seconds / 4)]
+            own = [sample[1] for sample in settled]
+            flat = is_flat(own, 4 << 20)
+            larder_agent.report(
+                "soak: memory is flat", len(own), len(own) if flat else 0, note=f"{min(own) >> 10} to {max(own) >> 10} KiB after the first minute")
+            with contextlib.suppress(larder_agent.Hang):
+                larder_agent.eventually(lambda: agent.descriptors() <= files_before + 8, "descriptors are closed", 10)
+            files = [sample[2] for sample in settled]
+            # The image cache keeps connections to its origins, and namespaces have files of their own.
+            is_closed = agent.descriptors() <= files_before + 24
+            larder_agent.report(
+                "soak: descriptors are flat", len(files), len(files) if is_flat(files, 10) and is_closed else 0,
+                note=f"{min(files)} to {max(files)}, {files_before} before and {agent.descriptors()} after")
+    finally:
+        for child in [*children.values(), pictures_from]:
+            child.end()
+    return larder_agent.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
