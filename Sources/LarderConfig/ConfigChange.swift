@@ -39,7 +39,7 @@ enum ConfigChange: Sendable {
         guard path.count > 1 else { return false }
         switch self {
         // What is set beside the way or further on leads through objects itself, as far as they go together.
-        case .set(let other, _, _, _): return other.count < path.count && path.starts(with: other)
+        case .set(let other, _, _, _): return other.count < path.count && path.begins(withNames: other)
         // What is removed beside the way may uncover an array on it.
         case .unset(let other, _): return other.isEmpty || other[0] == path[0]
         case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true

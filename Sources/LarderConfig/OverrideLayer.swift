@@ -130,7 +130,8 @@ private final class PatchNode {
     }
 
     private func child(named name: String) -> PatchNode? {
-        let position = names.count > Self.fewNames
+        let position =
+            names.count > Self.fewNames
             ? positions[Array(name.utf8)] : names.firstIndex { $0.utf8.elementsEqual(name.utf8) }
         return position.map { children[$0] }
     }

@@ -170,34 +170,6 @@ struct RestartTests {
         #expect(try await next.set(JSONPath(["n"]), to: 2, timeToLive: nil).revision > revision)
     }
 
-    @Test("where the number that is reserved was changed or cut off, none is given that it covered")
-    func damagedReservation() throws {
-        let fixture = local()
-        defer { fixture.remove() }
-        let archive = SnapshotArchive(
-            namespace: "n", epoch: "e", directory: fixture.directory, files: LocalFileSystem(),
-            logger: StoreFixture.silent)
-        try archive.reserve(1_234_567)
-        let file = URL(fileURLWithPath: fixture.directory + "/reserved")
-        let whole = try Data(contentsOf: file)
-        #expect(try archive.restore().highestSeen == 1_234_567)
-        for index in whole.indices {
-            for value in [whole[index] ^ 1, UInt8(ascii: "0"), UInt8(ascii: "\n")] where value != whole[index] {
-                var changed = whole
-                changed[index] = value
-                try changed.write(to: file)
-                #expect(try archive.restore().highestSeen >= 1 << 20, "byte \(index) as \(value)")
-            }
-        }
-        for count in 1..<whole.count {
-            try whole.prefix(count).write(to: file)
-            #expect([1_234_567, 1 << 20].contains(try archive.restore().highestSeen), "\(count) bytes")
-        }
-        // As an older version wrote it.
-        try Data("1234567\n".utf8).write(to: file)
-        #expect(try archive.restore().highestSeen == 1_234_567)
-    }
-
     @Test("on a full disk a start serves what is held, under an epoch of its own where numbers cannot be reserved")
     func fullDisk() async throws {
         var fixture = local(.relaxed)

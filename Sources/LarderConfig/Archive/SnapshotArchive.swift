@@ -13,8 +13,7 @@ import Synchronization
 ///
 /// - `generations/<revision>.json`: see ``Generation``; the newest 16 are kept.
 /// - `journal`: see ``JournalRecord``; one write in place and one fdatasync for each durable change.
-/// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk; in
-///   a second line the beginning of its SHA-256, so that no smaller number can come of a changed digit.
+/// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
 final class SnapshotArchive: Sendable {
     /// Generations that were set aside; older ones are removed.
     private static let keptDamaged = 4
