@@ -1,0 +1,78 @@
+import LarderClient
+import Testing
+
+@Suite("Asking for the file of a snapshot", .timeLimit(.minutes(1)))
+struct MappedCallTests {
+    private static let opened: JSONValue = [
+        "namespace": "default", "revision": 1, "epoch": "9f86d081884c7d65", "state": "fresh", "bytes": 200,
+        "descriptor": true,
+    ]
+
+    @Test("a reply without the descriptor is told as such, with what to do")
+    func noDescriptor() async throws {
+        try await ScriptedAgent.with { agent in
+            let client = agent.client()
+            async let snapshot = client.config.snapshot(mapped: true)
+            let connection = try await agent.accept()
+            try await connection.reply(connection.request("config.open"), Self.opened)
+            do {
+                _ = try await snapshot
+                Issue.record("there was no file")
+            } catch let error as LarderClientError {
+                #expect(error.code == .protocolViolation && error.advice?.contains("mapped: false") == true)
+            }
+        }
+    }
+
+    @Test("an agent that goes away before it has answered is `disconnected`, one that refuses is `remote`")
+    func failures() async throws {
+        try await ScriptedAgent.with { agent in
+            let client = agent.client()
+            async let first = error { try await client.config.snapshot(mapped: true) }
+            let connection = try await agent.accept()
+            _ = try await connection.request("config.open")
+            connection.close()
+            #expect(await first?.code == .disconnected)
+            async let second = error { try await client.config.snapshot(namespace: "shop", mapped: true) }
+            let next = try await agent.accept()
+            let request = try await next.request("config.open")
+            #expect(request.params?["namespace"]?.string == "shop")
+            try await next.fail(request, .unavailable, "nothing yet")
+            #expect(await second?.remoteError?.code == .unavailable)
+        }
+    }
+
+    @Test("a task that is cancelled waits no longer, and its connection ends")
+    func cancelled() async throws {
+        try await ScriptedAgent.with { agent in
+            let client = agent.client()
+            let task = Task { await error { try await client.config.snapshot(mapped: true) } }
+            let connection = try await agent.accept()
+            _ = try await connection.request("config.open")
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            #expect(try await connection.line() == nil)
+        }
+    }
+
+    @Test("without a file the document comes over the connection, and an event ends its being current")
+    func copied() async throws {
+        try await ScriptedAgent.with { agent in
+            let client = agent.client()
+            async let asked = client.config.snapshot(mapped: false)
+            let connection = try await agent.accept()
+            try await connection.reply(
+                connection.request("config.get"),
+                ["value": ["n": 1], "revision": 7, "epoch": "9f86d081884c7d65", "state": "fresh"])
+            let subscription = try await connection.subscription(revision: 7, epoch: "9f86d081884c7d65")
+            #expect(subscription.params?["mode"]?.string == "revision" && subscription.params?["since"]?.int == 7)
+            let snapshot = try await asked
+            #expect(snapshot.int(at: "n") == 1 && snapshot.revision == 7 && snapshot.isCurrent)
+            try await connection.send(
+                #"{"jsonrpc":"2.0","method":"config.event","params":{"subscription":1,"sequence":1,"kind":"revision","#
+                    + #""namespace":"default","epoch":"9f86d081884c7d65","revision":8,"state":"fresh","#
+                    + #""reason":"change"}}"#)
+            while snapshot.isCurrent { await Task.yield() }
+        }
+    }
+}
