@@ -51,7 +51,7 @@ struct BrokenStateTests {
         await store.stop()
     }
 
-    @Test("a disk that fails once at a generation is asked again; of one that goes on failing the journal is left")
+    @Test("a disk that fails once at a generation is asked again; one that goes on failing has lost it")
     func badSector() async throws {
         var fixture = local(.relaxed)
         defer { fixture.remove() }
@@ -65,8 +65,8 @@ struct BrokenStateTests {
         await same.stop()
         files.failReadings(with: EIO, times: 2)
         let older = try await fixture.open()
-        #expect(older.value == ["n": 2])
-        #expect(older.revision == revision)
+        #expect(older.value == ["n": 1])
+        #expect(older.revision > revision)
         #expect(FileManager.default.fileExists(atPath: newest + ".damaged"))
         await older.stop()
     }
@@ -87,11 +87,11 @@ struct BrokenStateTests {
         #expect(failure?.description.contains("another version of larderd wrote it; run that version") == true)
         #expect(try contents(newest) == Array(file.utf8))
 
-        // A format that is only in the header changed by itself: the generation before it serves, with the journal.
+        // A format that is only in the header changed by itself: the generation before it serves.
         let header = lines[0].replacing(#""format":1"#, with: #""format":3"#)
         try write(Array((header + "\n" + lines[1] + "\n").utf8), newest)
         let store = try await fixture.open()
-        #expect(store.value == ["n": 2])
+        #expect(store.value == ["n": 1])
         await store.stop()
     }
 

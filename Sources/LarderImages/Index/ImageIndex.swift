@@ -34,7 +34,7 @@ public final class ImageIndex: Sendable {
         public let entries: [ImageEntry]
     }
 
-    private let database: Mutex<IndexDatabase>
+    let database: Mutex<IndexDatabase>
     private let files: any CacheFiles
     /// Whether ``keepReserve()`` has something to give back.
     private let hasReserve = Mutex(false)

@@ -9,7 +9,7 @@ final class IndexDatabase {
 
     /// Whether the tables were made just now.
     let isNew: Bool
-    private let database: SQLiteDatabase
+    let database: SQLiteDatabase
     private let putEntry, putDetail, removeEntry, removeDetail, touchEntry: SQLiteStatement
     private let allEntries, hasEntry, oneRow, someRows, restrictedKeys: SQLiteStatement
 

@@ -71,6 +71,10 @@ struct CachePolicyTests {
                 await fixture.cache.stop()
             }
             let fixture = try await CacheFixture.open(path, clock: clock)
+            // Its file is looked at before it is handed out for the first time.
+            let image = try await fixture.cache.image(fixture.request(url(1)))
+            #expect(image.freshness == .fresh && image.source == .hit)
+            fixture.cache.release(image.digest)
             #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now)?.freshness == .fresh)
             let rows = try await fixture.rows()
             #expect(rows.map(\.lastUse) == [clock.now + 7])

@@ -14,13 +14,12 @@ struct CacheRoomTests {
         }
     }
 
-    /// Lets nobody else write to the index while a body runs.
+    /// Has SQLite refuse to write to the index while a body runs. Nobody else could lock it: the agent alone opens it.
     private func withIndexClosed(_ fixture: CacheFixture, _ body: () async throws -> Void) async throws {
         try await fixture.settle()
-        let other = try SQLiteDatabase(path: fixture.path + "/index.sqlite")
-        try other.run("BEGIN IMMEDIATE")
+        try fixture.cache.index.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
         try await body()
-        try other.run("ROLLBACK")
+        try fixture.cache.index.database.withLock { try $0.database.run("PRAGMA query_only = OFF") }
     }
 
     @Test("where the index cannot be written nothing goes, who wants room is told so, and nobody waits for ever")
