@@ -98,6 +98,16 @@ class Agent:
     def connections(self):
         return json.loads(self.control.ask(request("agent.stats")))["result"]["connections"]["open"]
 
+    def settle(self):
+        """Waits until nothing is at work behind earlier requests, such as what is written behind a change."""
+        used, since = None, time.monotonic()
+        while time.monotonic() - since < 0.4:
+            fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            # utime and stime, proc_pid_stat(5).
+            if fields[11:13] != used:
+                used, since = fields[11:13], time.monotonic()
+            time.sleep(0.02)
+
     def stop(self):
         self.control.close()
         self.process.terminate()
@@ -223,6 +233,7 @@ class Allocations:
 
     def measure(self, operation, *arguments):
         run, count, clients = operation(self.agent, *arguments)
+        self.agent.settle()
         before = self.read()
         run()
         after = self.read()
@@ -257,6 +268,7 @@ class Instructions:
 
     def measure(self, operation, *arguments):
         run, count, clients = operation(self.agent, *arguments)
+        self.agent.settle()
         self.control("-z")
         run()
         self.control("-d")
