@@ -23,7 +23,7 @@ func fuzzDamage(_ input: UnsafeRawBufferPointer) {
         if name == Published.reservation { reservations += 1 }
         if bytes != Published.files[name] { damaged.insert(name) }
     }
-    let restored = restore(files)
+    guard let restored = restore(files) else { return }
     let older = archive(files).generations(inFiles: restored.olderFiles, before: restored.history.generations.first)
     for generation in restored.history.generations + older {
         require(
