@@ -34,8 +34,7 @@ PROTOCOL = pathlib.Path(__file__).resolve().parent.parent / "Protocol"
 SCHEMAS = PROTOCOL / "schemas"
 NESTING, BATCH = 128, 64
 DEFAULT_LINE_BYTES = 1048576
-COMMON_ERRORS = {"invalidParams", "internalError", "denied", "shuttingDown"}
-BATCH_ERRORS = {"limitExceeded"}
+COMMON_ERRORS = {"invalidParams", "internalError", "denied", "shuttingDown", "limitExceeded"}
 
 
 # --- Schemas ---------------------------------------------------------------------------------------------------
@@ -319,7 +318,7 @@ class Connection:
             else:
                 self.report(line, "an array of replies that fits no batch, or in another order than its requests")
             for reply in value:
-                self._reply(line, reply, BATCH_ERRORS)
+                self._reply(line, reply)
         else:
             self._problems(line, "response.json", "", value)
             self._reply(line, value)
@@ -328,7 +327,7 @@ class Connection:
         for problem in self.schemas.problems(file, pointer, value):
             self.report(line, f"{file.removesuffix('.json')}{pointer}: {problem}")
 
-    def _reply(self, line, reply, more_errors=frozenset()):
+    def _reply(self, line, reply):
         if not isinstance(reply, dict) or "id" not in reply:
             return
         error = reply.get("error")
@@ -351,7 +350,7 @@ class Connection:
                 self._problems(line, self.schemas.methods[pending.method], "/$defs/result", reply["result"])
                 self._result(pending, reply["result"])
         elif pending.method in self.schemas.methods and pending.must_fail is None:
-            allowed = COMMON_ERRORS | more_errors | set(self.schemas.method_file(pending.method)["x-errors"])
+            allowed = COMMON_ERRORS | set(self.schemas.method_file(pending.method)["x-errors"])
             if name not in allowed:
                 self.report(line, f"{pending.method} may not fail with {name}")
 
