@@ -35,7 +35,7 @@ module() { # NAME "IMPORT ..." SOURCE...
   mv "$object.new" "$object"
 }
 
-# All sources of a target but those that a pattern names.
+# All sources of targets.
 sources() { # TARGET...
   find "${@/#/Sources/}" -name '*.swift' | sort
 }
