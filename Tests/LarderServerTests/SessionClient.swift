@@ -68,6 +68,15 @@ final class SessionClient: Sendable {
         try await tell([.readable, .inputEnded, .hungUp])
     }
 
+    /// Sends text and is gone, before the session has read any of it.
+    func sendAndLeave(_ text: String) async throws {
+        let bytes = Array(text.utf8)
+        guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count else {
+            throw NoSocket()
+        }
+        try await end()
+    }
+
     /// Whether the session has ended.
     var isClosed: Bool {
         get async throws {

@@ -1,5 +1,6 @@
 import Glibc
 import JSON
+import LarderConfig
 import LarderWire
 import Testing
 
@@ -118,5 +119,24 @@ struct SessionTests {
         let document = try await replies(#"{"id":1,"method":"rpc.discover"}"#)[0]["result"]
         let methods = document?["methods"]?.elements.compactMap { $0["name"]?.string } ?? []
         #expect(methods.sorted() == MethodTable.agent.names)
+    }
+
+    @Test("a client that is gone before anything was read has said its last line, too, without a line end")
+    func goneAtOnce() async throws {
+        try await SessionFixture.with { client, context in
+            let publication = try #require(context.namespaces["default"]).publication
+            let next = Task { await publication.follow().first { $0.snapshot.value["last"] != nil } }
+            let first = #"{"method":"config.set","params":["first",1]}"#
+            let last = #"{"method":"config.set","params":["last",2]}"#
+            try await client.sendAndLeave(first + "\n" + last)
+            #expect(try await client.isClosed)
+            // Only where it never comes.
+            let deadline = Task {
+                try await Task.sleep(for: .seconds(60))
+                next.cancel()
+            }
+            #expect(await next.value?.snapshot.value == ["first": 1, "last": 2])
+            deadline.cancel()
+        }
     }
 }

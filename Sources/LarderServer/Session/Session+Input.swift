@@ -64,6 +64,8 @@ extension Session {
     /// The peer is gone: what it sent before is carried out as far as it can be without waiting, and the connection ends.
     func hangUp() {
         hasInput = true
+        // Up to the end, which makes a line of what has no line end.
+        willEnd = true
         while mayRead { readOnce() }
         flush()
         close()
