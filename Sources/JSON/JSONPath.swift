@@ -124,17 +124,20 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
     private static func dottedSegments(_ text: String) throws(JSONError) -> [String] {
         var segments: [String] = []
-        var offset = 0
-        for part in text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
-            guard !part.isEmpty else {
-                throw JSONError(
-                    .invalidPath, at: offset,
-                    "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
+        var text = text
+        let emptyAt: Int? = text.withUTF8 { bytes in
+            var start = 0
+            for end in 0...bytes.count where end == bytes.count || bytes[end] == UInt8(ascii: ".") {
+                if end == start { return start }
+                segments.append(String(decoding: bytes[start..<end], as: UTF8.self))
+                start = end + 1
             }
-            segments.append(String(decoding: part, as: UTF8.self))
-            offset += part.count + 1
+            return nil
         }
-        return segments
+        guard let emptyAt else { return segments }
+        throw JSONError(
+            .invalidPath, at: emptyAt,
+            "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
     }
 }
 

@@ -59,6 +59,7 @@ extension [ChangeCause] {
 
     /// Each cause once, in the order of the changes, and the last ones only where there are many.
     func joined() -> [ChangeCause] {
+        if count < 2 { return self }
         var known: Set<ChangeCause> = []
         return Array(filter { known.insert($0).inserted }.suffix(Self.most))
     }

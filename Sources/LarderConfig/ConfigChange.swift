@@ -1,7 +1,8 @@
 import JSON
 
-/// A change that the store is asked to make, and what it does to the layers.
-enum ConfigChange: Sendable {
+/// A change that the store is asked to make, and what it does to the layers. Indirect, because it is copied more often than
+/// made.
+indirect enum ConfigChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
     /// Ends the overrides whose time of day has come, and those that end at these times of day whether they have come or not.
@@ -22,7 +23,8 @@ enum ConfigChange: Sendable {
         /// Nothing: the layers already said so.
         case none
         /// The layer changed.
-        case changed(JournalRecord.Operation?)
+        /// - Parameter replaced: what alone became something else in it, if that is all.
+        case changed(JournalRecord.Operation?, replaced: JSONValue.Replacement? = nil)
     }
 
     /// Whether a local client waits for this to be on disk.
@@ -84,11 +86,14 @@ enum ConfigChange: Sendable {
             try Self.check(path, value, resolved)
             let entry = OverrideLayer.Entry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
-            var override = layers.override
-            override.set(entry)
-            try Self.check(override.bytes, maximumBytes, "the overrides would have")
-            layers.override = override
-            return .changed(.set(entry))
+            switch layers.override.set(entry, maximumBytes: maximumBytes) {
+            case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
+            case .added: return .changed(.set(entry))
+            // An object merges into what the lower layers have there, and null lets nothing show.
+            case .replaced(let former):
+                let isScalar = former.isPlainScalar && value.isPlainScalar
+                return .changed(.set(entry), replaced: isScalar ? JSONValue.Replacement(at: path, by: value) : nil)
+            }
         case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
         case .expireOverrides(let ended):
@@ -127,9 +132,11 @@ enum ConfigChange: Sendable {
     }
 
     private static func check(_ bytes: Int, _ maximum: Int, _ what: String) throws(ConfigError) {
-        guard bytes > maximum else { return }
-        throw ConfigError(
-            .rejected, "\(what) \(bytes) bytes; limits.documentBytes in the settings allows \(maximum)")
+        if bytes > maximum { throw tooLarge(bytes, maximum, what) }
+    }
+
+    private static func tooLarge(_ bytes: Int, _ maximum: Int, _ what: String) -> ConfigError {
+        ConfigError(.rejected, "\(what) \(bytes) bytes; limits.documentBytes in the settings allows \(maximum)")
     }
 
     private static func check(_ path: [String], _ value: JSONValue, _ resolved: JSONValue) throws(ConfigError) {
@@ -141,12 +148,16 @@ enum ConfigChange: Sendable {
             throw ConfigError(
                 .rejected, "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth)")
         }
-        for length in path.indices.dropFirst() {
-            guard resolved.value(at: JSONPath(Array(path[..<length])))?.kind == .array else { continue }
-            throw ConfigError(
-                .invalidChange,
-                "\(JSONPath(Array(path[..<length]))) is an array, whose elements cannot be overridden one by one; "
-                    + "set the whole array")
+        var place = resolved
+        for (length, name) in path.enumerated() {
+            if place.kind == .array {
+                throw ConfigError(
+                    .invalidChange,
+                    "\(JSONPath(Array(path[..<length]))) is an array, whose elements cannot be overridden one by one; "
+                        + "set the whole array")
+            }
+            guard let next = place[name] else { return }
+            place = next
         }
     }
 
@@ -233,6 +244,9 @@ extension Duration {
 }
 
 extension JSONValue {
+    /// Whether it is a number, a string or a truth value.
+    fileprivate var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
+
     /// How deep arrays and objects are nested in it; 0 for a scalar. The parser has bounded it.
     fileprivate var depth: Int {
         switch kind {

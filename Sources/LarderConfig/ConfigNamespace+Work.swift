@@ -29,7 +29,7 @@ extension ConfigStore {
     fileprivate func work(within time: Duration) -> String? {
         if isCommitting || !queue.isEmpty { return "is being changed" }
         if writer.isAtWork { return "is being written to the disk" }
-        if let next = layers.override.nextExpiry, next - wallClock.now <= time.milliseconds {
+        if let next = layers.override.expiries.min(), next - wallClock.now <= time.milliseconds {
             return "has an override that ends soon"
         }
         return nil

@@ -23,10 +23,17 @@ public final class ConfigPublication: Sendable {
 
     private struct State {
         var current: Current
-        var status: ConfigStatusReport
+        var status: StatusRecord
         var history: RecentSnapshots
         var nextFollower = 0
         var followers: [Int: AsyncStream<Current>.Continuation] = [:]
+        var observers: [Observer] = []
+    }
+
+    /// Somebody who is told that something else is current.
+    public final class Observer: Sendable {
+        fileprivate let tell: @Sendable () -> Void
+        fileprivate init(_ tell: @escaping @Sendable () -> Void) { self.tell = tell }
     }
 
     /// The namespace's name.
@@ -36,7 +43,7 @@ public final class ConfigPublication: Sendable {
     private let state: Mutex<State>
     private let latestVersion = Atomic<Int>(0)
 
-    init(namespace: String, epoch: String, snapshot: ConfigSnapshot, status: ConfigStatusReport) {
+    init(namespace: String, epoch: String, snapshot: ConfigSnapshot, status: StatusRecord) {
         self.namespace = namespace
         self.epoch = epoch
         var history = RecentSnapshots()
@@ -54,7 +61,7 @@ public final class ConfigPublication: Sendable {
     public var version: Int { latestVersion.load(ordering: .acquiring) }
 
     /// The whole status.
-    public var status: ConfigStatusReport { state.withLock { $0.status } }
+    public var status: ConfigStatusReport { state.withLock { $0.status }.report }
 
     /// A snapshot published not long ago, as the base of a patch; nil where it is no longer held.
     public func recent(revision: Int) -> ConfigSnapshot? { state.withLock { $0.history[revision] } }
@@ -81,24 +88,43 @@ public final class ConfigPublication: Sendable {
         return stream
     }
 
+    /// Has it told that another snapshot is current, or that the namespace ended; and once at the beginning. Costs less than
+    /// ``follow()``, which is for whom can wait.
+    /// - Parameter tell: called by whoever publishes, which it must not keep: it hands the work to somebody else.
+    /// - Returns: what ``remove(_:)`` takes.
+    public func observe(_ tell: @escaping @Sendable () -> Void) -> Observer {
+        let observer = Observer(tell)
+        state.withLock { state in
+            if !state.current.hasEnded { state.observers.append(observer) }
+        }
+        tell()
+        return observer
+    }
+
+    /// Tells an observer nothing more.
+    public func remove(_ observer: Observer) {
+        state.withLock { state in state.observers.removeAll { $0 === observer } }
+    }
+
     /// Replaces the snapshot and tells the followers. Only the store calls it, and it publishes one after the other.
-    func publish(_ snapshot: ConfigSnapshot, status: ConfigStatusReport) {
-        let (current, followers) = state.withLock { state in
+    func publish(_ snapshot: ConfigSnapshot, status: StatusRecord) {
+        let (current, followers, observers) = state.withLock { state in
             state.current.snapshot = snapshot
             state.current.freshness = status.freshness
             state.current.awaitsSource = status.awaitsSource
             state.status = status
             state.history.append(snapshot)
             changed(&state)
-            return (state.current, state.followers)
+            return (state.current, state.followers, state.observers)
         }
         // Outside the lock: a yield may wait for a task that is being cancelled, and the stream that ends with that task
         // waits for the lock.
+        for observer in observers { observer.tell() }
         for follower in followers.values { follower.yield(current) }
     }
 
     /// Replaces the status; subscribers hear of snapshots only.
-    func update(_ status: ConfigStatusReport) {
+    func update(_ status: StatusRecord) {
         state.withLock { state in
             state.status = status
             if state.current.freshness == status.freshness, state.current.awaitsSource == status.awaitsSource { return }
@@ -123,12 +149,13 @@ public final class ConfigPublication: Sendable {
 
     /// Says that nothing follows.
     func end() {
-        let (current, followers) = state.withLock { state in
+        let (current, followers, observers) = state.withLock { state in
             state.current.hasEnded = true
             changed(&state)
-            defer { state.followers = [:] }
-            return (state.current, state.followers)
+            defer { (state.followers, state.observers) = ([:], []) }
+            return (state.current, state.followers, state.observers)
         }
+        for observer in observers { observer.tell() }
         for follower in followers.values {
             follower.yield(current)
             follower.finish()

@@ -4,12 +4,15 @@ import Logging
 
 /// The committer: takes what waits, resolves it into one snapshot, puts it on disk, and publishes it.
 extension ConfigStore {
-    func startCommitter() {
+    func startCommitter(on executor: (any TaskExecutor)?) {
         if isCommitting { return }
         isCommitting = true
-        // It begins here and now. What need not wait for the disk is published when this returns, without a change of
-        // threads.
-        Task.immediate { await runCommitter() }
+        if let executor {
+            // Behind what that one has to do already: a crowd that asks at once is one batch. Without a change of threads.
+            Task(executorPreference: executor) { await self.runCommitter() }
+        } else {
+            Task.immediate { await runCommitter() }
+        }
     }
 
     private func runCommitter() async {
@@ -28,23 +31,26 @@ extension ConfigStore {
         let now = wallClock.now
         var candidate = layers
         var accepted: [(pending: Pending, layerChanged: Bool, isHeld: Bool)] = []
+        accepted.reserveCapacity(batch.count)
         var operations: [JournalRecord.Operation] = []
         var made: [ConfigChange] = []
+        // As long as nothing else came of the batch.
+        var replacements: [JSONValue.Replacement]? = []
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
             let path = pending.change.path ?? []
-            // Not element by element: that would copy each.
-            let isPrepared = made.indices.contains { made[$0].touches(theWayTo: path) }
+            let isPrepared = path.count > 1 && made.contains { $0.touches(theWayTo: path) }
             do {
                 switch try pending.change.apply(
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
                     maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, now: now)
                 {
                 case .none: accepted.append((pending, false, candidate.hold != nil))
-                case .changed(let operation):
+                case .changed(let operation, let replaced):
                     accepted.append((pending, true, candidate.hold != nil))
                     made.append(pending.change)
                     if let operation { operations.append(operation) }
+                    if let replaced { replacements?.append(replaced) } else { replacements = nil }
                 }
             } catch {
                 pending.continuation.resume(returning: .failure(error))
@@ -55,16 +61,17 @@ extension ConfigStore {
             operations.append(.experiment(candidate.experiment))
         }
         // Also where a change did nothing: it may have brought a new validator for the same document.
-        let next = accepted.contains(where: \.layerChanged) ? await resolve(candidate, now: now) : snapshot
+        let saysOther = !made.isEmpty
+        let next = saysOther ? await resolve(candidate, replacements, now: now) : snapshot
         let changed = next !== snapshot
-        let causes = changed ? accepted.filter(\.layerChanged).map(\.pending.change.cause).joined() : []
+        let causes = changed ? made.map(\.cause).joined() : []
         do {
             let isDurable = accepted.contains { $0.pending.change.comesFromClient }
             try await persist(next, operations, causes, isDurable: isDurable)
         } catch {
             return refuse(accepted.map(\.pending), because: error)
         }
-        if accepted.contains(where: \.layerChanged) {
+        if saysOther {
             status.storageWorked()
             storageProblem.ended()
         }
@@ -80,12 +87,11 @@ extension ConfigStore {
             notePublished()
             history.append(image(causes: causes))
             status.publishes += 1
-            publication.publish(next, status: status.report(layers: layers))
+            publication.publish(next, status: StatusRecord(status, holding: layers))
             logPublication(causes)
             sourceLog.note(status, now: now)
         } else {
-            history.update(
-                candidate, ofRevision: snapshot.revision, saysOther: accepted.contains(where: \.layerChanged))
+            history.update(candidate, ofRevision: snapshot.revision, saysOther: saysOther)
             report()
         }
         for (pending, layerChanged, isHeld) in accepted {
@@ -93,7 +99,7 @@ extension ConfigStore {
                 revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged, isHeld: isHeld)
             pending.continuation.resume(returning: .success(commit))
         }
-        if accepted.contains(where: \.layerChanged) {
+        if saysOther {
             writeBehind()
             armExpiry()
         }
@@ -108,7 +114,10 @@ extension ConfigStore {
     }
 
     /// The snapshot of the layers: the current one where they resolve to the same value.
-    private func resolve(_ layers: Layers, now: Int) async -> ConfigSnapshot {
+    /// - Parameter replacements: all that is else in them than in those of the current snapshot; nil for more than that
+    private func resolve(
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, now: Int
+    ) async -> ConfigSnapshot {
         // An empty configuration is none as long as the source has not answered.
         if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return snapshot }
         // The placeholder's number says nothing of those that were given before a start that found nothing.
@@ -116,8 +125,8 @@ extension ConfigStore {
         let isLarge = snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024
         let next =
             isLarge
-            ? await Self.resolveConcurrently(layers, revision: revision, now: now)
-            : Self.resolveHere(layers, revision: revision, now: now)
+            ? await Self.resolveConcurrently(layers, replacements, in: snapshot, revision: revision, now: now)
+            : Self.resolveHere(layers, replacements, in: snapshot, revision: revision, now: now)
         return snapshot.revision > 0 && Self.isSame(next, snapshot) ? snapshot : next
     }
 
@@ -128,12 +137,19 @@ extension ConfigStore {
     }
 
     @concurrent
-    private static func resolveConcurrently(_ layers: Layers, revision: Int, now: Int) async -> ConfigSnapshot {
-        resolveHere(layers, revision: revision, now: now)
+    private static func resolveConcurrently(
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
+    ) async -> ConfigSnapshot {
+        resolveHere(layers, replacements, in: former, revision: revision, now: now)
     }
 
-    private static func resolveHere(_ layers: Layers, revision: Int, now: Int) -> ConfigSnapshot {
-        let value = layers.resolved()
+    private static func resolveHere(
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
+    ) -> ConfigSnapshot {
+        // The override layer is the highest one, so that a scalar in it which becomes another one does so in the snapshot.
+        let replaced = replacements.flatMap { former.value.replacing($0) }
+        let value = replaced ?? layers.resolved()
+        assert(replaced == nil || value.compactText == layers.resolved().compactText, "a replacement is no resolution")
         return ConfigSnapshot(
             value: value, revision: revision, digest: ConfigSnapshot.digest(of: value), publishedAt: now)
     }

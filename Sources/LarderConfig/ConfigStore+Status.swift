@@ -89,7 +89,7 @@ extension ConfigStore {
 
     /// Publishes the status.
     func report() {
-        publication.update(status.report(layers: layers))
+        publication.update(StatusRecord(status, holding: layers))
         // Who acts on a line in the log finds what it says.
         sourceLog.note(status, now: wallClock.now)
     }

@@ -124,7 +124,7 @@ public actor ConfigStore {
             epoch == nil && !restored.olderFiles.isEmpty ? .inFiles(restored.olderFiles) : .inHistory
         publication = ConfigPublication(
             namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
-            status: restoredStatus.report(layers: restored.layers))
+            status: StatusRecord(restoredStatus, holding: restored.layers))
         writer = GenerationWriter(archive: archive, blocking: blocking, clock: clock, logger: logger)
         publicationLog = PublicationLog(namespace: archive.namespace, logger: logger)
         sourceLog = SourceLog(namespace: archive.namespace, logger: logger)
@@ -214,19 +214,27 @@ public actor ConfigStore {
     // MARK: Changes
 
     /// Puts a value into the override layer.
-    /// - Parameter peer: who asks for it
+    /// - Parameters:
+    ///   - peer: who asks for it
+    ///   - executor: where it is committed, as that of who asks; nil for any thread. All that was asked for in the same turn
+    ///     of that executor is committed together.
     /// - Throws: `invalidChange`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     public func set(
-        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil,
+        on executor: (any TaskExecutor)? = nil
     ) async throws(ConfigError) -> Commit {
-        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer))
+        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer), on: executor)
     }
 
     /// Removes the overrides at a path and below it.
-    /// - Parameter peer: who asks for it
+    /// - Parameters:
+    ///   - peer: who asks for it
+    ///   - executor: where it is committed; see ``set(_:to:timeToLive:by:on:)``
     /// - Throws: `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    public func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> Commit {
-        try await commit(.unset(path: path.segments, by: peer))
+    public func unset(
+        _ path: JSONPath, by peer: Peer? = nil, on executor: (any TaskExecutor)? = nil
+    ) async throws(ConfigError) -> Commit {
+        try await commit(.unset(path: path.segments, by: peer), on: executor)
     }
 
     /// Forgets a remote layer whose source is no longer in the settings. One that was pushed stays.
@@ -273,7 +281,7 @@ public actor ConfigStore {
         }
     }
 
-    func commit(_ change: ConfigChange) async throws(ConfigError) -> Commit {
+    func commit(_ change: ConfigChange, on executor: (any TaskExecutor)? = nil) async throws(ConfigError) -> Commit {
         if isStopping { throw ConfigError(.stopped, "the agent is stopping; try again once it is back") }
         nextID += 1
         let id = nextID
@@ -283,7 +291,7 @@ public actor ConfigStore {
                     return continuation.resume(returning: .failure(Self.cancelled))
                 }
                 queue.append(Pending(id: id, change: change, continuation: continuation))
-                startCommitter()
+                startCommitter(on: executor)
             }
         } onCancel: {
             Task { await self.cancel(id) }

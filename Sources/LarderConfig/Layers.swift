@@ -33,16 +33,70 @@ struct Layers: Sendable {
         }
     }
 
-    var defaults: Files?
-    var host: Files?
-    var remote: Remote?
+    private struct Content: Sendable {
+        var defaults: Files?
+        var host: Files?
+        var remote: Remote?
+        var experiment = ExperimentLayer()
+        var override = OverrideLayer()
+        var hold: Hold?
+        var rules = LayerRules()
+    }
+
+    /// `@unchecked`, because it is changed, by the sole holder of a reference to it alone: copy-on-write.
+    private final class Storage: @unchecked Sendable {
+        var content: Content
+        init(_ content: Content) { self.content = content }
+    }
+
+    /// Each publication copies them, for the history and for the disk, which so costs one reference.
+    private var storage: Storage
+
+    init(
+        host: Files? = nil, remote: Remote? = nil, override: OverrideLayer = OverrideLayer()
+    ) {
+        storage = Storage(Content(host: host, remote: remote, override: override))
+    }
+
+    private var content: Content {
+        get { storage.content }
+        _modify {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.content) }
+            yield &storage.content
+        }
+    }
+
+    var defaults: Files? {
+        get { storage.content.defaults }
+        _modify { yield &content.defaults }
+    }
+    var host: Files? {
+        get { storage.content.host }
+        _modify { yield &content.host }
+    }
+    var remote: Remote? {
+        get { storage.content.remote }
+        _modify { yield &content.remote }
+    }
     /// The experiments of the settings and of the remote layer that is shown.
-    var experiment = ExperimentLayer()
-    var override = OverrideLayer()
+    var experiment: ExperimentLayer {
+        get { storage.content.experiment }
+        _modify { yield &content.experiment }
+    }
+    var override: OverrideLayer {
+        get { storage.content.override }
+        _modify { yield &content.override }
+    }
     /// What a rollback shows instead of live layers; nil for nothing.
-    var hold: Hold?
+    var hold: Hold? {
+        get { storage.content.hold }
+        _modify { yield &content.hold }
+    }
     /// The rules that are followed. Of those on disk the locks alone, which with the layers say what a snapshot was.
-    var rules = LayerRules()
+    var rules: LayerRules {
+        get { storage.content.rules }
+        _modify { yield &content.rules }
+    }
 
     subscript(layer: FileLayer) -> Files? {
         get {

@@ -93,6 +93,18 @@ extension [String] {
     /// Whether a path begins with these names. They are compared as JSON compares them: by their UTF-8, without
     /// normalisation.
     func begins(withNames names: some Collection<String>) -> Bool {
-        count >= names.count && zip(self, names).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+        count >= names.count && zip(self, names).allSatisfy { $0.isSpelled(as: $1) }
+    }
+}
+
+extension String {
+    /// Whether two strings have the same UTF-8.
+    fileprivate func isSpelled(as other: String) -> Bool {
+        // Mostly they differ, which this tells in a few instructions; that they look alike is not enough.
+        guard self == other else { return false }
+        let isSame = utf8.withContiguousStorageIfAvailable { bytes in
+            other.utf8.withContiguousStorageIfAvailable { bytes.elementsEqual($0) }
+        }
+        return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
     }
 }

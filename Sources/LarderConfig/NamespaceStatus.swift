@@ -48,7 +48,7 @@ struct NamespaceStatus: Sendable {
 
     var hasRemote: Bool { source != nil }
 
-    private var freshness: Freshness {
+    var freshness: Freshness {
         if isRefreshing { return .refreshing }
         return settled == .fresh && !fileProblems.isEmpty ? .stale : settled
     }
@@ -158,7 +158,10 @@ struct NamespaceStatus: Sendable {
         if freshness != before { since = now }
     }
 
-    func report(layers: Layers) -> ConfigStatusReport {
+    /// Whether the source has given nothing yet.
+    func awaitsSource(holding layers: Layers) -> Bool { hasRemote && layers.remote == nil }
+
+    fileprivate func report(layers: Layers) -> ConfigStatusReport {
         var report = ConfigStatusReport(freshness: freshness, since: since)
         report.lastError = [lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
         report.refused = refused
@@ -167,7 +170,7 @@ struct NamespaceStatus: Sendable {
             ConfigStatusReport.Hold(
                 revision: hold.revision, refusedVersion: hold.refused?.version?.text, since: hold.since)
         }
-        report.awaitsSource = hasRemote && layers.remote == nil
+        report.awaitsSource = awaitsSource(holding: layers)
         report.upstreamVersion = layers.remote?.version?.text
         report.etag = layers.remote?.validator?.etag
         report.counters = counters
@@ -200,7 +203,7 @@ struct NamespaceStatus: Sendable {
         case .override:
             return ConfigStatusReport.Layer(
                 layer, isPresent: !layers.override.entries.isEmpty, bytes: layers.override.bytes, origin: "config.set",
-                updatedAt: layers.override.entries.last?.setAt)
+                updatedAt: layers.override.entries.lazy.map(\.setAt).max())
         }
     }
 
@@ -210,6 +213,21 @@ struct NamespaceStatus: Sendable {
             layer.layer, isPresent: held != nil, bytes: held?.document.textSize ?? 0, origin: files[layer] ?? "",
             updatedAt: held?.updatedAt, problem: fileProblems[layer])
     }
+}
+
+/// A namespace's status at a moment: put into words when somebody asks, which is seldom, and not at each publication.
+final class StatusRecord: Sendable {
+    private let status: NamespaceStatus
+    private let layers: Layers
+
+    init(_ status: NamespaceStatus, holding layers: Layers) {
+        self.status = status
+        self.layers = layers
+    }
+
+    var freshness: Freshness { status.freshness }
+    var awaitsSource: Bool { status.awaitsSource(holding: layers) }
+    var report: ConfigStatusReport { status.report(layers: layers) }
 }
 
 extension JSONValue {

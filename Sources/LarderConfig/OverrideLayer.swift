@@ -17,38 +17,75 @@ struct OverrideLayer: Sendable {
         var setBy: Peer?
     }
 
-    /// The entries in the order in which they were set.
+    /// The entries: what refines another one comes behind it.
     private(set) var entries: [Entry] = []
+    /// The size of all values and their paths together.
+    private(set) var bytes = 0
+    /// How many of them end at a time.
+    private var ending = 0
 
-    init(entries: [Entry] = []) { self.entries = entries }
+    init(entries: [Entry] = []) {
+        self.entries = entries
+        bytes = entries.reduce(0) { $0 + $1.bytes }
+        ending = entries.reduce(0) { $0 + ($1.expiresAt == nil ? 0 : 1) }
+    }
 
-    mutating func set(_ entry: Entry) {
-        entries.removeAll { $0.path.begins(withNames: entry.path) }
+    /// What became of an entry that was set.
+    enum Placement {
+        /// It is the only change; a value at the same path, and none below it, was there before.
+        case replaced(JSONValue)
+        /// It was added, or replaced entries below its path.
+        case added
+        /// It was not set: all together would have so many bytes.
+        case refused(bytes: Int)
+    }
+
+    /// Sets an entry. One at the same path gives it its place, so that the same values have the same text.
+    /// - Parameter maximumBytes: what all entries together may have.
+    @discardableResult
+    mutating func set(_ entry: Entry, maximumBytes: Int = .max) -> Placement {
+        var (total, ends) = (bytes + entry.bytes, ending + (entry.expiresAt == nil ? 0 : 1))
+        var (last, replaced) = (0, 0)
+        for index in entries.indices where entries[index].path.begins(withNames: entry.path) {
+            (last, replaced) = (index, replaced + 1)
+            total -= entries[index].bytes
+            if entries[index].expiresAt != nil { ends -= 1 }
+        }
+        if total > maximumBytes { return .refused(bytes: total) }
+        (bytes, ending) = (total, ends)
+        if replaced == 1, entries[last].path.count == entry.path.count {
+            let former = entries[last].value
+            entries[last] = entry
+            return .replaced(former)
+        }
+        if replaced > 0 { entries.removeAll { $0.path.begins(withNames: entry.path) } }
         entries.append(entry)
+        return .added
     }
 
     /// Removes what was set at the path and below it.
     /// - Returns: whether there was anything.
     mutating func unset(_ path: [String]) -> Bool {
-        let before = entries.count
-        entries.removeAll { $0.path.begins(withNames: path) }
-        return entries.count < before
+        remove { $0.path.begins(withNames: path) }
     }
 
     /// Removes what has expired.
     /// - Parameter ended: what ends at these times has expired as well.
     /// - Returns: whether there was anything.
     mutating func expire(at now: Int, or ended: Set<Int> = []) -> Bool {
-        let before = entries.count
-        entries.removeAll { $0.expiresAt.map { $0 <= now || ended.contains($0) } ?? false }
-        return entries.count < before
+        remove { $0.expiresAt.map { $0 <= now || ended.contains($0) } ?? false }
     }
 
-    /// When the next entry ends.
-    var nextExpiry: Int? { entries.lazy.compactMap(\.expiresAt).min() }
+    private mutating func remove(_ isGoing: (Entry) -> Bool) -> Bool {
+        let before = entries.count
+        entries.removeAll(where: isGoing)
+        if entries.count == before { return false }
+        self = OverrideLayer(entries: entries)
+        return true
+    }
 
-    /// The size of all values and their paths together.
-    var bytes: Int { entries.reduce(0) { $0 + $1.bytes } }
+    /// When entries end.
+    var expiries: Set<Int> { ending == 0 ? [] : Set(entries.lazy.compactMap(\.expiresAt)) }
 
     /// The entries as merge patches, to be applied one after the other. Nulls stay in them: they hide what the lower
     /// layers say. One does for all entries, unless one replaces what another one is then set below.

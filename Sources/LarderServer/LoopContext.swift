@@ -48,7 +48,7 @@ final class LoopContext {
         self.server = server
         self.methods = methods
         self.registry = registry
-        hub = SubscriptionHub(eventLoop: eventLoop, taskExecutor: taskExecutor)
+        hub = SubscriptionHub(eventLoop: eventLoop)
         openBlobs = OpenBlobs(eventLoop: eventLoop)
         leaseSweep = LeaseSweep(eventLoop: eventLoop)
         // Not a weak reference: counting references to what has one takes twice the time, and each request counts some.

@@ -37,8 +37,8 @@ struct MethodTable {
     /// What a task is to do for a request that was let in.
     struct Work: Sendable {
         var admission: Admission
-        /// Whether it takes no longer than a read, but for what it waits for.
-        var isShort = false
+        /// Where it runs; nil for any thread. A loop, where it takes no longer than a read, but for what it waits for.
+        var executor: LoopTaskExecutor?
         var run: @Sendable () async throws(WireError) -> any WireResult
     }
 
@@ -100,7 +100,7 @@ struct MethodTable {
     ) {
         answers[Method.name] = .reading(
             { (scope, params) throws(WireError) in try body(scope, scope.admit(Method.self, params).0) },
-            orLater: Self.deferred(Method.self, { _, _ in false }, later))
+            orLater: Self.deferred(Method.self, { _, _ in nil }, later))
     }
 
     /// Adds a method that is answered when a condition holds in the current snapshot.
@@ -116,22 +116,22 @@ struct MethodTable {
     /// Adds a method that waits for something.
     /// - Parameters:
     ///   - endsWithConnection: whether it is given up when the client goes away. What a client hands over is not.
-    ///   - isShort: whether it takes no longer than a read, but for what it waits for
+    ///   - executor: where it runs; see ``Work/executor``
     mutating func deferred<Method: GuardedMethod>(
         _ method: Method.Type, endsWithConnection: Bool,
-        isShort: @escaping (RequestScope, Method.Parameters) -> Bool = { _, _ in false },
+        on executor: @escaping (RequestScope, Method.Parameters) -> LoopTaskExecutor? = { _, _ in nil },
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) {
-        answers[Method.name] = .deferred(Self.deferred(method, isShort, body), endsWithConnection: endsWithConnection)
+        answers[Method.name] = .deferred(Self.deferred(method, executor, body), endsWithConnection: endsWithConnection)
     }
 
     private static func deferred<Method: GuardedMethod>(
-        _ method: Method.Type, _ isShort: @escaping (RequestScope, Method.Parameters) -> Bool,
+        _ method: Method.Type, _ executor: @escaping (RequestScope, Method.Parameters) -> LoopTaskExecutor?,
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) -> Deferred {
         { (scope, params) throws(WireError) in
             let (parameters, admission) = try scope.admit(method, params)
-            return Work(admission: admission, isShort: isShort(scope, parameters)) { () async throws(WireError) in
+            return Work(admission: admission, executor: executor(scope, parameters)) { () async throws(WireError) in
                 try await body(scope, parameters)
             }
         }
@@ -176,6 +176,8 @@ struct RequestScope: Sendable {
     let rights: PeerRights
     /// The connection's.
     let eventLoop: any EventLoop
+    /// Runs short tasks on that loop; nil where it is none of the agent's own.
+    let taskExecutor: LoopTaskExecutor?
 
     /// Reads the parameters of a request and looks whether the peer may have it carried out.
     /// - Throws: `invalidParams`; `denied`, which is logged; `unknownNamespace`

@@ -2,19 +2,14 @@ import JSON
 import LarderConfig
 import LarderWire
 import NIOCore
+import Synchronization
 
-/// Brings new snapshots to the subscriptions and waits of one event loop: one stream per namespace and loop, however many
-/// there are.
+/// Brings new snapshots to the subscriptions and waits of one event loop: once per namespace and loop, however many there are.
 final class SubscriptionHub {
     private let eventLoop: any EventLoop
-    private let taskExecutor: LoopTaskExecutor?
     private var feeds: [ObjectIdentifier: Feed] = [:]
 
-    /// - Parameter taskExecutor: runs the followers; where there is none, each snapshot takes a change of threads more.
-    init(eventLoop: any EventLoop, taskExecutor: LoopTaskExecutor?) {
-        self.eventLoop = eventLoop
-        self.taskExecutor = taskExecutor
-    }
+    init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
     /// The topic of a path, made at its first subscription. It stands at the current snapshot.
     func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
@@ -57,40 +52,41 @@ final class SubscriptionHub {
     }
 
     private func removeUnused(_ feed: Feed) {
-        guard feed.isEmpty, let follower = feed.follower else { return }
-        follower.cancel()
+        guard feed.isEmpty, let observer = feed.observer else { return }
+        feed.publication.remove(observer)
         feeds[ObjectIdentifier(feed.publication)] = nil
     }
 
     private func follow(_ feed: Feed) {
-        let follower = LoopFollower(eventLoop: eventLoop)
-        let bound = NIOLoopBound(feed, eventLoop: eventLoop)
-        let publication = feed.publication
-        feed.follower = Task(executorPreference: taskExecutor) {
-            await follower.follow(publication) { bound.value.advance(to: $0) }
+        let (eventLoop, bound) = (eventLoop, NIOLoopBound(feed, eventLoop: eventLoop))
+        let news = News()
+        feed.observer = feed.publication.observe {
+            // A loop that is slower than the changes goes on to the newest one.
+            guard news.begin() else { return }
+            eventLoop.execute {
+                news.end()
+                bound.value.advance(to: bound.value.publication.current)
+            }
         }
     }
 }
 
-/// Runs the loop over a stream of snapshots on an event loop, so that a snapshot takes one hop from the store to the
-/// sockets.
-private actor LoopFollower {
-    private let eventLoop: any EventLoop
+/// Whether a loop was told of something new and did not look at it yet.
+private final class News: Sendable {
+    private let isUnseen = Atomic<Bool>(false)
 
-    init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+    /// - Returns: whether it is to be told.
+    func begin() -> Bool { !isUnseen.exchange(true, ordering: .acquiringAndReleasing) }
 
-    nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
-
-    func follow(_ publication: ConfigPublication, _ body: @Sendable (ConfigPublication.Current) -> Void) async {
-        for await current in publication.follow() { body(current) }
-    }
+    /// It looks now.
+    func end() { isUnseen.store(false, ordering: .sequentiallyConsistent) }
 }
 
 /// One namespace as the subscriptions of one event loop see it.
 final class Feed {
     let publication: ConfigPublication
     private(set) var snapshot: ConfigSnapshot
-    var follower: Task<Void, Never>?
+    var observer: ConfigPublication.Observer?
     private var topics: [JSONPath: Topic] = [:]
     private var waits: [ObjectIdentifier: SnapshotWait] = [:]
     /// The revision before the current one, as this loop saw them.

@@ -1,12 +1,13 @@
 import Foundation
 import JSON
+import Synchronization
 import Testing
 
 @testable import LarderConfig
 
 @Suite("The publication of snapshots")
 struct ConfigPublicationTests {
-    private static let status = NamespaceStatus(source: nil).report(layers: Layers())
+    private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
 
     private static func snapshot(_ revision: Int) -> ConfigSnapshot {
         ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)
@@ -63,5 +64,29 @@ struct ConfigPublicationTests {
             for revision in 1...last { publication.publish(Self.snapshot(revision), status: Self.status) }
         }
         for follower in followers { #expect(await follower.value == last) }
+    }
+
+    @Test("an observer is told at once, of each publication and of the end, and nothing once it is removed")
+    func observers() {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
+        let seen = Mutex<[Int]>([])
+        let note: @Sendable () -> Void = {
+            let current = publication.current
+            seen.withLock { $0.append(current.hasEnded ? -1 : current.snapshot.revision) }
+        }
+        let first = publication.observe(note)
+        publication.publish(Self.snapshot(1), status: Self.status)
+        let second = publication.observe {}
+        publication.remove(first)
+        publication.publish(Self.snapshot(2), status: Self.status)
+        #expect(seen.withLock { $0 } == [0, 1])
+        publication.remove(second)
+        _ = publication.observe(note)
+        publication.end()
+        publication.end()
+        #expect(seen.withLock { $0 } == [0, 1, 2, -1])
+        _ = publication.observe(note)
+        #expect(seen.withLock { $0 } == [0, 1, 2, -1, -1])
     }
 }

@@ -39,4 +39,45 @@ struct OverrideLayerTests {
         let both = OverrideLayer(entries: [entry([composed, "x"], 1), entry([decomposed, "x"], 2)])
         #expect(values(both) == object(["x": 1], ["x": 2]))
     }
+
+    @Test("a value that is set again keeps its place, also in the text, unless it replaced others below it")
+    func places() {
+        var layer = OverrideLayer()
+        for name in ["a", "b", "c"] { layer.set(entry([name], 1)) }
+        guard case .replaced(let former) = layer.set(entry(["b"], 2)) else { return #expect(Bool(false)) }
+        #expect(former == 1)
+        #expect(values(layer).compactText == #"{"a":1,"b":2,"c":1}"#)
+        layer.set(entry(["b", "x"], 3))
+        guard case .added = layer.set(entry(["b"], 4)) else { return #expect(Bool(false)) }
+        #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4}"#)
+    }
+
+    @Test("the bytes and the ends that it counts are those of its entries, whatever comes and goes")
+    func counts() {
+        var generator = SeededGenerator(seed: 7)
+        var layer = OverrideLayer()
+        for round in 0..<2000 {
+            let path = (0...Int.random(in: 0...2, using: &generator)).map { _ in
+                ["a", "b", "c"].randomElement(using: &generator) ?? ""
+            }
+            switch Int.random(in: 0..<8, using: &generator) {
+            case 0: _ = layer.unset(path)
+            case 1: _ = layer.expire(at: round)
+            default:
+                let before = layer.entries
+                let entry = OverrideLayer.Entry(
+                    path: path,
+                    value: .string(String(repeating: "v", count: Int.random(in: 0..<40, using: &generator))),
+                    setAt: round, expiresAt: Bool.random(using: &generator) ? round + 20 : nil)
+                if case .refused(let bytes) = layer.set(entry, maximumBytes: 200) {
+                    #expect(bytes > 200)
+                    #expect(layer.entries == before)
+                }
+            }
+            let fresh = OverrideLayer(entries: layer.entries)
+            #expect(layer.bytes == fresh.bytes)
+            #expect(layer.bytes == layer.entries.reduce(0) { $0 + $1.bytes })
+            #expect(layer.expiries == Set(layer.entries.compactMap(\.expiresAt)))
+        }
+    }
 }

@@ -29,7 +29,8 @@ struct HistoryMethodsTests {
         rules.general.others = Rights([.read])
         let scope = RequestScope(
             context: context, connections: ConnectionRegistry(), peer: peer,
-            rights: PeerRights(of: peer, by: rules, version: 0), eventLoop: EmbeddedEventLoop())
+            rights: PeerRights(of: peer, by: rules, version: 0), eventLoop: EmbeddedEventLoop(),
+            taskExecutor: nil)
         let result = try await body(scope, ["from": .int(from)]).run()
         let difference = try #require(result as? ConfigDiff.Result)
         #expect(difference.isMasked)

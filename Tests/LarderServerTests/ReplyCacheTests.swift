@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The cache of replies")
 struct ReplyCacheTests {
-    private static let status = NamespaceStatus(source: nil).report(layers: Layers())
+    private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
     private static let line = line("")
 
     private static func line(_ path: String) -> [UInt8] {

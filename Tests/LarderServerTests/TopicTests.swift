@@ -12,7 +12,7 @@ struct TopicTests {
         ConfigPublication(
             namespace: "default", epoch: "e",
             snapshot: ConfigSnapshot(value: ["a": 1], revision: 7, digest: "", publishedAt: 0),
-            status: NamespaceStatus(source: nil).report(layers: Layers()))
+            status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
     }
 
     @Test("it can be asked for its feed also when the feed is gone from the hub, and neither keeps the other then")

@@ -6,6 +6,7 @@ import LarderUpstream
 extension Layers {
     init?(_ value: JSONValue) {
         guard value.kind == .object else { return nil }
+        self.init()
         for layer in FileLayer.allCases {
             guard let files = value[layer.rawValue] else { continue }
             guard let files = Files(files) else { return nil }

@@ -146,13 +146,13 @@ extension ConfigNamespace {
         await explainer.explain(path.segments, store.testimony(of: path.segments))
     }
 
-    /// Puts a value into the override layer, as ``ConfigStore/set(_:to:timeToLive:by:)``.
+    /// Puts a value into the override layer, as ``ConfigStore/set(_:to:timeToLive:by:on:)``.
     /// - Throws: `locked` with the file and line that pin the path; and what the store throws.
     public func set(
-        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?
     ) async throws(ConfigError) -> ConfigStore.Commit {
         do throws(ConfigError) {
-            return try await store.set(path, to: value, timeToLive: timeToLive, by: peer)
+            return try await store.set(path, to: value, timeToLive: timeToLive, by: peer, on: executor)
         } catch {
             guard error.code == .locked else { throw error }
             let layers = await store.layers.shown

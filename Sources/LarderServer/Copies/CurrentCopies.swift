@@ -116,7 +116,11 @@ public final class CurrentCopies: Sendable {
             group.addTask { await self.writeWhenWoken() }
             for await publication in newcomers.stream {
                 group.addTask {
-                    for await _ in publication.follow() { self.wakes.continuation.yield() }
+                    for await _ in publication.follow() {
+                        self.wakes.continuation.yield()
+                        // To wake a thread at each publication would take more time than the publication.
+                        try? await self.clock.sleep(for: Self.pause)
+                    }
                     self.wakes.continuation.yield()
                 }
             }

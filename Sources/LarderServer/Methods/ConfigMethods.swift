@@ -28,21 +28,23 @@ extension MethodTable {
             SessionReply(result: try session.acknowledge(parameters))
         }
         deferred(
-            ConfigSet.self, endsWithConnection: false, isShort: { $0.isSmall($1.namespace) }
+            ConfigSet.self, endsWithConnection: false, on: { $0.executor(for: $1.namespace) }
         ) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (_) async throws(ConfigError) in
                 try await namespace.set(
                     parameters.path, to: parameters.value.detached(),
-                    timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance)
+                    timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance,
+                    on: scope.executor(for: parameters.namespace))
             }
         }
         deferred(
-            ConfigUnset.self, endsWithConnection: false, isShort: { $0.isSmall($1.namespace) }
+            ConfigUnset.self, endsWithConnection: false, on: { $0.executor(for: $1.namespace) }
         ) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.change { (store) async throws(ConfigError) in
-                try await store.unset(parameters.path, by: scope.peer.provenance)
+                try await store.unset(
+                    parameters.path, by: scope.peer.provenance, on: scope.executor(for: parameters.namespace))
             }
         }
         deferred(ConfigPush.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
@@ -105,9 +107,10 @@ extension RequestScope {
 }
 
 extension RequestScope {
-    /// Whether a namespace's configuration is resolved in less time than a change of threads takes.
-    fileprivate func isSmall(_ namespace: String) -> Bool {
-        context.namespaces[namespace].map { $0.publication.current.snapshot.bytes <= 16 * 1024 } ?? true
+    /// The loop, where a namespace's configuration is resolved in less time than a change of threads takes; else nil.
+    fileprivate func executor(for namespace: String) -> LoopTaskExecutor? {
+        let isSmall = context.namespaces[namespace].map { $0.publication.current.snapshot.bytes <= 16 * 1024 } ?? true
+        return isSmall ? taskExecutor : nil
     }
 }
 

@@ -96,7 +96,8 @@ extension Session {
 
     var scope: RequestScope {
         RequestScope(
-            context: loop.server, connections: loop.registry, peer: peer, rights: rights, eventLoop: loop.eventLoop)
+            context: loop.server, connections: loop.registry, peer: peer, rights: rights, eventLoop: loop.eventLoop,
+            taskExecutor: loop.taskExecutor)
     }
 
     private func serveNow(_ request: Request, _ body: MethodTable.Immediate, in place: BatchPlace?) {
@@ -143,7 +144,7 @@ extension Session {
         let eventLoop = loop.eventLoop
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
         // in the order of the requests.
-        let task = Task.immediate(executorPreference: work.isShort ? loop.taskExecutor : nil) {
+        let task = Task.immediate(executorPreference: work.executor) {
             let result: Result<any WireResult, WireError>
             do throws(WireError) {
                 result = .success(try await work.run())
