@@ -1,5 +1,11 @@
 import JSON
 
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// Paths that stay as the `defaults` and `host` layers have them, whatever the layers above say. What these two do not
 /// have stays absent.
 ///
@@ -92,18 +98,27 @@ extension JSONValue {
 extension [String] {
     /// Whether a path begins with these names. They are compared as JSON compares them: by their UTF-8, without
     /// normalisation.
-    func begins(withNames names: some Collection<String>) -> Bool {
-        count >= names.count && zip(self, names).allSatisfy { $0.isSpelled(as: $1) }
+    func begins(withNames names: some BidirectionalCollection<String>) -> Bool {
+        // Backwards: paths of one configuration mostly begin alike.
+        var end = names.count
+        if count < end { return false }
+        for name in names.reversed() {
+            end -= 1
+            if !self[end].isSpelled(as: name) { return false }
+        }
+        return true
     }
 }
 
 extension String {
     /// Whether two strings have the same UTF-8.
     fileprivate func isSpelled(as other: String) -> Bool {
-        // Mostly they differ, which this tells in a few instructions; that they look alike is not enough.
-        guard self == other else { return false }
+        guard utf8.count == other.utf8.count else { return false }
         let isSame = utf8.withContiguousStorageIfAvailable { bytes in
-            other.utf8.withContiguousStorageIfAvailable { bytes.elementsEqual($0) }
+            other.utf8.withContiguousStorageIfAvailable { others in
+                guard let start = bytes.baseAddress, let otherStart = others.baseAddress else { return true }
+                return memcmp(start, otherStart, bytes.count) == 0
+            }
         }
         return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
     }

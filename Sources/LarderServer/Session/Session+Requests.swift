@@ -3,24 +3,32 @@ import LarderConfig
 import LarderWire
 import NIOCore
 
-/// A request whose reply is not written yet.
-struct RequestInFlight {
-    var id: RequestID?
+/// A request whose reply is not written yet. Touched on its session's loop only.
+final class RequestInFlight {
+    let id: RequestID?
     /// What it was let in for.
     let admission: Admission
     /// Why it was given up since, because the peer lost the right to it.
     var denial: WireError?
     /// Gives it up, for a reason; it still gets its reply.
     var cancel: ((WireError) -> Void)?
-    var place: BatchPlace?
+    let place: BatchPlace?
     /// Why it was given up, where it was.
     var givenUp: WireError?
     /// What ends it at its deadline.
     var deadline: Scheduled<Void>?
     /// Whether it is given up when its connection ends.
-    var endsWithConnection: Bool
+    let endsWithConnection: Bool
     /// Bytes of its line, where that is long.
-    var heldBytes = 0
+    let heldBytes: Int
+
+    init(id: RequestID?, admission: Admission, place: BatchPlace?, endsWithConnection: Bool, heldBytes: Int) {
+        self.id = id
+        self.admission = admission
+        self.place = place
+        self.endsWithConnection = endsWithConnection
+        self.heldBytes = heldBytes
+    }
 }
 
 extension Session {
@@ -164,8 +172,7 @@ extension Session {
         let heldBytes = try admitToFlight()
         nextTicket += 1
         inFlight[nextTicket] = RequestInFlight(
-            id: id, admission: admission, cancel: nil, place: place, endsWithConnection: endsWithConnection,
-            heldBytes: heldBytes)
+            id: id, admission: admission, place: place, endsWithConnection: endsWithConnection, heldBytes: heldBytes)
         loop.traffic.requestsInFlight += 1
         return nextTicket
     }
