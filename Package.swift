@@ -66,7 +66,7 @@ let package = Package(
         larder("Template", ["JSON"]),
         larder("Systemd", ["CSystemd", logging]),
         larder("LarderWire", ["JSON"]),
-        larder("LarderUpstream", [httpClient, logging, nioCore, nioHTTP, nioPosix]),
+        larder("LarderUpstream", ["CLinuxShims", httpClient, logging, deque, nioCore, nioHTTP, nioPosix]),
         larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
         larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
         larder(

@@ -74,6 +74,24 @@ extension JSONWriter {
         }
     }
 
+    /// Appends bytes as they are.
+    mutating func block(_ part: UnsafeRawBufferPointer) {
+        guard let start = part.baseAddress, part.count > 0 else { return }
+        append(upTo: part.count) { output in
+            UnsafeMutableRawPointer(output).copyMemory(from: start, byteCount: part.count)
+            return part.count
+        }
+    }
+
+    /// Appends a number's digits.
+    mutating func digits(_ number: UInt64) {
+        let count = Decimal.digitCount(number)
+        append(upTo: count) { output in
+            Decimal.write(number, endingAt: output + count)
+            return count
+        }
+    }
+
     /// Appends as many bytes as `body` says that it wrote into the room for `capacity`. False if there were none.
     @inline(__always) @discardableResult
     private mutating func append(upTo capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) -> Bool {

@@ -76,9 +76,10 @@ public struct JSONWriter: Sendable {
     }
 
     /// Any bytes, appended as they are: no comma or colon is placed before or after them on their account.
-    public mutating func rawUnframed(_ part: UnsafeRawBufferPointer) {
-        bytes.append(contentsOf: part)
-    }
+    public mutating func rawUnframed(_ part: UnsafeRawBufferPointer) { block(part) }
+
+    /// The digits of a number, appended as they are.
+    public mutating func rawUnframed(_ number: UInt64) { digits(number) }
 
     /// A place in what was written, to come back to.
     public struct Mark: Sendable {

@@ -1,6 +1,5 @@
 public import LarderUpstream
 public import Logging
-public import NIOPosix
 import Synchronization
 
 /// All namespaces of the agent, by name. Looking one up never waits.
@@ -22,7 +21,7 @@ public final class ConfigNamespaces: Sendable {
     /// - Throws: ``FileError`` or ``StateDirectory/Locked``.
     public init(
         _ configurations: [NamespaceConfiguration], stateDirectory path: String, runtimeDirectory: String? = nil,
-        threads: NIOThreadPool,
+        threads: BlockingThreads,
         fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
         wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
         files: any FileSystem = LocalFileSystem(), logger: Logger

@@ -22,6 +22,8 @@ final class Topic {
     /// What the change began from that is being told.
     private var base: Base?
     private var bodies: [BodyKey: ByteBuffer] = [:]
+    /// The one that was asked for last: mostly all subscriptions ask for the same.
+    private var lastBody: (key: BodyKey, body: ByteBuffer)?
     /// What was current when they were encoded: a body tells the namespace's state, which changes without a snapshot.
     private var bodiesVersion = 0
 
@@ -58,7 +60,7 @@ final class Topic {
     /// Takes note of a new snapshot. If the value at the path changed, ``forgetBase()`` has to follow.
     /// - Returns: whether it did.
     func advance(from old: ConfigSnapshot, to new: ConfigSnapshot) -> Bool {
-        bodies.removeAll(keepingCapacity: true)
+        forgetBodies()
         guard old.revision == 0 || path.segments.isEmpty || !Self.isSame(value(in: old), value(in: new)) else {
             return false
         }
@@ -75,7 +77,7 @@ final class Topic {
     func body(for subscription: Subscription) -> ByteBuffer {
         let version = feed.publication.version
         if version != bodiesVersion {
-            bodies.removeAll(keepingCapacity: true)
+            forgetBodies()
             bodiesVersion = version
         }
         let reason = subscription.pendingReason
@@ -83,14 +85,30 @@ final class Topic {
         if let reason { return snapshotBody(reason) }
         guard subscription.mode == .patch else { return snapshotBody(.change) }
         let from = subscription.delivered
-        if let known = bodies[.patch(from: from)] { return known }
+        if let known = known(.patch(from: from)) { return known }
         guard let held = snapshot(withValueAt: from) else { return snapshotBody(.gap) }
         guard let old = value(in: held), let new = value(in: feed.snapshot),
             let patch = MergePatch.difference(from: old, to: new)
         else { return snapshotBody(.inexpressible) }
-        let body = encode(.patch(patch, from: from))
-        bodies[.patch(from: from)] = body
+        return note(encode(.patch(patch, from: from)), as: .patch(from: from))
+    }
+
+    private func known(_ key: BodyKey) -> ByteBuffer? {
+        if let lastBody, lastBody.key == key { return lastBody.body }
+        guard let body = bodies[key] else { return nil }
+        lastBody = (key, body)
         return body
+    }
+
+    private func note(_ body: ByteBuffer, as key: BodyKey) -> ByteBuffer {
+        bodies[key] = body
+        lastBody = (key, body)
+        return body
+    }
+
+    private func forgetBodies() {
+        bodies.removeAll(keepingCapacity: true)
+        lastBody = nil
     }
 
     /// A snapshot with the value at the path that a revision had; nil where none is known. A value that was the same for
@@ -108,17 +126,12 @@ final class Topic {
     }
 
     private func snapshotBody(_ reason: ConfigEvent.Reason) -> ByteBuffer {
-        if let known = bodies[.snapshot(reason)] { return known }
-        let body = encode(.snapshot(value(in: feed.snapshot), reason))
-        bodies[.snapshot(reason)] = body
-        return body
+        known(.snapshot(reason))
+            ?? note(encode(.snapshot(value(in: feed.snapshot), reason)), as: .snapshot(reason))
     }
 
     private func revisionBody(_ reason: ConfigEvent.Reason) -> ByteBuffer {
-        if let known = bodies[.revision(reason)] { return known }
-        let body = encode(.revision(reason))
-        bodies[.revision(reason)] = body
-        return body
+        known(.revision(reason)) ?? note(encode(.revision(reason)), as: .revision(reason))
     }
 
     func encode(_ content: ConfigEvent.Content) -> ByteBuffer {

@@ -1,12 +1,10 @@
-public import NIOPosix
-
 /// Where system calls that may wait for a disk are made: on a few threads of their own, never on the threads that run
 /// tasks or event loops.
 public struct BlockingWork: Sendable {
-    private let pool: NIOThreadPool
+    private let threads: BlockingThreads
 
-    /// Uses a pool that the caller starts and stops.
-    public init(_ pool: NIOThreadPool) { self.pool = pool }
+    /// Uses threads that the caller stops.
+    public init(_ threads: BlockingThreads) { self.threads = threads }
 
     /// Runs a body there and hands back its result.
     ///
@@ -17,9 +15,9 @@ public struct BlockingWork: Sendable {
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
-            // The pool calls it whatever happens. Once it was stopped that is here and now: what must happen all the same,
-            // such as a last write at shutdown, does.
-            pool.submit { _ in
+            // It is called whatever happens. Once the threads were stopped that is here and now: what must happen all the
+            // same, such as a last write at shutdown, does.
+            threads.submit {
                 do throws(Failure) {
                     continuation.resume(returning: .success(try body()))
                 } catch {

@@ -166,7 +166,6 @@ public struct ConfigEvent: Sendable, Equatable {
     }
 
     private static func appendUnframed(_ number: Int, to writer: inout JSONWriter) {
-        var text = String(number)
-        text.withUTF8 { writer.rawUnframed(UnsafeRawBufferPointer($0)) }
+        writer.rawUnframed(UInt64(number))
     }
 }

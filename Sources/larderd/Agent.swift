@@ -34,8 +34,8 @@ struct Agent {
     func run() async throws {
         // What comes over the network is waited for by one thread.
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let threads = NIOThreadPool(numberOfThreads: 2)
-        threads.start()
+        // One for journals, and some for what is written behind them.
+        let threads = BlockingThreads(count: 4)
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
         let images = ImageFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
         do {
@@ -48,20 +48,20 @@ struct Agent {
     }
 
     private func shutDown(
-        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher, _ images: ImageFetcher
+        _ group: MultiThreadedEventLoopGroup, _ threads: BlockingThreads, _ fetcher: HTTPFetcher, _ images: ImageFetcher
     ) async {
         await fetcher.shutdown()
         await images.shutdown()
         do {
             try await group.shutdownGracefully()
-            try await threads.shutdownGracefully()
         } catch {
             logger.warning("a thread did not end in order", metadata: ["error": "\(error)"])
         }
+        await threads.stop()
     }
 
     private func serve(
-        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher,
+        _ group: MultiThreadedEventLoopGroup, _ threads: BlockingThreads, _ fetcher: HTTPFetcher,
         _ imageFetcher: ImageFetcher
     ) async throws {
         let socket = try listeningSocket()

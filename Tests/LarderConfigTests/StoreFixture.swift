@@ -10,11 +10,7 @@ import NIOPosix
 struct StoreFixture {
     static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    static let threads: NIOThreadPool = {
-        let pool = NIOThreadPool(numberOfThreads: 2)
-        pool.start()
-        return pool
-    }()
+    static let threads = BlockingThreads(count: 2)
 
     let directory: String
     var files: any FileSystem = LocalFileSystem()

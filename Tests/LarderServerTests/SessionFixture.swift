@@ -76,11 +76,7 @@ enum SessionFixture {
     /// A session that should have closed, having nothing left to say.
     struct StillOpen: Error {}
 
-    private static let threads: NIOThreadPool = {
-        let pool = NIOThreadPool(numberOfThreads: 1)
-        pool.start()
-        return pool
-    }()
+    private static let threads = BlockingThreads(count: 1)
 
     /// What a server is made of.
     static func serverContext(

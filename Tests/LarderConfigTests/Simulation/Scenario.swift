@@ -109,7 +109,7 @@ final class Scenario: @unchecked Sendable {
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: "/state", files: MemoryFileSystem(),
             logger: StoreFixture.silent)
         // A pool that was never started has its work done by who asks for it, and so on the simulation's thread.
-        let blocking = BlockingWork(NIOThreadPool(numberOfThreads: 1))
+        let blocking = BlockingWork(BlockingThreads(count: 0))
         return try await ConfigStore.open(
             archive.restore(), archive: archive, blocking: blocking, wallClock: wallClock, clock: clock,
             durability: .full, maximumBytes: 1 << 20,

@@ -16,7 +16,7 @@ struct CacheFixture {
     let files: FaultyCacheFiles
     let settings: ImageCacheSettings
 
-    static let blocking = BlockingWork(NIOThreadPool.singleton)
+    static let blocking = BlockingWork(BlockingThreads(count: 4))
 
     /// Opens a cache in a directory, which may have been one before.
     static func open(

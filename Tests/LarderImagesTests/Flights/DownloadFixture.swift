@@ -76,7 +76,7 @@ final class DownloadFixture: Sendable {
     ) -> ImageDownload {
         ImageDownload(
             url: url, headers: headers, held: held, expectedDigest: expectedDigest, fetcher: fetcher, store: store,
-            blocking: BlockingWork(.singleton),
+            blocking: CacheFixture.blocking,
             clock: ImageClock(now: { Self.now }, sleep: { wait in self.waits.withLock { $0.append(wait) } }),
             makeRoom: makeRoom,
             received: { count in

@@ -363,7 +363,7 @@ struct ImageDownloadTests {
                 let fetcher = fixture.fetcher
                 let download = ImageDownload(
                     url: server.url(), headers: [], held: nil, expectedDigest: nil, fetcher: fetcher,
-                    store: fixture.store, blocking: .init(.singleton),
+                    store: fixture.store, blocking: CacheFixture.blocking,
                     clock: ImageClock(
                         now: { DownloadFixture.now },
                         sleep: { _ in

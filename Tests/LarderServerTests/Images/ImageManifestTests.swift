@@ -32,7 +32,7 @@ struct ImageManifestTests {
         }
     }
 
-    private let reader = ManifestReader(BlockingWork(NIOThreadPool.singleton))
+    private let reader = ManifestReader(BlockingWork(BlockingThreads(count: 1)))
 
     private func peer(_ uid: Int, groups: [UInt32] = []) -> PeerCredentials {
         var peer = PeerCredentials(descriptor: -1)
