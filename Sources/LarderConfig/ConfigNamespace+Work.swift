@@ -27,7 +27,7 @@ extension ConfigNamespace {
 extension ConfigStore {
     /// What the store itself has to do within a time.
     fileprivate func work(within time: Duration) -> String? {
-        if isCommitting || !queue.isEmpty { return "is being changed" }
+        if changes.isAtWork { return "is being changed" }
         if writer.isAtWork { return "is being written to the disk" }
         if let next = layers.override.expiries.min(), next - wallClock.now <= time.milliseconds {
             return "has an override that ends soon"

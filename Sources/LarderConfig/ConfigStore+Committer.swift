@@ -4,33 +4,14 @@ import Logging
 
 /// The committer: takes what waits, resolves it into one snapshot, puts it on disk, and publishes it.
 extension ConfigStore {
-    func startCommitter(on executor: (any TaskExecutor)?) {
-        if isCommitting { return }
-        isCommitting = true
-        if let executor {
-            // Behind what that one has to do already: a crowd that asks at once is one batch. Without a change of threads.
-            Task(executorPreference: executor) { await self.runCommitter() }
-        } else {
-            Task.immediate { await runCommitter() }
-        }
+    func runCommitter() async {
+        while let batch = changes.take() { await commit(batch) }
     }
 
-    private func runCommitter() async {
-        while !queue.isEmpty {
-            let batch = Array(queue)
-            queue.removeAll()
-            await commit(batch)
-        }
-        // No suspension point lies between the last look at the queue and this.
-        isCommitting = false
-        committerWaiter?.resume()
-        committerWaiter = nil
-    }
-
-    private func commit(_ batch: [Pending]) async {
+    private func commit(_ batch: [ChangeQueue.Pending]) async {
         let now = wallClock.now
         var candidate = layers
-        var accepted: [(pending: Pending, layerChanged: Bool, isHeld: Bool)] = []
+        var accepted: [(pending: ChangeQueue.Pending, layerChanged: Bool, isHeld: Bool)] = []
         accepted.reserveCapacity(batch.count)
         var operations: [JournalRecord.Operation] = []
         var made: [ConfigChange] = []
@@ -53,7 +34,7 @@ extension ConfigStore {
                     if let replaced { replacements?.append(replaced) } else { replacements = nil }
                 }
             } catch {
-                pending.continuation.resume(returning: .failure(error))
+                pending.completion(.failure(error))
             }
         }
         // They follow from what the operations say and from the settings, which the journal does not know.
@@ -97,7 +78,7 @@ extension ConfigStore {
         for (pending, layerChanged, isHeld) in accepted {
             let commit = Commit(
                 revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged, isHeld: isHeld)
-            pending.continuation.resume(returning: .success(commit))
+            pending.completion(.success(commit))
         }
         if saysOther {
             writeBehind()
@@ -187,7 +168,7 @@ extension ConfigStore {
     /// How many revisions one disk write reserves.
     static let reservedBlock = 1024
 
-    private func refuse(_ batch: [Pending], because error: FileError) {
+    private func refuse(_ batch: [ChangeQueue.Pending], because error: FileError) {
         if let untold = storageProblem.occurred("\(error.operation) \(error.errno)", now: wallClock.now) {
             logger.error(
                 "namespace \(archive.namespace): a change could not be put on disk and was not made: \(error)",
@@ -197,7 +178,7 @@ extension ConfigStore {
             .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
         status.storageFailed(refusal, now: wallClock.now)
         report()
-        for pending in batch { pending.continuation.resume(returning: .failure(refusal)) }
+        for pending in batch { pending.completion(.failure(refusal)) }
     }
 
     /// Has the log tell of the snapshot that was just published.

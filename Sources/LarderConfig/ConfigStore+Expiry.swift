@@ -5,7 +5,7 @@ import Logging
 extension ConfigStore {
     /// Sees to it that the next override which ends is noticed, without any client's help.
     func armExpiry() {
-        let ends = isStopping ? [] : layers.override.expiries
+        let ends = changes.isStopping ? [] : layers.override.expiries
         if ends.isEmpty, expiryTimer == nil, lifetimes.isEmpty { return }
         let (now, lived) = (wallClock.now, uptime().milliseconds)
         lifetimes = lifetimes.filter { ends.contains($0.key) }

@@ -1,4 +1,3 @@
-import DequeModule
 public import JSON
 import LarderUpstream
 import Logging
@@ -30,19 +29,10 @@ public actor ConfigStore {
         case relaxed
     }
 
-    /// A change that waits for the committer. A class, because a change has many members, and the committer looks at it often.
-    final class Pending: Sendable {
-        let id: Int
-        let change: ConfigChange
-        let continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>
-
-        init(id: Int, change: ConfigChange, continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>) {
-            (self.id, self.change, self.continuation) = (id, change, continuation)
-        }
-    }
-
     /// Where the current snapshot is read, without waiting for this actor.
     public nonisolated let publication: ConfigPublication
+    /// What waits for the committer.
+    nonisolated let changes = ChangeQueue()
     // What follows is touched by this actor only: here, and in the extensions beside this file.
 
     let archive: SnapshotArchive
@@ -73,16 +63,11 @@ public actor ConfigStore {
     /// Numbers up to this may be published without asking the disk.
     var reserved: Int
 
-    var queue = Deque<Pending>()
-    private var nextID = 0
-    var isCommitting = false
-    var isStopping = false
     var expiryTimer: (next: NextExpiry, task: Task<Void, Never>)?
     /// At which ``uptime`` the overrides that end at a time of day have lasted long enough, in milliseconds.
     var lifetimes: [Int: Int] = [:]
     /// The time since this store was made, by a clock that nobody sets.
     let uptime: @Sendable () -> Duration
-    var committerWaiter: CheckedContinuation<Void, Never>?
     let writer: GenerationWriter
     var publicationLog: PublicationLog
     var sourceLog: SourceLog
@@ -214,27 +199,49 @@ public actor ConfigStore {
     // MARK: Changes
 
     /// Puts a value into the override layer.
-    /// - Parameters:
-    ///   - peer: who asks for it
-    ///   - executor: where it is committed, as that of who asks; nil for any thread. All that was asked for in the same turn
-    ///     of that executor is committed together.
-    /// - Throws: `invalidChange`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
+    /// - Parameter peer: who asks for it
+    /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     public func set(
-        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil,
-        on executor: (any TaskExecutor)? = nil
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
     ) async throws(ConfigError) -> Commit {
-        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer), on: executor)
+        try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer))
     }
 
     /// Removes the overrides at a path and below it.
+    /// - Parameter peer: who asks for it
+    /// - Throws: `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
+    public func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> Commit {
+        try await commit(.unset(path: path.segments, by: peer))
+    }
+
+    /// Hands over a value for the override layer, and does not wait.
     /// - Parameters:
     ///   - peer: who asks for it
-    ///   - executor: where it is committed; see ``set(_:to:timeToLive:by:on:)``
-    /// - Throws: `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    public func unset(
-        _ path: JSONPath, by peer: Peer? = nil, on executor: (any TaskExecutor)? = nil
-    ) async throws(ConfigError) -> Commit {
-        try await commit(.unset(path: path.segments, by: peer), on: executor)
+    ///   - executor: where it is committed, with all that is handed over until the executor comes to it; nil for any thread
+    ///   - completion: is told what came of it, as ``set(_:to:timeToLive:by:)`` says; it must not wait
+    public nonisolated func set(
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
+        then completion: @escaping @Sendable (Result<Commit, ConfigError>) -> Void
+    ) -> HandedChange {
+        hand(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer), on: executor, completion)
+    }
+
+    /// Hands over the removal of the overrides at a path and below it, as ``set(_:to:timeToLive:by:on:then:)`` does a value.
+    public nonisolated func unset(
+        _ path: JSONPath, by peer: Peer?, on executor: (any TaskExecutor)?,
+        then completion: @escaping @Sendable (Result<Commit, ConfigError>) -> Void
+    ) -> HandedChange {
+        hand(.unset(path: path.segments, by: peer), on: executor, completion)
+    }
+
+    private nonisolated func hand(
+        _ change: ConfigChange, on executor: (any TaskExecutor)?, _ completion: @escaping ChangeQueue.Completion
+    ) -> HandedChange {
+        let id = changes.newID()
+        if changes.add(change, id: id, completion) {
+            Task(executorPreference: executor) { await self.runCommitter() }
+        }
+        return HandedChange(queue: changes, id: id)
     }
 
     /// Forgets a remote layer whose source is no longer in the settings. One that was pushed stays.
@@ -281,41 +288,34 @@ public actor ConfigStore {
         }
     }
 
-    func commit(_ change: ConfigChange, on executor: (any TaskExecutor)? = nil) async throws(ConfigError) -> Commit {
-        if isStopping { throw ConfigError(.stopped, "the agent is stopping; try again once it is back") }
-        nextID += 1
-        let id = nextID
+    func commit(_ change: ConfigChange) async throws(ConfigError) -> Commit {
+        let id = changes.newID()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>) in
                 if Task.isCancelled {
-                    return continuation.resume(returning: .failure(Self.cancelled))
+                    continuation.resume(returning: .failure(ChangeQueue.cancelled))
+                } else if changes.add(change, id: id, { continuation.resume(returning: $0) }) {
+                    // It begins here and now. What need not wait for the disk is published when this returns, without a
+                    // change of threads.
+                    Task.immediate { await self.runCommitter() }
+                } else if Task.isCancelled {
+                    // The handler below may have looked for it too early.
+                    changes.cancel(id)
                 }
-                queue.append(Pending(id: id, change: change, continuation: continuation))
-                startCommitter(on: executor)
             }
         } onCancel: {
-            Task { await self.cancel(id) }
+            changes.cancel(id)
         }
         return try result.get()
-    }
-
-    private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
-
-    /// Takes a change out of the queue; one that the committer took already goes on to its end.
-    private func cancel(_ id: Int) {
-        guard let index = queue.firstIndex(where: { $0.id == id }) else { return }
-        queue.remove(at: index).continuation.resume(returning: .failure(Self.cancelled))
     }
 
     // MARK: The end
 
     /// Takes no more changes, waits for those that were accepted, and leaves everything on disk with exact numbers.
     func stop() async {
-        isStopping = true
+        changes.stop()
         armExpiry()
-        if isCommitting {
-            await withCheckedContinuation { committerWaiter = $0 }
-        }
+        await changes.waitUntilIdle()
         // Nothing more is published, so that this generation settles every reservation.
         publicationLog.flush()
         released = reservedBound

@@ -14,6 +14,8 @@ struct MethodTable {
         case reading(Reading, orLater: Deferred)
         /// Later, by a task. What it starts synchronously is started in the order of the requests.
         case deferred(Deferred, endsWithConnection: Bool)
+        /// Later, by whoever commits what is handed over. It is carried out also when the client goes away.
+        case change(Change)
         /// By the session itself, when a condition holds.
         case waiting(Waiting)
         /// By the session itself, because it changes the session: subscriptions and cancellation.
@@ -22,7 +24,10 @@ struct MethodTable {
         case own(Own)
 
         var isDeferred: Bool {
-            if case .deferred = self { true } else { false }
+            switch self {
+            case .deferred, .change: true
+            case .immediate, .reading, .waiting, .session, .own: false
+            }
         }
     }
 
@@ -30,15 +35,17 @@ struct MethodTable {
     typealias Immediate = (RequestScope, JSONValue?, inout JSONWriter) throws(WireError) -> Void
     typealias Reading = (RequestScope, JSONValue?) throws(WireError) -> SnapshotReading?
     typealias Deferred = (RequestScope, JSONValue?) throws(WireError) -> Work
+    typealias Change = (RequestScope, JSONValue?) throws(WireError) -> (HandOver, Admission)
     typealias Waiting = (RequestScope, JSONValue?) throws(WireError) -> (SnapshotWait, Admission)
     typealias Own = (Session, Request, BatchPlace?, RequestWords?) throws(WireError) -> Void
     typealias InSession = (Session, JSONValue?) throws(WireError) -> SessionReply
 
+    /// Hands over a change; the completion is told what came of it, on any thread.
+    typealias HandOver = (@escaping @Sendable (Result<any WireResult, WireError>) -> Void) -> HandedChange
+
     /// What a task is to do for a request that was let in.
     struct Work: Sendable {
         var admission: Admission
-        /// Where it runs; nil for any thread. A loop, where it takes no longer than a read, but for what it waits for.
-        var executor: LoopTaskExecutor?
         var run: @Sendable () async throws(WireError) -> any WireResult
     }
 
@@ -100,7 +107,7 @@ struct MethodTable {
     ) {
         answers[Method.name] = .reading(
             { (scope, params) throws(WireError) in try body(scope, scope.admit(Method.self, params).0) },
-            orLater: Self.deferred(Method.self, { _, _ in nil }, later))
+            orLater: Self.deferred(Method.self, later))
     }
 
     /// Adds a method that is answered when a condition holds in the current snapshot.
@@ -116,24 +123,33 @@ struct MethodTable {
     /// Adds a method that waits for something.
     /// - Parameters:
     ///   - endsWithConnection: whether it is given up when the client goes away. What a client hands over is not.
-    ///   - executor: where it runs; see ``Work/executor``
     mutating func deferred<Method: GuardedMethod>(
         _ method: Method.Type, endsWithConnection: Bool,
-        on executor: @escaping (RequestScope, Method.Parameters) -> LoopTaskExecutor? = { _, _ in nil },
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) {
-        answers[Method.name] = .deferred(Self.deferred(method, executor, body), endsWithConnection: endsWithConnection)
+        answers[Method.name] = .deferred(Self.deferred(method, body), endsWithConnection: endsWithConnection)
     }
 
     private static func deferred<Method: GuardedMethod>(
-        _ method: Method.Type, _ executor: @escaping (RequestScope, Method.Parameters) -> LoopTaskExecutor?,
+        _ method: Method.Type,
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) -> Deferred {
         { (scope, params) throws(WireError) in
             let (parameters, admission) = try scope.admit(method, params)
-            return Work(admission: admission, executor: executor(scope, parameters)) { () async throws(WireError) in
+            return Work(admission: admission) { () async throws(WireError) in
                 try await body(scope, parameters)
             }
+        }
+    }
+
+    /// Adds a method that hands over a change.
+    mutating func change<Method: GuardedMethod>(
+        _ method: Method.Type,
+        _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> HandOver
+    ) {
+        answers[Method.name] = .change { (scope, params) throws(WireError) in
+            let (parameters, admission) = try scope.admit(Method.self, params)
+            return (try body(scope, parameters), admission)
         }
     }
 

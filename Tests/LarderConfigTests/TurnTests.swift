@@ -27,14 +27,15 @@ struct TurnTests {
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n 3"]), to: 0, timeToLive: nil)
         let executor = HeldExecutor()
-        let tasks = (0..<20).map { number in
-            Task(executorPreference: executor) {
-                try await store.set(JSONPath(["n \(number)"]), to: .int(number), timeToLive: nil, on: executor).revision
-            }
+        let (commits, told) = AsyncStream.makeStream(of: Result<ConfigStore.Commit, ConfigError>.self)
+        for number in 0..<20 {
+            _ = store.set(
+                JSONPath(["n \(number)"]), to: .int(number), timeToLive: nil, by: nil, on: executor
+            ) { told.yield($0) }
         }
         executor.letGo()
         var revisions: Set<Int> = []
-        for task in tasks { revisions.insert(try await task.value) }
+        for await commit in commits.prefix(20) { revisions.insert(try commit.get().revision) }
         return (revisions, store, fixture)
     }
 
@@ -54,5 +55,37 @@ struct TurnTests {
         #expect(next.value["n 19"] == 19)
         #expect(next.revision == 3)
         await next.stop()
+    }
+
+    @Test("a change that is given up before the turn ends is told so, and nothing of it is made")
+    func givenUp() async throws {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        let store = try await fixture.open()
+        defer { fixture.remove() }
+        let executor = HeldExecutor()
+        let (results, told) = AsyncStream.makeStream(of: Result<ConfigStore.Commit, ConfigError>.self)
+        let changes = ["a", "b", "c"].map { name in
+            store.set(JSONPath([name]), to: 1, timeToLive: nil, by: nil, on: executor) { told.yield($0) }
+        }
+        changes[1].cancel()
+        changes[1].cancel()
+        executor.letGo()
+        var codes: [ConfigError.Code?] = []
+        for await result in results.prefix(3) {
+            switch result {
+            case .success: codes.append(nil)
+            case .failure(let error): codes.append(error.code)
+            }
+        }
+        #expect(codes == [.cancelled, nil, nil])
+        #expect(store.value == ["a": 1, "c": 1])
+        changes[0].cancel()
+        await store.stop()
+        _ = store.set(JSONPath(["d"]), to: 1, timeToLive: nil, by: nil, on: nil) { told.yield($0) }
+        for await result in results.prefix(1) {
+            #expect(throws: ConfigError.self) { try result.get() }
+        }
+        #expect(store.value == ["a": 1, "c": 1])
     }
 }

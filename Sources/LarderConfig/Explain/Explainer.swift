@@ -146,18 +146,21 @@ extension ConfigNamespace {
         await explainer.explain(path.segments, store.testimony(of: path.segments))
     }
 
-    /// Puts a value into the override layer, as ``ConfigStore/set(_:to:timeToLive:by:on:)``.
-    /// - Throws: `locked` with the file and line that pin the path; and what the store throws.
+    /// Hands over a value for the override layer, as ``ConfigStore/set(_:to:timeToLive:by:on:then:)``; that a path is locked is
+    /// told with the file and line that pin it.
     public func set(
-        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?
-    ) async throws(ConfigError) -> ConfigStore.Commit {
-        do throws(ConfigError) {
-            return try await store.set(path, to: value, timeToLive: timeToLive, by: peer, on: executor)
-        } catch {
-            guard error.code == .locked else { throw error }
-            let layers = await store.layers.shown
-            guard let locked = layers.rules.locks.touched(by: value, at: path.segments) else { throw error }
-            throw await explainer.refusal(locked, layers)
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
+        then completion: @escaping @Sendable (Result<ConfigStore.Commit, ConfigError>) -> Void
+    ) -> HandedChange {
+        store.set(path, to: value, timeToLive: timeToLive, by: peer, on: executor) { result in
+            guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
+            Task { completion(.failure(await self.refusal(of: value, at: path) ?? error)) }
         }
+    }
+
+    private func refusal(of value: JSONValue, at path: JSONPath) async -> ConfigError? {
+        let layers = await store.layers.shown
+        guard let locked = layers.rules.locks.touched(by: value, at: path.segments) else { return nil }
+        return await explainer.refusal(locked, layers)
     }
 }

@@ -27,24 +27,22 @@ extension MethodTable {
         session(ConfigAcknowledge.self) { (session, parameters) throws(WireError) in
             SessionReply(result: try session.acknowledge(parameters))
         }
-        deferred(
-            ConfigSet.self, endsWithConnection: false, on: { $0.executor(for: $1.namespace) }
-        ) { (scope, parameters) async throws(WireError) in
+        change(ConfigSet.self) { (scope, parameters) throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
-            return try await namespace.change { (_) async throws(ConfigError) in
-                try await namespace.set(
+            return { completion in
+                namespace.set(
                     parameters.path, to: parameters.value.detached(),
                     timeToLive: parameters.ttlMilliseconds.map { .milliseconds($0) }, by: scope.peer.provenance,
-                    on: scope.executor(for: parameters.namespace))
+                    on: scope.executor(for: namespace)
+                ) { completion(namespace.outcome($0)) }
             }
         }
-        deferred(
-            ConfigUnset.self, endsWithConnection: false, on: { $0.executor(for: $1.namespace) }
-        ) { (scope, parameters) async throws(WireError) in
+        change(ConfigUnset.self) { (scope, parameters) throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
-            return try await namespace.change { (store) async throws(ConfigError) in
-                try await store.unset(
-                    parameters.path, by: scope.peer.provenance, on: scope.executor(for: parameters.namespace))
+            return { completion in
+                namespace.store.unset(
+                    parameters.path, by: scope.peer.provenance, on: scope.executor(for: namespace)
+                ) { completion(namespace.outcome($0)) }
             }
         }
         deferred(ConfigPush.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
@@ -52,8 +50,12 @@ extension MethodTable {
             let document = SourceDocument(
                 value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init),
                 pushedBy: scope.peer.provenance)
-            return try await namespace.change { (_) async throws(ConfigError) in
-                try await namespace.refresher.applyPush(document, force: parameters.force).commit
+            do throws(ConfigError) {
+                let commit = try await namespace.refresher.applyPush(document, force: parameters.force).commit
+                return ConfigChange(
+                    revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
+            } catch {
+                throw WireError(error)
             }
         }
         deferred(ConfigRefresh.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
@@ -108,22 +110,20 @@ extension RequestScope {
 
 extension RequestScope {
     /// The loop, where a namespace's configuration is resolved in less time than a change of threads takes; else nil.
-    fileprivate func executor(for namespace: String) -> LoopTaskExecutor? {
-        let isSmall = context.namespaces[namespace].map { $0.publication.current.snapshot.bytes <= 16 * 1024 } ?? true
-        return isSmall ? taskExecutor : nil
+    fileprivate func executor(for namespace: ConfigNamespace) -> LoopTaskExecutor? {
+        namespace.publication.current.snapshot.bytes <= 16 * 1024 ? taskExecutor : nil
     }
 }
 
 extension ConfigNamespace {
-    /// Makes a change and puts its outcome into the protocol's words.
-    fileprivate func change(
-        _ body: (ConfigStore) async throws(ConfigError) -> ConfigStore.Commit
-    ) async throws(WireError) -> ConfigChange {
-        do throws(ConfigError) {
-            let commit = try await body(store)
-            return ConfigChange(revision: commit.revision, epoch: publication.epoch, changed: commit.changed)
-        } catch {
-            throw WireError(error)
+    /// What came of a change, in the protocol's words.
+    fileprivate func outcome(
+        _ result: Result<ConfigStore.Commit, ConfigError>
+    ) -> Result<any WireResult, WireError> {
+        switch result {
+        case .success(let commit):
+            .success(ConfigChange(revision: commit.revision, epoch: publication.epoch, changed: commit.changed))
+        case .failure(let error): .failure(WireError(error))
         }
     }
 

@@ -86,6 +86,12 @@ extension Session {
             } catch {
                 reply(id: request.id, error, in: place)
             }
+        case .change(let body):
+            do throws(WireError) {
+                try handOver(request, body, in: place)
+            } catch {
+                reply(id: request.id, error, in: place)
+            }
         case .waiting(let body): serveWhenMet(request, body, in: place)
         case .own(let body):
             do throws(WireError) {
@@ -152,7 +158,7 @@ extension Session {
         let eventLoop = loop.eventLoop
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
         // in the order of the requests.
-        let task = Task.immediate(executorPreference: work.executor) {
+        let task = Task.immediate {
             let result: Result<any WireResult, WireError>
             do throws(WireError) {
                 result = .success(try await work.run())
@@ -162,6 +168,19 @@ extension Session {
             eventLoop.execute { session.value.complete(ticket, result) }
         }
         inFlight[ticket]?.cancel = { _ in task.cancel() }
+    }
+
+    /// Hands over a change; its reply is written when it is committed. Changes are handed over in the order of their requests.
+    /// - Throws: why it is refused.
+    private func handOver(_ request: Request, _ body: MethodTable.Change, in place: BatchPlace?) throws(WireError) {
+        let (handOver, admission) = try body(scope, request.params)
+        let ticket = try ticket(for: request.id, admission, in: place, endsWithConnection: false)
+        let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        let eventLoop = loop.eventLoop
+        let change = handOver { result in
+            eventLoop.execute { session.value.complete(ticket, result) }
+        }
+        inFlight[ticket]?.cancel = { _ in change.cancel() }
     }
 
     /// Counts a request among those that are not answered yet.
