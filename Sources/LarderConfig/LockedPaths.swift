@@ -1,11 +1,5 @@
 import JSON
 
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
-
 /// Paths that stay as the `defaults` and `host` layers have them, whatever the layers above say. What these two do not
 /// have stays absent.
 ///
@@ -93,33 +87,4 @@ struct LockedPaths: Sendable, Equatable {
 extension JSONValue {
     /// The member of an object; nil where it has none or is none.
     fileprivate func member(named name: String) -> JSONValue? { kind == .object ? self[name] : nil }
-}
-
-extension [String] {
-    /// Whether a path begins with these names. They are compared as JSON compares them: by their UTF-8, without
-    /// normalisation.
-    func begins(withNames names: some BidirectionalCollection<String>) -> Bool {
-        // Backwards: paths of one configuration mostly begin alike.
-        var end = names.count
-        if count < end { return false }
-        for name in names.reversed() {
-            end -= 1
-            if !self[end].isSpelled(as: name) { return false }
-        }
-        return true
-    }
-}
-
-extension String {
-    /// Whether two strings have the same UTF-8.
-    fileprivate func isSpelled(as other: String) -> Bool {
-        guard utf8.count == other.utf8.count else { return false }
-        let isSame = utf8.withContiguousStorageIfAvailable { bytes in
-            other.utf8.withContiguousStorageIfAvailable { others in
-                guard let start = bytes.baseAddress, let otherStart = others.baseAddress else { return true }
-                return memcmp(start, otherStart, bytes.count) == 0
-            }
-        }
-        return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
-    }
 }

@@ -7,7 +7,9 @@ import JSON
 struct OverrideLayer: Sendable {
     /// One `set`.
     struct Entry: Sendable, Equatable {
-        var path: [String]
+        let path: [String]
+        /// The path's; compared before the names are.
+        let fingerprint: Int
         var value: JSONValue
         /// When it was set, in milliseconds since 1970.
         var setAt: Int
@@ -15,6 +17,21 @@ struct OverrideLayer: Sendable {
         var expiresAt: Int?
         /// Who set it, where that was written down.
         var setBy: Peer?
+
+        init(path: [String], value: JSONValue, setAt: Int, expiresAt: Int? = nil, setBy: Peer? = nil) {
+            self.path = path
+            fingerprint = path.fingerprint
+            self.value = value
+            self.setAt = setAt
+            self.expiresAt = expiresAt
+            self.setBy = setBy
+        }
+
+        /// Whether it is at a path or below it.
+        fileprivate func isWithin(_ other: Entry) -> Bool {
+            if path.count == other.path.count, fingerprint != other.fingerprint { return false }
+            return path.begins(withNames: other.path)
+        }
     }
 
     /// The entries: what refines another one comes behind it.
@@ -46,7 +63,7 @@ struct OverrideLayer: Sendable {
     mutating func set(_ entry: Entry, maximumBytes: Int = .max) -> Placement {
         var (total, ends) = (bytes + entry.bytes, ending + (entry.expiresAt == nil ? 0 : 1))
         var (last, replaced) = (0, 0)
-        for index in entries.indices where entries[index].path.begins(withNames: entry.path) {
+        for index in entries.indices where entries[index].isWithin(entry) {
             (last, replaced) = (index, replaced + 1)
             total -= entries[index].bytes
             if entries[index].expiresAt != nil { ends -= 1 }
@@ -58,7 +75,7 @@ struct OverrideLayer: Sendable {
             entries[last] = entry
             return .replaced(former)
         }
-        if replaced > 0 { entries.removeAll { $0.path.begins(withNames: entry.path) } }
+        if replaced > 0 { entries.removeAll { $0.isWithin(entry) } }
         entries.append(entry)
         return .added
     }

@@ -1,0 +1,58 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+extension [String] {
+    /// Whether a path begins with these names. They are compared as JSON compares them: by their UTF-8, without
+    /// normalisation.
+    func begins(withNames names: some BidirectionalCollection<String>) -> Bool {
+        // Backwards: paths of one configuration mostly begin alike.
+        var end = names.count
+        if count < end { return false }
+        for name in names.reversed() {
+            end -= 1
+            if !self[end].isSpelled(as: name) { return false }
+        }
+        return true
+    }
+
+    /// A number by which paths that differ are mostly told apart; those that are the same have the same. Whoever wants many to
+    /// have one number can do so: they are then compared one by one.
+    var fingerprint: Int {
+        var hash = UInt64(truncatingIfNeeded: count)
+        for name in self { hash = (hash ^ name.ends) &* 0x9E37_79B9_7F4A_7C15 ^ hash >> 29 }
+        return Int(truncatingIfNeeded: hash >> 1)
+    }
+}
+
+extension String {
+    /// Its first and last bytes and their number, mixed.
+    fileprivate var ends: UInt64 {
+        let mixed = utf8.withContiguousStorageIfAvailable { bytes -> UInt64 in
+            var word: UInt64 = 0
+            if bytes.count >= 8 {
+                let raw = UnsafeRawBufferPointer(bytes)
+                word = raw.loadUnaligned(as: UInt64.self)
+                word ^= raw.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self) &* 31
+            } else {
+                for byte in bytes { word = word << 8 | UInt64(byte) }
+            }
+            return word ^ UInt64(truncatingIfNeeded: bytes.count) << 56
+        }
+        return mixed ?? UInt64(utf8.count)
+    }
+
+    /// Whether two strings have the same UTF-8.
+    fileprivate func isSpelled(as other: String) -> Bool {
+        guard utf8.count == other.utf8.count else { return false }
+        let isSame = utf8.withContiguousStorageIfAvailable { bytes in
+            other.utf8.withContiguousStorageIfAvailable { others in
+                guard let start = bytes.baseAddress, let otherStart = others.baseAddress else { return true }
+                return memcmp(start, otherStart, bytes.count) == 0
+            }
+        }
+        return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
+    }
+}
