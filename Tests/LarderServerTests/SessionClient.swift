@@ -12,6 +12,8 @@ final class SessionClient: Sendable {
     let eventLoop = NIOAsyncTestingEventLoop()
     private let socket: CInt
     private let session: NIOLoopBound<Session>
+    /// What the session's user has in use.
+    let usage: UserUsage
 
     struct NoSocket: Error {}
 
@@ -22,10 +24,10 @@ final class SessionClient: Sendable {
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw NoSocket() }
         socket = ends[0]
         let (eventLoop, end) = (eventLoop, ends[1])
-        session = try await eventLoop.executeInContext {
+        (session, usage) = try await eventLoop.executeInContext {
             let session = try makeSession(eventLoop, end)
             session.start()
-            return NIOLoopBound(session, eventLoop: eventLoop)
+            return (NIOLoopBound(session, eventLoop: eventLoop), session.usage)
         }
     }
 

@@ -46,6 +46,7 @@ extension Session {
         batchBytes -= batch.heldBytes
         let (line, afterwards) = batch.finish()
         if let line { write(line) }
+        if heldBytes > 0 { countHeldBytes() }
         for action in afterwards { action() }
     }
 }

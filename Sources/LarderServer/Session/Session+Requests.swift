@@ -251,7 +251,11 @@ extension Session {
     ) throws(Failure) {
         if let place {
             let before = place.batch.heldBytes
-            defer { batchBytes += place.batch.heldBytes - before }
+            defer {
+                batchBytes += place.batch.heldBytes - before
+                // Nobody may ever take them: the last of its requests may wait for ever.
+                if place.batch.heldBytes > UserUsage.largeBytes { countHeldBytes() }
+            }
             return try place.put(body)
         }
         try body(&loop.output)

@@ -8,10 +8,17 @@ extension Session {
     /// A connection that takes no byte for so long, while too much is held for its user, is closed.
     private static let patience = TimeAmount.seconds(2)
 
+    /// The path of a subscription counts from here on. Shorter ones are bounded by the number of subscriptions.
+    private static let longPath = 1024
+
     // MARK: Subscriptions
 
-    /// Takes a place for a subscription.
-    func admitSubscription() throws(WireError) {
+    /// Takes a place for a subscription, and room for its path.
+    /// - Returns: how much it counts as long as it is open.
+    func admitSubscription(to path: JSONPath) throws(WireError) -> Int {
+        let length = path.segments.reduce(0) { $0 + $1.utf8.count }
+        let bytes = length > Self.longPath ? length : 0
+        if bytes > 0, let error = refusalOfMore() { throw error }
         do throws(WireError) {
             guard subscriptions.count < limits.subscriptionsPerConnection else {
                 throw WireError(
@@ -24,6 +31,14 @@ extension Session {
             loop.traffic.refused.subscriptions += 1
             throw error
         }
+        usage.hold(bytes)
+        return bytes
+    }
+
+    /// Gives the place of a subscription back.
+    func endSubscription(holding bytes: Int) {
+        usage.removeSubscription()
+        usage.hold(-bytes)
     }
 
     // MARK: Requests
