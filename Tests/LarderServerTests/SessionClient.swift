@@ -79,6 +79,17 @@ final class SessionClient: Sendable {
         try await end()
     }
 
+    /// Sends text and is gone as a process is that ends: what was sent to it is never read, and the kernel tells of that.
+    func sendAndDie(_ text: String) async throws {
+        let bytes = Array(text.utf8)
+        let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        defer { close(nothing) }
+        guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count,
+            dup2(nothing, socket) == socket
+        else { throw NoSocket() }
+        try await tell([.readable, .inputEnded, .hungUp])
+    }
+
     /// Whether the session has ended.
     var isClosed: Bool {
         get async throws {
