@@ -73,6 +73,15 @@ final class UserUsage: Sendable {
         heldBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
+    /// Holds bytes that somebody has read already; what is large is refused where too much is held.
+    /// - Returns: how many to give back
+    func holdOrRefuse(_ bytes: Int, _ limits: LimitSettings) throws(WireError) -> Int {
+        if bytes <= Self.largeBytes { return 0 }
+        if hasTooMuch(limits) { throw tooMuch(limits) }
+        hold(bytes)
+        return bytes
+    }
+
     /// What a client is told for which something large would have to be held.
     func tooMuch(_ limits: LimitSettings) -> WireError {
         WireError(

@@ -114,6 +114,7 @@ extension Session {
                     try body(scope, request.params, &writer)
                 }
             }
+            if place == nil { withholdIfTooMuch(id, from: mark) }
         } catch {
             loop.output.rewind(to: mark)
             reply(id: id, error, in: place)

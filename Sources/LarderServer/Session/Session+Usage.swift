@@ -99,10 +99,15 @@ extension Session {
     /// Why nothing more that is large is taken or given; nil where it is.
     func refusalOfMore() -> WireError? {
         guard usage.hasTooMuch(limits) else { return nil }
-        loop.traffic.refused.queuedBytes += 1
         let error = usage.tooMuch(limits)
-        log(error, "queuedBytesPerUser")
+        countRefusalOfMore(error)
         return error
+    }
+
+    /// Counts that something was refused because too much is held.
+    func countRefusalOfMore(_ error: WireError) {
+        loop.traffic.refused.queuedBytes += 1
+        log(error, "queuedBytesPerUser")
     }
 
     private func log(_ error: WireError, _ limit: String) {

@@ -1,3 +1,4 @@
+import Foundation
 import JSON
 import LarderWire
 import Testing
@@ -94,6 +95,37 @@ struct SessionUsageTests {
             #expect(try await subscribe("short")["result"] != nil)
             _ = try await Self.ask("end", "config.unsubscribe", #"{"subscription":1}"#, client)
             #expect(try await subscribe("3" + long)["result"] != nil)
+        }
+    }
+
+    @Test("what a manifest names is held until it is there, and no more is taken where that is too much")
+    func manifest() async throws {
+        let path = NSTemporaryDirectory() + "/larder-manifest-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let names = (0..<1000).map { "http://h/\($0)\n" }.joined()
+        try names.write(toFile: path, atomically: true, encoding: .utf8)
+        try await ImageFixture.with(limits: Self.limits) { fixture, client in
+            fixture.gate.shut()
+            func prefetch(_ id: Int, _ list: String) async throws {
+                try await client.send(#"{"id":\#(id),"method":"image.prefetch","params":{\#(list)}}"#)
+            }
+            var replies: [JSONValue] = []
+            /// The next reply, whatever is told of progress before it.
+            func reply() async throws -> JSONValue {
+                while replies.isEmpty { replies += try await client.read(1).lines.filter { $0["method"] == nil } }
+                return replies.removeFirst()
+            }
+            let manifest = #""manifest":"\#(path)""#
+            try await prefetch(1, manifest)
+            await fixture.gate.arrival()
+            try await prefetch(2, manifest)
+            let refused = try await reply()
+            #expect(refused["id"]?.int == 2 && refused["error"]?["data"]?["name"]?.string == "limitExceeded")
+            try await prefetch(3, #""urls":["http://h/0"]"#)
+            fixture.gate.open()
+            for _ in 0..<2 { #expect(try await reply()["result"]?["failed"]?.int == 0) }
+            try await prefetch(4, manifest)
+            #expect(try await reply()["result"]?["held"]?.int == 1000)
         }
     }
 
