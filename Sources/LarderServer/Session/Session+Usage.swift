@@ -90,7 +90,8 @@ extension Session {
 
     /// Counts what is held for the client.
     func countHeldBytes() {
-        let bytes = isClosed ? 0 : output.pendingBytes + unfinishedBytes + batchBytes
+        let kept = unfinishedBytes + batchBytes + (unstartedBatch?.lineBytes ?? 0)
+        let bytes = isClosed ? 0 : output.pendingBytes + kept
         if bytes == heldBytes { return }
         usage.hold(bytes - heldBytes)
         heldBytes = bytes

@@ -82,6 +82,32 @@ struct SessionUsageTests {
         }
     }
 
+    @Test(
+        "the line of a batch is held while its requests wait for their turn, or they are refused",
+        arguments: [false, true])
+    func waitingBatch(isTooMuch: Bool) async throws {
+        var limits = Self.limits
+        limits.requestsInFlightPerConnection = 1
+        var rules = AccessRules()
+        rules.general.others = .all
+        try await SessionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
+            let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
+            let ping = #"{"id":1,"method":"agent.ping","params":{"x":"\#(String(repeating: "x", count: 70_000))"}}"#
+            if isTooMuch { client.usage.hold(limits.queuedBytesPerUser + 1) }
+            try await client.send("[\(wait),\(ping),{\"method\":\"agent.ping\"}]\n")
+            if isTooMuch {
+                let error = try await JSONValue(parsing: #require(client.output().first))[0]?["error"]
+                #expect(error?["data"]?["name"]?.string == "limitExceeded")
+                client.usage.hold(-limits.queuedBytesPerUser - 1)
+            }
+            var less = limits
+            less.queuedBytesPerUser = 70_000
+            #expect(client.usage.hasTooMuch(less) == !isTooMuch)
+            try await client.end()
+            #expect(Self.isNothing(client.usage))
+        }
+    }
+
     @Test("long paths of subscriptions are held as long as these are open")
     func paths() async throws {
         try await SessionFixture.with(limits: Self.limits) { client, _ in
@@ -138,6 +164,7 @@ struct SessionUsageTests {
         let lines = [
             get, wait, #"{"id":2,"method":"config.wait","params":{"path":"b","equals":"\#(long)"}}"#,
             "[\(wait),\(get),\(get),\(get)]", "[\(get),\(wait)]", "[]", "[1]",
+            "[\(get),\(wait),\(get),\(wait),\(wait),{\"x\":\"\(long)\"}]",
             #"{"id":3,"method":"config.subscribe","params":{"path":"\#(long)"}}"#,
             #"[{"id":3,"method":"config.subscribe","params":{"path":"\#(long)"}},\#(wait)]"#,
             #"{"id":3,"method":"config.subscribe","params":{"path":""}}"#,
