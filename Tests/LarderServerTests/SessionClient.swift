@@ -12,6 +12,8 @@ final class SessionClient: Sendable {
     let eventLoop = NIOAsyncTestingEventLoop()
     private let socket: CInt
     private let session: NIOLoopBound<Session>
+    /// What the session's user has in use.
+    let usage: UserUsage
 
     struct NoSocket: Error {}
 
@@ -22,10 +24,10 @@ final class SessionClient: Sendable {
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw NoSocket() }
         socket = ends[0]
         let (eventLoop, end) = (eventLoop, ends[1])
-        session = try await eventLoop.executeInContext {
+        (session, usage) = try await eventLoop.executeInContext {
             let session = try makeSession(eventLoop, end)
             session.start()
-            return NIOLoopBound(session, eventLoop: eventLoop)
+            return (NIOLoopBound(session, eventLoop: eventLoop), session.usage)
         }
     }
 
@@ -75,6 +77,17 @@ final class SessionClient: Sendable {
             throw NoSocket()
         }
         try await end()
+    }
+
+    /// Sends text and is gone as a process is that ends: what was sent to it is never read, and the kernel tells of that.
+    func sendAndDie(_ text: String) async throws {
+        let bytes = Array(text.utf8)
+        let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        defer { close(nothing) }
+        guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count,
+            dup2(nothing, socket) == socket
+        else { throw NoSocket() }
+        try await tell([.readable, .inputEnded, .hungUp])
     }
 
     /// Whether the session has ended.

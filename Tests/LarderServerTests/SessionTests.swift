@@ -121,14 +121,21 @@ struct SessionTests {
         #expect(methods.sorted() == MethodTable.agent.names)
     }
 
-    @Test("a client that is gone before anything was read has said its last line, too, without a line end")
-    func goneAtOnce() async throws {
+    @Test(
+        "a client that is gone before anything was read has said its last line, too, without a line end",
+        arguments: [false, true])
+    func goneAtOnce(leavingReplies: Bool) async throws {
         try await SessionFixture.with { client, context in
             let publication = try #require(context.namespaces["default"]).publication
             let next = Task { await publication.follow().first { $0.snapshot.value["last"] != nil } }
             let first = #"{"method":"config.set","params":["first",1]}"#
             let last = #"{"method":"config.set","params":["last",2]}"#
-            try await client.sendAndLeave(first + "\n" + last)
+            if leavingReplies {
+                try await client.send(#"{"id":1,"method":"agent.ping"}"# + "\n")
+                try await client.sendAndDie(first + "\n" + last)
+            } else {
+                try await client.sendAndLeave(first + "\n" + last)
+            }
             #expect(try await client.isClosed)
             // Only where it never comes.
             let deadline = Task {

@@ -155,7 +155,7 @@ struct SettingsJSON5Tests {
 }
 
 /// A small generator of random numbers with a seed, so that a failure can be repeated.
-private struct SplitMix64: RandomNumberGenerator {
+struct SplitMix64: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

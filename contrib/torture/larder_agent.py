@@ -413,6 +413,7 @@ class Client:
 # --- The table -------------------------------------------------------------------------------------------------
 
 _rows = []
+_skipped = []
 
 
 def report(test, attempts, survived, lost=None, note=None):
@@ -424,12 +425,16 @@ def report(test, attempts, survived, lost=None, note=None):
 
 def skip(test, why):
     """Says loudly that a test is left out."""
+    _skipped.append(test)
     print(f"SKIPPED {test}: {why}", file=sys.stderr, flush=True)
 
 
 def finish():
-    """Prints the lines of the table; returns the exit status: 1 where anything was lost or nothing was tried."""
+    """Prints the lines of the table; returns the exit status: 1 where anything was lost, or nothing tried and nothing skipped."""
     sys.stdout.flush()
     for test, attempts, survived, lost in _rows:
         print(f"torture\t{test}\t{attempts}\t{survived}\t{lost}", flush=True)
+    if not _rows and not _skipped:
+        print("nothing was tried", file=sys.stderr)
+        return 1
     return 1 if any(lost for *_, lost in _rows) else 0

@@ -7,8 +7,10 @@
     unread replies      of a megabyte, by clients that never read
     unfinished lines    of nearly a megabyte, by clients that never finish them
     long requests       of half a megabyte, that wait for ever
+    waiting batches     whose replies come to megabytes, and one of whose requests waits for ever
+    long paths          of subscriptions, of nearly a megabyte
 
-Needs root, which alone can connect as others; without it only the last three are tried, as the user that it is. Prints a
+Needs root, which alone can connect as others; without it only the last five are tried, as the user that it is. Prints a
 line of each for the table, what agent.stats counted, and what the 99th percentile of a get was beside it:
 p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets.
 """
@@ -175,6 +177,37 @@ def unfinished(talk, path, user, text, ending):
     return {"attempts": len(streams), "survived": survived if told else 0, "note": f"{told} refused"}
 
 
+def batches(talk, path, user):
+    """The replies to a batch of which one waits are held, and have an end."""
+    lower(user)
+    clients = [larder_agent.Client(path) for _ in range(40)]
+    requests = [{"id": 0, "method": "config.wait", "params": {"path": "never", "exists": True}}]
+    requests += [{"id": number, "method": "config.get", "params": {"path": "large"}} for number in range(1, 9)]
+    for client in clients:
+        client.send(requests)
+    survived = sum(client.call("agent.ping") == {"pong": True} for client in clients)
+    told = clients[0].call("agent.stats")["refused"]["queuedBytes"]
+    for client in clients:
+        client.close()
+    return {"attempts": len(clients), "survived": survived if told else 0, "note": f"{told} refused"}
+
+
+def paths(talk, path, user):
+    """What is subscribed to is held as long as the subscription is open, and has an end."""
+    lower(user)
+    clients, opened, told = [larder_agent.Client(path) for _ in range(40)], 0, 0
+    for number, client in enumerate(clients):
+        try:
+            client.subscribe(f"{number}" + "x" * 900_000)
+            opened += 1
+        except larder_agent.AgentError as error:
+            told += is_refusal({"error": error.error}, "queuedBytesPerUser")
+        client.subscribe("short")
+    for client in clients:
+        client.close()
+    return {"attempts": len(clients), "survived": opened + told if told else 0, "note": f"{told} refused"}
+
+
 def main():
     parser = larder_agent.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="a few seconds of each")
@@ -190,6 +223,8 @@ def main():
         ("unread replies of one user", unread, attacker, 6 if options.quick else 30, {"memory": QUEUED + (24 << 20)}),
         ("unfinished lines of one user", unfinished, attacker, b"x" * 900_000, b"\n", {"memory": QUEUED + (24 << 20)}),
         ("long requests of one user", unfinished, attacker, half + b'"}}\n', b"", {"memory": QUEUED + (24 << 20)}),
+        ("waiting batches of one user", batches, attacker, {"memory": QUEUED + (24 << 20)}),
+        ("long paths of one user", paths, attacker, {"memory": QUEUED + (24 << 20)}),
     ]
     if not is_root:
         larder_agent.skip("connections, subscriptions and requests of one user", "only root can connect as another")

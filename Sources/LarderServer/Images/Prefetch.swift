@@ -51,6 +51,10 @@ struct Prefetch: Sendable {
         }
     }
 
+    /// What it takes in memory until it is carried out, and how much that is for one image beside its URL, about.
+    var heldBytes: Int { asked.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
+    private static let bytesOfImage = 256
+
     private mutating func refuse(_ failure: @autoclosure () -> ImagePrefetch.Failure, at place: Int) {
         refusedCount += 1
         if refused.count < ImagePrefetch.Result.mostFailures { refused.append((place, failure())) }

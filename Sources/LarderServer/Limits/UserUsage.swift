@@ -17,6 +17,7 @@ final class UserUsage: Sendable {
     private let subscriptions = Atomic<Int>(0)
     private let requests = Atomic<Int>(0)
     private let heldBytes = Atomic<Int>(0)
+    private let files = Atomic<Int>(0)
 
     init(of peer: PeerCredentials) {
         user = peer.uid
@@ -72,12 +73,40 @@ final class UserUsage: Sendable {
         heldBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
+    /// Holds bytes that somebody has read already; what is large is refused where too much is held.
+    /// - Returns: how many to give back
+    func holdOrRefuse(_ bytes: Int, _ limits: LimitSettings) throws(WireError) -> Int {
+        if bytes <= Self.largeBytes { return 0 }
+        if hasTooMuch(limits) { throw tooMuch(limits) }
+        hold(bytes)
+        return bytes
+    }
+
     /// What a client is told for which something large would have to be held.
     func tooMuch(_ limits: LimitSettings) -> WireError {
         WireError(
             .limitExceeded,
             "more than limits.queuedBytesPerUser (\(limits.queuedBytesPerUser) bytes) wait for the connections of user "
                 + "\(user); let them read what they asked for, and send it again")
+    }
+
+    // MARK: Files
+
+    /// Counts a file that is open until a client has been passed it.
+    func addFile() { files.add(1, ordering: .relaxed) }
+
+    /// Counts it no more.
+    func removeFile() { files.subtract(1, ordering: .relaxed) }
+
+    /// Why another file cannot be held open until a client is passed it; nil where it can. Files take descriptors of the
+    /// agent as connections do, and a user may have as many of them.
+    func refusalOfFile(_ limits: LimitSettings) -> WireError? {
+        let most = limits.effectiveConnectionsPerUser
+        if isTrusted || files.load(ordering: .relaxed) < most { return nil }
+        return WireError(
+            .limitExceeded,
+            "\(most) open files wait for the connections of user \(user), as many as they may have connections by "
+                + "limits.connectionsPerUser; receive those first, or ask for paths")
     }
 
     private func exceeded(_ things: String, _ limit: Int, _ setting: String, _ advice: String) -> WireError {

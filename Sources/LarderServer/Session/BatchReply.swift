@@ -7,6 +7,8 @@ final class BatchReply {
     /// Replies that come to more than this are enough: each of 64 requests may ask for a whole document.
     private static let enoughBytes = 16 << 20
 
+    /// The length of its line, where that is long; the line is kept until all requests are started.
+    let lineBytes: Int
     private var requests: ArraySlice<JSONValue>
     private let count: Int
     /// Places for which it is settled what stands there, if anything does.
@@ -20,7 +22,8 @@ final class BatchReply {
     private var isEmpty = true
     private var afterwards: [() -> Void] = []
 
-    init(_ requests: [JSONValue]) {
+    init(_ requests: [JSONValue], lineBytes: Int) {
+        self.lineBytes = lineBytes
         self.requests = requests[...]
         count = requests.count
         joined.beginArray()

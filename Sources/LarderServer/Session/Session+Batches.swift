@@ -14,8 +14,11 @@ extension Session {
             return refuse(
                 WireError(.invalidRequest, "a batch has at most \(Self.maximumBatch) requests, this one has \(count)"))
         }
-        unstartedBatch = BatchReply(Array(message.elements))
+        let isLong = lineBytes > UserUsage.largeBytes
+        unstartedBatch = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
         startBatch()
+        // Where too much is held, its requests that wait were refused: none of it is left.
+        if isLong, unstartedBatch != nil { countHeldBytes() }
     }
 
     /// Starts the requests of a batch for which there is room, as if each had come on a line of its own.
@@ -29,6 +32,7 @@ extension Session {
         while isRoom(), let (request, place) = batch.next() { serve(request, in: place) }
         guard batch.isStarted else { return }
         unstartedBatch = nil
+        if heldBytes > 0 { countHeldBytes() }
         writeIfComplete(batch)
     }
 
@@ -46,6 +50,7 @@ extension Session {
         batchBytes -= batch.heldBytes
         let (line, afterwards) = batch.finish()
         if let line { write(line) }
+        if heldBytes > 0 { countHeldBytes() }
         for action in afterwards { action() }
     }
 }

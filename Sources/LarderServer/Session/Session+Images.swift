@@ -84,7 +84,7 @@ extension Session {
             hasDescriptor: file != nil, to: &loop.output)
         Self.append("}", to: &loop.output)
         loop.output.endLine()
-        if let file { loop.passed = PassedFile(file) }
+        if let file { loop.passed = PassedFile(file, for: usage) }
         return true
     }
 
@@ -155,12 +155,17 @@ extension Session {
                         .limitExceeded,
                         "a connection may have \(ImageLeases.most) leases; give some back by image.release")))
         }
+        if delivery.file != nil, let refusal = usage.refusalOfFile(limits) {
+            images.cache.release(delivery.image.digest)
+            loop.traffic.refused.requests += 1
+            return complete(ticket, .failure(refusal))
+        }
         let image = delivery.image
         let lease = takeLease(on: image, asked, images)
         if let file = delivery.file {
             loop.openBlobs.keep(file, image.digest)
             flush()
-            loop.passed = PassedFile(file)
+            loop.passed = PassedFile(file, for: usage)
         }
         complete(
             ticket,

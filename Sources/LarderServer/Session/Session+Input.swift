@@ -41,7 +41,8 @@ extension Session {
             finishInput()
         default:
             switch errno {
-            case EINTR: readLater()
+            // The client left something unread. That is told once, before the end of what it said (unix(7)).
+            case EINTR, ECONNRESET: readLater()
             case EAGAIN: hasInput = false
             default:
                 // The peer went away without reading: nothing that an administrator could act on.

@@ -23,12 +23,16 @@ extension Session {
             NIOLoopBound(self, eventLoop: loop.eventLoop), NIOLoopBound(report, eventLoop: loop.eventLoop)
         )
         let (peer, eventLoop, concurrency) = (peer, loop.eventLoop, parameters.concurrency ?? Self.usualConcurrency)
+        let (usage, limits) = (usage, limits)
         let id = parameters.reportsProgress ? request.id : nil
         let mailbox = ProgressMailbox<ImageProgress>()
         let task = Task.immediate {
             let result: Result<Prefetch.Outcome, WireError>
             do throws(WireError) {
                 let prefetch = try await Prefetch(parameters.list, images, for: peer)
+                // A line of a few bytes can name a manifest of 100,000 images.
+                let held = try usage.holdOrRefuse(prefetch.heldBytes, limits)
+                defer { usage.hold(-held) }
                 result = .success(
                     await prefetch.run(concurrency: concurrency) { progress in
                         guard let id, mailbox.put(progress.wire(for: id)) else { return }
@@ -52,6 +56,7 @@ extension Session {
         switch result {
         case .failure(let error):
             report.end(with: nil)
+            if error.code == .limitExceeded { countRefusalOfMore(error) }
             complete(ticket, .failure(error.code == .cancelled ? givenUp ?? error : error))
         case .success(let outcome) where outcome.isWhole:
             report.end(with: isClosed ? nil : id.map(outcome.progress.wire(for:)))

@@ -129,6 +129,7 @@ extension Session {
                     try body(scope, request.params, &writer)
                 }
             }
+            if place == nil { withholdIfTooMuch(id, from: mark) }
         } catch {
             loop.output.rewind(to: mark)
             reply(id: id, error, in: place)
@@ -278,7 +279,11 @@ extension Session {
     ) throws(Failure) {
         if let place {
             let before = place.batch.heldBytes
-            defer { batchBytes += place.batch.heldBytes - before }
+            defer {
+                batchBytes += place.batch.heldBytes - before
+                // Nobody may ever take them: the last of its requests may wait for ever.
+                if place.batch.heldBytes > UserUsage.largeBytes { countHeldBytes() }
+            }
             return try place.put(body)
         }
         try body(&loop.output)

@@ -11,20 +11,20 @@ extension Session {
     func subscribe(_ parameters: ConfigSubscribe.Parameters) throws(WireError) -> MethodTable.SessionReply {
         if isFinishing { throw WireError(.shuttingDown, "the agent is stopping; subscribe again once it is back") }
         let publication = try scope.namespace(parameters.namespace).publication
-        try admitSubscription()
+        let heldBytes = try admitSubscription(to: parameters.path)
         // The topic may find news for other connections of this loop, which are written through the same buffer.
         flush()
         let topic = loop.hub.topic(parameters.path, of: publication)
         // Any write may find that the client is gone, and what it had is removed at once.
         if isClosed {
             loop.hub.removeUnused(topic)
-            usage.removeSubscription()
+            endSubscription(holding: heldBytes)
             throw WireError(.cancelled, "the connection is gone")
         }
         nextSubscription += 1
         let subscription = Subscription(
             id: nextSubscription, session: self, topic: topic, mode: parameters.mode,
-            delivered: topic.feed.snapshot.revision)
+            delivered: topic.feed.snapshot.revision, heldBytes: heldBytes)
         subscriptions[subscription.id] = subscription
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
@@ -96,7 +96,7 @@ extension Session {
         behind.removeAll { $0 === subscription }
         subscription.session = nil
         loop.traffic.subscriptionsOpen -= 1
-        usage.removeSubscription()
+        endSubscription(holding: subscription.heldBytes)
         loop.hub.remove(subscription)
     }
 

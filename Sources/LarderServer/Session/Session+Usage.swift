@@ -8,10 +8,17 @@ extension Session {
     /// A connection that takes no byte for so long, while too much is held for its user, is closed.
     private static let patience = TimeAmount.seconds(2)
 
+    /// The path of a subscription counts from here on. Shorter ones are bounded by the number of subscriptions.
+    private static let longPath = 1024
+
     // MARK: Subscriptions
 
-    /// Takes a place for a subscription.
-    func admitSubscription() throws(WireError) {
+    /// Takes a place for a subscription, and room for its path.
+    /// - Returns: how much it counts as long as it is open.
+    func admitSubscription(to path: JSONPath) throws(WireError) -> Int {
+        let length = path.segments.reduce(0) { $0 + $1.utf8.count }
+        let bytes = length > Self.longPath ? length : 0
+        if bytes > 0, let error = refusalOfMore() { throw error }
         do throws(WireError) {
             guard subscriptions.count < limits.subscriptionsPerConnection else {
                 throw WireError(
@@ -24,6 +31,14 @@ extension Session {
             loop.traffic.refused.subscriptions += 1
             throw error
         }
+        usage.hold(bytes)
+        return bytes
+    }
+
+    /// Gives the place of a subscription back.
+    func endSubscription(holding bytes: Int) {
+        usage.removeSubscription()
+        usage.hold(-bytes)
     }
 
     // MARK: Requests
@@ -75,7 +90,8 @@ extension Session {
 
     /// Counts what is held for the client.
     func countHeldBytes() {
-        let bytes = isClosed ? 0 : output.pendingBytes + unfinishedBytes + batchBytes
+        let kept = unfinishedBytes + batchBytes + (unstartedBatch?.lineBytes ?? 0)
+        let bytes = isClosed ? 0 : output.pendingBytes + kept
         if bytes == heldBytes { return }
         usage.hold(bytes - heldBytes)
         heldBytes = bytes
@@ -84,10 +100,15 @@ extension Session {
     /// Why nothing more that is large is taken or given; nil where it is.
     func refusalOfMore() -> WireError? {
         guard usage.hasTooMuch(limits) else { return nil }
-        loop.traffic.refused.queuedBytes += 1
         let error = usage.tooMuch(limits)
-        log(error, "queuedBytesPerUser")
+        countRefusalOfMore(error)
         return error
+    }
+
+    /// Counts that something was refused because too much is held.
+    func countRefusalOfMore(_ error: WireError) {
+        loop.traffic.refused.queuedBytes += 1
+        log(error, "queuedBytesPerUser")
     }
 
     private func log(_ error: WireError, _ limit: String) {

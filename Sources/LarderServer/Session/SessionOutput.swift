@@ -34,7 +34,18 @@ struct SessionOutput {
         var file: PassedFile?
     }
 
+    /// The most descriptors that a client has not received yet; the next one waits until it has read what was sent before.
+    /// The kernel counts them for all clients of the agent together, and allows as many as the agent may have open
+    /// (unix(7), ETOOMANYREFS). There are more of those than connections, and a user has a quarter of these at most: so
+    /// nobody who does not read can keep others from being passed any.
+    static let mostUnderWay = 4
+    /// What is less than this is unread by nobody: the kernel's overhead of a piece is more, and it takes the last byte of
+    /// it off only after it told that the piece was read.
+    private static let leastUnread = 256
+
     private let socket: CInt
+    /// Descriptors that were passed since the client was last seen to have read everything.
+    private var underWay = 0
     private var waiting = Deque<Piece>()
     /// Bytes that wait for the client.
     private(set) var pendingBytes = 0
@@ -137,7 +148,9 @@ struct SessionOutput {
 
     /// Sends bytes, the first with a descriptor if there is one, and then others.
     /// - Returns: how many went out of both together.
-    private func send(_ bytes: [UInt8], _ more: ByteBuffer?, passing file: PassedFile?) -> (sent: Int, Outcome) {
+    private mutating func send(
+        _ bytes: [UInt8], _ more: ByteBuffer?, passing file: PassedFile?
+    ) -> (sent: Int, Outcome) {
         let (count, rest) = (bytes.count, more?.readableBytes ?? 0)
         guard let more else { return bytes.withUnsafeBytes { send($0, passing: file) } }
         if file != nil || count == 0 {
@@ -157,8 +170,10 @@ struct SessionOutput {
         }
     }
 
-    private func send(_ bytes: UnsafeRawBufferPointer, passing file: PassedFile?) -> (sent: Int, Outcome) {
+    private mutating func send(_ bytes: UnsafeRawBufferPointer, passing file: PassedFile?) -> (sent: Int, Outcome) {
         if bytes.isEmpty { return (0, .done) }
+        // It is told of each piece that is read, as of room in the socket.
+        if file != nil, !mayPass() { return (0, .waits) }
         while true {
             let sent =
                 if let passed = file?.descriptor {
@@ -166,9 +181,20 @@ struct SessionOutput {
                 } else {
                     larder_send_nosignal(socket, bytes.baseAddress, bytes.count)
                 }
-            if sent >= 0 { return (sent, sent == bytes.count ? .done : .waits) }
+            if sent >= 0 {
+                if file != nil { underWay += 1 }
+                return (sent, sent == bytes.count ? .done : .waits)
+            }
             if let outcome = Self.outcome(of: errno) { return (0, outcome) }
         }
+    }
+
+    /// Whether another descriptor may be passed now.
+    private mutating func mayPass() -> Bool {
+        if underWay < Self.mostUnderWay { return true }
+        guard unreadBytes < Self.leastUnread else { return false }
+        underWay = 0
+        return true
     }
 
     /// What became of a system call that failed; nil for one that was only interrupted.

@@ -7,6 +7,8 @@ final class Subscription {
     var session: Session?
     let topic: Topic
     let mode: ConfigSubscribe.Mode
+    /// Bytes of its path, where that is long.
+    let heldBytes: Int
     /// Where it stands among the topic's subscriptions.
     var place = 0
     /// The revision that the client holds; 0 for none.
@@ -24,11 +26,14 @@ final class Subscription {
     /// Why the next event carries the whole value, where that is not just a change.
     var pendingReason: ConfigEvent.Reason?
 
-    init(id: Int, session: Session, topic: Topic, mode: ConfigSubscribe.Mode, delivered: Int) {
+    init(
+        id: Int, session: Session, topic: Topic, mode: ConfigSubscribe.Mode, delivered: Int, heldBytes: Int = 0
+    ) {
         self.id = id
         self.session = session
         self.topic = topic
         self.mode = mode
         self.delivered = delivered
+        self.heldBytes = heldBytes
     }
 }

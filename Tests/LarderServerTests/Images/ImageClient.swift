@@ -1,6 +1,7 @@
 import CLinuxShims
 import Foundation
 import JSON
+import LarderWire
 import NIOPosix
 
 @testable import LarderServer
@@ -41,6 +42,11 @@ final class ImageClient: Sendable {
     func end() async throws {
         shutdown(socket, Int32(SHUT_RDWR))
         await registry.waitUntilEmpty()
+    }
+
+    /// Returns once the session has an answer to everything that was asked, whether the client reads it or not.
+    func answers() async {
+        while await registry.traffic().requestsInFlight > 0 { await Task.yield() }
     }
 
     /// Reads so many lines, and counts the descriptors that came with them.

@@ -149,6 +149,7 @@ final class ImageFixture: Sendable {
         try await Self.loop.submit {
             let loop = LoopContext(
                 LoopLoad(eventLoop: Self.loop), Self.loop.epoll, server: context, methods: .agent, registry: registry)
+            registry.add(NIOLoopBound(loop, eventLoop: Self.loop))
             let id = registry.admit(limit: 1) ?? 0
             let usage = registry.join(peer, limits) ?? UserUsage(of: peer)
             Session(id: id, loop: loop, socket: end, peer: peer, limits: limits, usage: usage).start()

@@ -129,6 +129,30 @@ struct ImageSessionTests {
         }
     }
 
+    @Test("a user who does not receive what was asked for has as many open files as one may have connections")
+    func unreceivedFiles() async throws {
+        var limits = LimitSettings()
+        limits.connectionsPerUser = 8
+        try await ImageFixture.with(peer: .stranger, limits: limits) { fixture, client in
+            fixture.gate.shut()
+            let lines = (0..<40).map { ImageClient.request("\(url)\($0)", #","as":"descriptor""#, id: $0) }
+            try await client.send(lines.joined(separator: "\n"))
+            await fixture.gate.arrival()
+            fixture.gate.open()
+            await client.answers()
+            let (replies, files) = try await client.read(40)
+            for file in files { close(file) }
+            let errors = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
+            #expect(files.count == SessionOutput.mostUnderWay + 8)
+            #expect(errors == Array(repeating: "limitExceeded", count: 40 - files.count))
+            // Who has received them may have more.
+            try await client.send(ImageClient.request(url, #","as":"descriptor""#))
+            let (again, file) = try await client.read(1)
+            for file in file { close(file) }
+            #expect(file.count == 1 && again[0]["result"]?["descriptor"]?.bool == true)
+        }
+    }
+
     @Test("a prefetch tells how far it is, ends with the last of it, and lists each failure")
     func prefetch() async throws {
         try await ImageFixture.with { _, client in
