@@ -100,6 +100,9 @@ class Run:
             self.agent.kill()
         if self.agent.crashed():
             self.problems.append("a crash")
+        # A call that a signal interrupted is made again, and nobody hears of it. SQLite does not do that for fsync(2).
+        if self.order and self.order.error == "EINTR" and self.failures and not any("sqlite" in hit for hit in self.hits()):
+            self.problems.append(f"what was interrupted was not done again: {self.failures}")
         return self
 
     def refused(self):
