@@ -35,9 +35,9 @@ extension Integration {
                     #expect(try client.call("agent.info")["imageProblem"] == nil)
                     if step > 0 { #expect(try client.call("config.get", ["path": "n"])["value"] == 2) }
                     for value in 0..<3 { try client.call("config.set", ["path": "n", "value": .int(value)]) }
-                    #expect(try ServedImage(try client.image(origin.url("origin", "a.png"))).isWhole(image))
-                    try client.call("image.remove", ["url": .string(origin.url("origin", "a.png"))])
-                    #expect(try ServedImage(try client.image(origin.url("origin", "a.png"))).source == "miss")
+                    #expect(try ServedImage(try client.image(origin.url("fresh", "a.png"))).isWhole(image))
+                    try client.call("image.remove", ["url": .string(origin.url("fresh", "a.png"))])
+                    #expect(try ServedImage(try client.image(origin.url("fresh", "a.png"))).source == "miss")
                     client.close()
                     #expect(try agent.stop() == .exit(0))
                     #expect(!agent.log.contains("Interrupted"), "\(agent.log)")
