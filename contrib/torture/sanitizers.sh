@@ -68,7 +68,7 @@ run() {
 if [ "$#" -gt 0 ]; then run "$@"; else for filter in "${filters[@]}"; do run --filter "$filter"; done; fi
 unset LD_PRELOAD
 
-reports=$(cat "$work"/report* 2>/dev/null | grep -cE '^SUMMARY|: runtime error: ' || true)
+reports=$(cat "$work"/report* 2>/dev/null | grep -c '^SUMMARY' || true)
 cat "$work"/report* "$work/failed" >&2 2>/dev/null || true
 lost=$((reports + failures))
 printf 'torture\t%s sanitizer\t%s\t%s\t%s\n' "$sanitizer" "$tests" "$((tests > lost ? tests - lost : 0))" "$lost"
