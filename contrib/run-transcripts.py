@@ -604,7 +604,9 @@ class Agent:
             return
         settings = self.directory / "settings.json5"
         settings.write_text(self.expanded(self.settings or "{}"), encoding="utf-8")
-        keep = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH")}
+        # The last four are for an agent that is built with a sanitizer: see torture/sanitizers.sh.
+        names = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS", "UBSAN_OPTIONS")
+        keep = {name: value for name, value in os.environ.items() if name in names}
         home = {"HOME": self.directory / "home", "TMPDIR": self.directory}
         for name in ("CONFIG", "STATE", "CACHE", "DATA"):
             home[f"XDG_{name}_HOME"] = self.directory / "home" / name.lower()

@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 #if canImport(Musl)
     internal import Musl
 #else
@@ -26,12 +28,14 @@ public final class StateDirectory: Sendable {
     init(path: String, files: any FileSystem) throws {
         try files.createDirectory(path)
         let lockPath = path + "/lock"
-        var descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        var descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
         let failure = errno
         // A file system that turned read-only after an error still has what is to be served.
-        if descriptor < 0, failure == EROFS { descriptor = open(lockPath, O_RDONLY | O_CLOEXEC) }
+        if descriptor < 0, failure == EROFS {
+            descriptor = uninterrupted { open(lockPath, O_RDONLY | O_CLOEXEC) }
+        }
         guard descriptor >= 0 else { throw FileError("open", lockPath, errno: failure) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
             let failure = errno
             close(descriptor)
             guard failure == EWOULDBLOCK else { throw FileError("lock", lockPath, errno: failure) }

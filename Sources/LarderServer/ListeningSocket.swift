@@ -1,3 +1,5 @@
+import LarderUpstream
+
 #if canImport(Musl)
     import Musl
 #else
@@ -76,10 +78,13 @@ public final class ListeningSocket: Sendable {
 
     /// The lock file stays where it is: removing it would let two agents hold two locks of one name.
     private static func lock(_ lockPath: String, socket: String) throws(ServerError) -> CInt {
-        let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { throw failure("open", lockPath) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
+            let number = errno
             close(descriptor)
+            errno = number
+            guard number == EWOULDBLOCK else { throw failure("lock", lockPath) }
             throw ServerError(
                 .alreadyRunning,
                 "another agent is starting or running on \(socket); stop it, or choose another path with --socket")

@@ -190,8 +190,9 @@ struct Agent {
     private static func makeDirectory(above path: String) throws {
         let cache = directory(of: path)
         try LocalFileSystem().createDirectory(directory(of: cache))
-        // Where it fails, the cache says why.
-        mkdir(cache, 0o750)
+        guard uninterrupted({ mkdir(cache, 0o750) }) == 0 || errno == EEXIST else {
+            throw FileError("make directory", cache, errno: errno)
+        }
     }
 
     private func copies(besideSocket path: String, _ blocking: BlockingWork) async -> CurrentCopies? {

@@ -6,12 +6,19 @@ import Testing
 extension Integration {
     @Suite("The listening socket")
     struct ListeningSocketTests {
+        /// What systemd-socket-activate is told. It passes on few variables by itself: not those of a sanitizer.
+        private static func activation(at path: String, of home: AgentHome) throws -> [String] {
+            let variables = home.environment.keys.filter { $0 == "LD_PRELOAD" || $0.hasSuffix("SAN_OPTIONS") }
+            return ["-l", path] + variables.flatMap { ["-E", $0] }
+                + [try Products.agent, "--state-directory", home.state]
+        }
+
         @Test("a socket from systemd serves the first client, although it half-closes at once, and is not unlinked")
         func socketActivation() throws {
             try AgentHome.with { home in
                 let path = home.directory + "/x.sock"
                 let activated = try ChildProcess(
-                    "systemd-socket-activate", ["-l", path, Products.agent, "--state-directory", home.state],
+                    "systemd-socket-activate", try Self.activation(at: path, of: home),
                     environment: home.environment,
                     directory: home.directory)
                 try activated.waitForLog("Listening on")
@@ -40,7 +47,7 @@ extension Integration {
                 for _ in 0..<2 {
                     unlink(path)
                     let activated = try ChildProcess(
-                        "systemd-socket-activate", ["-l", path, Products.agent, "--state-directory", home.state],
+                        "systemd-socket-activate", try Self.activation(at: path, of: home),
                         environment: home.environment,
                         directory: home.directory)
                     try activated.waitForLog("Listening on")
@@ -154,7 +161,7 @@ extension Integration {
                 if isActivated {
                     path = home.directory + "/x.sock"
                     agent = try ChildProcess(
-                        "systemd-socket-activate", ["-l", path, Products.agent, "--state-directory", home.state],
+                        "systemd-socket-activate", try Self.activation(at: path, of: home),
                         environment: home.environment, directory: home.directory)
                     try agent.waitForLog("Listening on")
                     try LineClient(path: path).call("agent.ping")

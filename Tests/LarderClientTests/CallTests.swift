@@ -2,7 +2,7 @@ import JSON
 @testable import LarderClient
 import Testing
 
-@Suite("Calls over one connection", .timeLimit(.minutes(1)))
+@Suite("Calls over one connection", .timeLimit(.minutes(5)))
 struct CallTests {
     @Test("replies find their callers in whatever order they come")
     func repliesInAnyOrder() async throws {

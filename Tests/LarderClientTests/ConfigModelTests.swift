@@ -2,7 +2,7 @@ import JSON
 @testable import LarderClient
 import Testing
 
-@Suite("The model for user interfaces", .timeLimit(.minutes(1)))
+@Suite("The model for user interfaces", .timeLimit(.minutes(5)))
 @MainActor
 struct ConfigModelTests {
     @Test("it shows the newest snapshot, keeps it while the agent is away, and says so")

@@ -4,7 +4,7 @@ import LarderWire
 import Synchronization
 import Testing
 
-@Suite("Following snapshots", .timeLimit(.minutes(1)))
+@Suite("Following snapshots", .timeLimit(.minutes(5)))
 struct ConfigSnapshotsTests {
     @Test("after a break it subscribes again with the revision and epoch it holds, and delivers only what is newer")
     func reconnects() async throws {
@@ -145,7 +145,10 @@ struct ConfigSnapshotsTests {
             try await connection.subscription(revision: 1)
             follower.cancel()
             #expect(try await follower.value == 0)
-            _ = try await connection.request("config.unsubscribe")
+            // The reply may be on its way still when the task is cancelled: then the request is cancelled first.
+            var request = try await connection.request()
+            if request.method == "request.cancel" { request = try await connection.request() }
+            #expect(request.method == "config.unsubscribe")
         }
     }
 

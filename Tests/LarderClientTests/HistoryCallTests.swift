@@ -2,7 +2,7 @@ import JSON
 @testable import LarderClient
 import Testing
 
-@Suite("Calls about how the configuration came about", .timeLimit(.minutes(1)))
+@Suite("Calls about how the configuration came about", .timeLimit(.minutes(5)))
 struct HistoryCallTests {
     /// Makes a call and answers it.
     /// - Returns: the parameters that came, and the call's result.

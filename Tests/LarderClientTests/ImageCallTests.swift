@@ -2,7 +2,7 @@ import JSON
 @testable import LarderClient
 import Testing
 
-@Suite("Calls for images", .timeLimit(.minutes(1)))
+@Suite("Calls for images", .timeLimit(.minutes(5)))
 struct ImageCallTests {
     private static let digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     private static let what: [(String, JSONValue)] = [
@@ -100,7 +100,7 @@ struct ImageCallTests {
     }
 }
 
-@Suite("Images in a scope", .timeLimit(.minutes(1)))
+@Suite("Images in a scope", .timeLimit(.minutes(5)))
 struct ScopedImageTests {
     private struct Failure: Error {}
 

@@ -2,7 +2,7 @@ import JSON
 @testable import LarderClient
 import Testing
 
-@Suite("Prefetching images", .timeLimit(.minutes(1)))
+@Suite("Prefetching images", .timeLimit(.minutes(5)))
 struct ImagePrefetchTests {
     private let summary: JSONValue = [
         "total": 4, "fetched": 2, "held": 1, "failed": 1, "bytes": 9,

@@ -2,7 +2,7 @@ import Glibc
 import LarderClient
 import Testing
 
-@Suite("A client's lifetime", .timeLimit(.minutes(1)))
+@Suite("A client's lifetime", .timeLimit(.minutes(5)))
 struct LifetimeTests {
     @Test("the scope connects first, closes at its end, and the client is of no use afterwards")
     func scope() async throws {

@@ -1,7 +1,7 @@
 import LarderClient
 import Testing
 
-@Suite("Asking for the file of a snapshot", .timeLimit(.minutes(1)))
+@Suite("Asking for the file of a snapshot", .timeLimit(.minutes(5)))
 struct MappedCallTests {
     private static let opened: JSONValue = [
         "namespace": "default", "revision": 1, "epoch": "9f86d081884c7d65", "state": "fresh", "bytes": 200,

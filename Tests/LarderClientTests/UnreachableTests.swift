@@ -2,7 +2,7 @@ import Glibc
 @testable import LarderClient
 import Testing
 
-@Suite("An agent that cannot be reached", .timeLimit(.minutes(1)))
+@Suite("An agent that cannot be reached", .timeLimit(.minutes(5)))
 struct UnreachableTests {
     @Test("no socket: start the agent")
     func missing() async throws {

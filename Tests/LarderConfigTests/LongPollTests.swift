@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("Long polls", .timeLimit(.minutes(1)))
+@Suite("Long polls", .timeLimit(.minutes(5)))
 struct LongPollTests {
     /// Runs a poller of a source that takes long polls of a minute.
     private func withPoller(

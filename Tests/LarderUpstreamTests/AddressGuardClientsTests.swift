@@ -8,7 +8,7 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("Clients behind the address guard", .timeLimit(.minutes(1)))
+@Suite("Clients behind the address guard", .timeLimit(.minutes(5)))
 struct AddressGuardClientsTests {
     /// Gives one list of addresses after the other, and the last for ever.
     private final class ScriptedResolver: HostResolver {

@@ -1,7 +1,7 @@
 import LarderUpstream
 import Testing
 
-@Suite("Answers that are no document", .timeLimit(.minutes(1)))
+@Suite("Answers that are no document", .timeLimit(.minutes(5)))
 struct BadAnswerTests {
     @Test("a body that ends before its declared length is an error, never a short document")
     func shortBody() async throws {

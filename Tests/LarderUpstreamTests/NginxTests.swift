@@ -2,7 +2,7 @@ import Foundation
 import LarderUpstream
 import Testing
 
-@Suite("A real origin", .timeLimit(.minutes(1)))
+@Suite("A real origin", .timeLimit(.minutes(5)))
 struct NginxTests {
     @Test("a document comes once, then 304 until it changes")
     func conditional() async throws {

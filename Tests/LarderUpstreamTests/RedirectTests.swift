@@ -1,7 +1,7 @@
 import LarderUpstream
 import Testing
 
-@Suite("Redirects", .timeLimit(.minutes(1)))
+@Suite("Redirects", .timeLimit(.minutes(5)))
 struct RedirectTests {
     @Test(
         "a redirect is followed, relative ones too, and the final address is reported",

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite("Requests", .timeLimit(.minutes(1)))
+@Suite("Requests", .timeLimit(.minutes(5)))
 struct RequestTests {
     @Test("a request carries our name, the caller's headers and its validator, byte for byte")
     func fields() async throws {

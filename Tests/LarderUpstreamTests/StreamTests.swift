@@ -1,7 +1,7 @@
 import LarderUpstream
 import Testing
 
-@Suite("Answers that come piece by piece", .timeLimit(.minutes(1)))
+@Suite("Answers that come piece by piece", .timeLimit(.minutes(5)))
 struct StreamTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -198,7 +198,7 @@ struct StreamTests {
     }
 }
 
-@Suite("POST", .timeLimit(.minutes(1)))
+@Suite("POST", .timeLimit(.minutes(5)))
 struct PostTests {
     @Test("a body is sent as JSON unless the headers say otherwise, and never conditionally")
     func post() async throws {

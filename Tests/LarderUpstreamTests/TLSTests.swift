@@ -2,7 +2,7 @@ import Foundation
 import LarderUpstream
 import Testing
 
-@Suite("TLS", .timeLimit(.minutes(1)))
+@Suite("TLS", .timeLimit(.minutes(5)))
 struct TLSTests {
     private static func pem(_ name: String, of nginx: Nginx) throws -> TLSOptions.PEM {
         let file = nginx.directory.appending(path: name)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderUpstream
 
-@Suite("Origins that take their time", .timeLimit(.minutes(1)))
+@Suite("Origins that take their time", .timeLimit(.minutes(5)))
 struct TimeoutTests {
     private let short = FetchTimeouts(idle: .milliseconds(100), whole: .seconds(60))
 

@@ -18,6 +18,7 @@ import random
 import select
 import socket
 import sys
+import threading
 
 import larder_agent
 from larder_attack import Siege, line
@@ -139,15 +140,18 @@ def malformed(talk, path, count, generator):
     tried = replies = 0
     while tried < count:
         with larder_agent.Client(path) as client:
-            for _ in range(min(100, count - tried)):
-                client.send(mutated(generator, seeds) + b"\n")
-                tried += 1
-            client.send(b'{"id":"the last","method":"agent.ping"}\n')
+            lines = [mutated(generator, seeds) + b"\n" for _ in range(min(100, count - tried))]
+            tried += len(lines)
+            lines.append(b'{"id":"the last","method":"agent.ping"}\n')
+            # Who only writes until all is written, and is answered more than the socket takes, is rightly dropped.
+            sender = threading.Thread(target=client.stream.sendall, args=(b"".join(lines),), daemon=True)
+            sender.start()
             while True:
                 message = client.message()
                 replies += 1
                 if isinstance(message, dict) and message.get("id") == "the last":
                     break
+            sender.join()
     return {"attempts": count, "survived": tried, "note": f"{replies} replies and events"}
 
 

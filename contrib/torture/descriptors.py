@@ -58,6 +58,18 @@ def crowd(agent, numbers):
     return served, refused, problems
 
 
+def admitted(agent):
+    """A client that is served, as soon as those before it are gone: the limit may be a single connection."""
+    def find():
+        client = agent.connect()
+        try:
+            client.call("agent.ping")
+            return client
+        except (larder_agent.AgentError, larder_agent.ConnectionEnded):
+            client.close()
+    return larder_agent.eventually(find, "a client is served")
+
+
 def main():
     parser = larder_agent.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="3 rounds")
@@ -68,7 +80,13 @@ def main():
     settings = {"images": {"allowNetworks": ["127.0.0.0/8"], "minimumFreeBytes": 0}}
     attempts, problems, numbers, total, told = 0, [], [0], 0, 0
     with larder_agent.Agent(options.larderd, settings=settings, before=limited) as agent:
-        quiet = agent.descriptors()
+        # What is opened when it is needed first is open: the journal, the index of images, the connection to the origin.
+        with admitted(agent) as client:
+            client.call("config.set", path="n", value=0)
+            problem = image_problem(client, origin.url(1), 1)
+            if problem:
+                problems.append(problem)
+            quiet = agent.descriptors()
         for _ in range(options.rounds):
             served, refused, found = crowd(agent, numbers)
             attempts += CLIENTS
@@ -78,7 +96,7 @@ def main():
                 problems.append("nobody was served")
             # Recovered: somebody comes in at once, and what was acknowledged is there.
             larder_agent.eventually(lambda: agent.descriptors() <= quiet + 2, "the clients' descriptors are closed")
-            with agent.connect() as client:
+            with admitted(agent) as client:
                 value = client.call("config.get", path="n")["value"]
                 if value != numbers[-1]:
                     problems.append(f"{value} is served, and {numbers[-1]} was acknowledged")
@@ -86,7 +104,7 @@ def main():
                 if problem:
                     problems.append(problem)
         agent.restart()
-        with agent.connect() as client:
+        with admitted(agent) as client:
             if client.call("config.get", path="n")["value"] != numbers[-1]:
                 problems.append("what was acknowledged is not there after a start")
     if agent.crashed():

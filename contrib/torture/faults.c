@@ -2,7 +2,9 @@
 //
 //   LARDER_FAULT_PATHS   directories, with colons between them: calls on anything in them count, others are left alone
 //   LARDER_FAULT_CALL    the kind of call: open, read, write, fsync, rename, ...; see the kinds below
-//   LARDER_FAULT_NUMBER  which of these calls fails, from 1; 0 for none
+//   LARDER_FAULT_NUMBER  which of these calls fails, from 1; 0 for none; "odd" for the first, third, fifth ... call of any
+//                        kind that a signal may interrupt
+//   LARDER_FAULT_EXCEPT  a text: paths that have it in them are left alone
 //   LARDER_FAULT_ERROR   the error number it fails with; 0 for a write that takes half of what it is given
 //   LARDER_FAULT_LOG     a file that is told of each call, a line each: kind, path, and "failed" for the one that did
 //
@@ -29,7 +31,8 @@
 static char paths[8][PATH_MAX];
 static int pathCount;
 static const char *wanted = "";
-static int number, failure;
+static const char *except;
+static int number, failure, isOdd;
 static int logFile = -1;
 static atomic_int calls;
 
@@ -41,13 +44,16 @@ __attribute__((constructor)) static void prepare(void) {
         list += length + (list[length] == ':');
     }
     if (getenv("LARDER_FAULT_CALL")) wanted = strdup(getenv("LARDER_FAULT_CALL"));
-    if (getenv("LARDER_FAULT_NUMBER")) number = atoi(getenv("LARDER_FAULT_NUMBER"));
+    if (getenv("LARDER_FAULT_EXCEPT")) except = strdup(getenv("LARDER_FAULT_EXCEPT"));
+    const char *which = getenv("LARDER_FAULT_NUMBER");
+    if (which) isOdd = strcmp(which, "odd") == 0, number = atoi(which);
     if (getenv("LARDER_FAULT_ERROR")) failure = atoi(getenv("LARDER_FAULT_ERROR"));
     const char *log = getenv("LARDER_FAULT_LOG");
     if (log) logFile = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
 static int isMeant(const char *path) {
+    if (except && strstr(path, except)) return 0;
     for (int index = 0; index < pathCount; index++) {
         size_t length = strlen(paths[index]);
         if (strncmp(path, paths[index], length) == 0 && (path[length] == '/' || path[length] == 0)) return 1;
@@ -66,10 +72,16 @@ static void nameOf(int descriptor, char *name, size_t size) {
     name[length > 0 ? length : 0] = 0;
 }
 
+static int mayBeInterrupted(const char *kind) {
+    return strcmp(kind, "close") != 0 && strcmp(kind, "list") != 0 && strcmp(kind, "stat") != 0;
+}
+
 // Whether this call is the one that is to fail. errno is left as it was.
 static int failsAt(const char *kind, const char *path) {
     if (pathCount == 0 || !isMeant(path)) return 0;
-    int isIt = strcmp(kind, wanted) == 0 && atomic_fetch_add(&calls, 1) + 1 == number;
+    // Whoever makes an interrupted call again comes through, for that is an even one, or will be.
+    int isIt = isOdd ? mayBeInterrupted(kind) && atomic_fetch_add(&calls, 1) % 2 == 0
+                     : strcmp(kind, wanted) == 0 && atomic_fetch_add(&calls, 1) + 1 == number;
     if (logFile >= 0) {
         char line[PATH_MAX + 64];
         int length = snprintf(line, sizeof line, "%s %s%s\n", kind, path, isIt ? " failed" : "");

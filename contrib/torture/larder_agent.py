@@ -214,11 +214,14 @@ class Agent:
         """Ends it, and what is in front of it, by SIGKILL."""
         if self.process is None:
             return
+        members = group_members(self.process.pid)
         try:
             os.killpg(self.process.pid, signal.SIGKILL)  # its session is its own
         except ProcessLookupError:
             pass
         self.process.wait()
+        # What was in front of the agent may be gone before the agent is, which has its lock until then.
+        eventually(lambda: not any(map(runs, members)), "the agent is gone after SIGKILL")
         self.process = None
 
     def restart(self):
@@ -272,6 +275,28 @@ class Agent:
         """The result of agent.stats."""
         with self.connect() as client:
             return client.call("agent.stats")
+
+
+def group_members(group):
+    """The processes of a process group."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.getpgid(int(entry.name)) == group:
+                found.append(int(entry.name))
+        except ProcessLookupError:
+            pass
+    return found
+
+
+def runs(pid):
+    """Whether a process is there and no zombie. Its first thread may be one while others still have its files."""
+    try:
+        states = [stat.read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()[0]
+                  for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (OSError, IndexError):  # a thread went meanwhile
+        return pathlib.Path(f"/proc/{pid}").exists()
+    return any(state not in "ZX" for state in states)
 
 
 Memory = collections.namedtuple("Memory", "resident anonymous")

@@ -2,14 +2,16 @@
 # Runs the tests under a sanitizer.
 #
 #   contrib/torture/sanitizers.sh thread               races
-#   contrib/torture/sanitizers.sh address              memory that is not the program's, or not any more
-#   contrib/torture/sanitizers.sh undefined            undefined behaviour of the C shims
+#   contrib/torture/sanitizers.sh address              memory that is not the program's, or not any more; and undefined
+#                                                      behaviour of what is written in C
+#   contrib/torture/sanitizers.sh undefined            the latter alone
 #   contrib/torture/sanitizers.sh thread --filter ^LarderServerTests
 #
 # Each has a build of its own, .build-SANITIZER, which takes as long as the first one of the tests; the tests take two to
-# ten times as long as without. The programs that the tests start are of the same build. Prints the reports, and last the
-# line of the form of contrib/torture.sh: torture, test, attempts (tests), survived, lost. Ends with 1 if there was a report
-# or a test failed.
+# ten times as long as without. The programs that the tests start are of the same build. Without a filter the targets are
+# tested one after the other, half an hour each at most, so that one that hangs leaves the others. Prints the reports, and
+# last the line of the form of contrib/torture.sh: torture, test, attempts (tests), survived, lost. Ends with 1 if there was
+# a report or a test failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,33 +20,56 @@ case ${1:-} in
   *) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 2 ;;
 esac
 contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-light etcd-server openssl systemd python3 \
-  util-linux
+  util-linux gcc libc6-dev
 
 work=$(mktemp -d -t larder-sanitizer.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 scratch=.build-$sanitizer
-swift build --build-tests --sanitize="$sanitizer" --scratch-path "$scratch"
+# For undefined behaviour swiftc has no option of its own: clang, which compiles the C, headers included, and links, has.
+flags=(-Xcc -fsanitize=undefined -Xswiftc -Xclang-linker -Xswiftc -fsanitize=undefined)
+case $sanitizer in
+  thread) flags=(--sanitize=thread) ;;
+  address) flags+=(--sanitize=address) ;;
+esac
+swift build --build-tests "${flags[@]}" --scratch-path "$scratch"
 
-# Programs go on after a report, so that one does not hide the next.
-options="log_path=$work/report exitcode=0"
 case $sanitizer in
   thread)
     clang -O1 -fPIC -shared -o "$work/mutex.so" contrib/torture/mutex-for-tsan.c
     export LD_PRELOAD="$work/mutex.so"
-    export TSAN_OPTIONS="$options history_size=4 suppressions=$PWD/contrib/torture/thread.suppressions"
+    # Programs go on after a report, so that one does not hide the next.
+    export TSAN_OPTIONS="log_path=$work/report exitcode=0 history_size=4 suppressions=$PWD/contrib/torture/thread.suppressions"
     ;;
   # What Swift makes once and keeps would be a leak.
-  address) export ASAN_OPTIONS="$options detect_leaks=0 halt_on_error=0" ;;
+  address)
+    export ASAN_OPTIONS="log_path=$work/report detect_leaks=0 print_stacktrace=1"
+    export UBSAN_OPTIONS="$ASAN_OPTIONS"
+    ;;
   undefined) export UBSAN_OPTIONS="log_path=$work/report print_stacktrace=1" ;;
 esac
-status=0
-swift test --skip-build --sanitize="$sanitizer" --scratch-path "$scratch" "$@" 2>&1 | tee "$work/log" || status=$?
+filters=()
+if [ "$#" -eq 0 ]; then
+  for folder in Tests/*/; do filters+=("^$(basename "$folder")\\."); done
+fi
+tests=0
+failures=0
+run() {
+  local status=0
+  timeout --kill-after=10 1800 swift test --skip-build "${flags[@]}" --scratch-path "$scratch" "$@" 2>&1 |
+    tee "$work/log" || status=$?
+  local count
+  count=$(sed -n 's/.*Test run with \([0-9]*\) tests\{0,1\} .*/\1/p' "$work/log" | tail -n 1)
+  tests=$((tests + ${count:-0}))
+  if [ "$status" -ne 0 ]; then
+    failures=$((failures + 1))
+    { printf '%s: status %s\n' "$*" "$status"; grep -E '✘' "$work/log" || true; } >>"$work/failed"
+  fi
+}
+if [ "$#" -gt 0 ]; then run "$@"; else for filter in "${filters[@]}"; do run --filter "$filter"; done; fi
 unset LD_PRELOAD
 
-tests=$(sed -n 's/.*Test run with \([0-9]*\) tests.*/\1/p' "$work/log" | tail -n 1)
 reports=$(cat "$work"/report* 2>/dev/null | grep -c '^SUMMARY' || true)
-cat "$work"/report* 2>/dev/null >&2 || true
-grep -E '✘' "$work/log" >&2 || true
-lost=$((reports + (status != 0)))
-printf 'torture\t%s sanitizer\t%s\t%s\t%s\n' "$sanitizer" "${tests:-0}" "$((${tests:-0} - lost))" "$lost"
+cat "$work"/report* "$work/failed" >&2 2>/dev/null || true
+lost=$((reports + failures))
+printf 'torture\t%s sanitizer\t%s\t%s\t%s\n' "$sanitizer" "$tests" "$((tests > lost ? tests - lost : 0))" "$lost"
 [ "$lost" -eq 0 ]

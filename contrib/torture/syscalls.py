@@ -44,6 +44,7 @@ SYSTEM_CALLS = {
 HONEST = {"storageFailed", "noRoom", "cancelled", "upstreamFailed", "rejected"}
 
 Order = collections.namedtuple("Order", "kind number error")
+Result = collections.namedtuple("Result", "order was_reached outcome problems words failures last_words")
 
 
 class Run:
@@ -54,7 +55,7 @@ class Run:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-calls."))
         for part in ("state", "cache"):
             shutil.copytree(known.directory / part, self.directory / part)
-        self.calls = self.directory / "calls"
+        self.calls, self.traces = self.directory / "calls", self.directory / "strace"
         environment = {}
         if library:
             number = 0 if order is None or order.error == SHORT else getattr(errno, order.error)
@@ -67,6 +68,7 @@ class Run:
             larderd, settings=settings(known.directory), directory=self.directory, environment=environment,
             prefix=prefix(self.directory) if prefix else ())
         self.problems, self.failures, self.outcome = [], [], "served"
+        self.image_problem = None  # why the agent runs without its image cache
         self.revisions = dict(known.witness.seen)
         self.model = {namespace: dict(self.parsed(namespace)) for namespace in NAMESPACES}
 
@@ -84,8 +86,11 @@ class Run:
                 self.end()
             self.agent.environment, self.agent.prefix = {}, []
             self.agent.start()
+            if self.image_problem and not any("/cache" in hit for hit in self.hits()):
+                self.problems.append(f"nothing of the image cache failed, and yet: {self.image_problem}")
             with self.agent.connect() as client:
                 self.compare(client, "after another start")
+                self.image_problem = self.told_image_problem(client)
                 self.look_at_images(client, must=True)
             self.agent.stop()
         except (larder_agent.AgentError, larder_agent.Died, larder_agent.Hang, larder_agent.ConnectionEnded,
@@ -95,6 +100,9 @@ class Run:
             self.agent.kill()
         if self.agent.crashed():
             self.problems.append("a crash")
+        # A call that a signal interrupted is made again, and nobody hears of it. SQLite does not do that for fsync(2).
+        if self.order and self.order.error == "EINTR" and self.failures and not any("sqlite" in hit for hit in self.hits()):
+            self.problems.append(f"what was interrupted was not done again: {self.failures}")
         return self
 
     def refused(self):
@@ -114,6 +122,10 @@ class Run:
 
     def work(self):
         with self.agent.connect() as client:
+            self.image_problem = self.told_image_problem(client)
+            if self.image_problem:
+                self.outcome = "served without images"
+                self.failures.append(f"image cache: {self.image_problem}")
             self.compare(client, "after the start")
             self.look_at_images(client, must=False)
             for step in range(3):
@@ -124,10 +136,11 @@ class Run:
             pushed = {"shop": {"open": True}, "n": 3}
             self.change(client, "config.push", "pushed", lambda value: (value.clear(), value.update(pushed)),
                         document=pushed, version="3")
-            for number in (4, 5):
-                self.image(client, number)
-            for method, number in (("image.pin", 2), ("image.unpin", 1), ("image.remove", 3)):
-                self.attempt(method, lambda: client.call(method, url=self.origin.url(number)))
+            if not self.image_problem:
+                for number in (4, 5):
+                    self.image(client, number)
+                for method, number in (("image.pin", 2), ("image.unpin", 1), ("image.remove", 3)):
+                    self.attempt(method, lambda: client.call(method, url=self.origin.url(number)))
             self.compare(client, "before the stop")
             self.look_at_images(client, must=False)
             self.attempt("config.history", lambda: client.call("config.history"))
@@ -162,9 +175,11 @@ class Run:
             problem = image_problem(client, self.origin.url(number), number)
             if problem:
                 self.problems.append(problem)
-        if not self.attempt("image.get", get) and self.order:
-            # The failure was one: what is asked again is there.
-            self.attempt("image.get again", get) or self.problems.append(f"image {number} cannot be had any more")
+        if self.attempt("image.get", get) or not self.order:
+            return
+        # The failure was one, or under strace one in each thread: what is asked again is there.
+        if not any(self.attempt("image.get again", get) for _ in range(8 if self.agent.prefix else 1)):
+            self.problems.append(f"image {number} cannot be had any more")
 
     # What has to be
 
@@ -178,7 +193,19 @@ class Run:
             if self.revisions.setdefault(key, text) != text:
                 self.problems.append(f"{when} revision {reply['revision']} of {namespace} is another one")
 
+    def told_image_problem(self, client):
+        """Why there is no image cache, as the agent tells it. Where the cache fails at the start, the agent serves without."""
+        return client.call("agent.info").get("imageProblem")
+
     def look_at_images(self, client, must):
+        if self.image_problem:
+            try:
+                client.call("image.get", url=self.origin.url(1))
+                self.problems.append(f"an image is there, and yet: {self.image_problem}")
+            except larder_agent.AgentError as error:
+                if must or error.name != "unavailable" or self.image_problem not in error.detail:
+                    self.problems.append(f"image.get: {error}")
+            return
         for number in self.known.images:
             def get():
                 problem = image_problem(client, self.origin.url(number), number)
@@ -196,16 +223,23 @@ class Run:
         lines = [line.split(" ") for line in self.calls.read_text().splitlines()]
         return [(line[0], line[1].removeprefix(str(self.directory) + "/"), line[-1] == "failed") for line in lines]
 
-    def was_reached(self):
-        return any(failed for *_, failed in self.logged())
+    def hits(self):
+        """The calls that failed, in words with their paths."""
+        if self.traces.exists():
+            text = self.traces.read_text(errors="replace")
+            return [line[:300] for line in text.splitlines() if "(INJECTED)" in line]
+        return [f"{kind} /{path}" for kind, path, failed in self.logged() if failed]
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def describe(run):
-    hit = [f"{kind} {path}" for kind, path, failed in run.logged() if failed]
-    return f"{run.order.kind} {run.order.number} {run.order.error}{' and SIGKILL' if run.is_killed else ''} ({', '.join(hit)})"
+    def result(self):
+        """What judge() wants to know."""
+        hits, order = self.hits(), self.order
+        words = f"{order.kind} {order.number} {order.error}{' and SIGKILL' if self.is_killed else ''} ({'; '.join(hits)})"
+        return Result(order, bool(hits), self.outcome, self.problems, words, self.failures,
+                      self.agent.last_words(14) if self.problems else "")
 
 
 def each_call(options, origin, library, generator):
@@ -233,8 +267,7 @@ def each_call(options, origin, library, generator):
             index, order = item
             known = states[index % 2]
             run = Run(known, options.larderd, origin, library, order, is_killed=index % 3 == 2).run()
-            result = (order, run.was_reached(), run.outcome, run.problems, describe(run), run.failures,
-                      run.agent.last_words(14) if run.problems else "")
+            result = run.result()
             run.remove()
             return result
 
@@ -247,34 +280,33 @@ def each_call(options, origin, library, generator):
 
 
 def judge(name, options, results):
-    reached = [result for result in results if result[1]]
-    lost = [result for result in results if result[3]]
-    for order, _, _, problems, description, failures, words in lost[:12]:
-        print(f"lost: {description}: {'; '.join(problems)}\n{words}", file=sys.stderr)
+    reached = [result for result in results if result.was_reached]
+    lost = [result for result in results if result.problems]
+    for result in lost[:12]:
+        print(f"lost: {result.words}: {'; '.join(result.problems)}\n{result.last_words}", file=sys.stderr)
     if options.verbose:
-        for order, _, outcome, problems, description, failures, _ in reached:
-            print(f"{'LOST ' if problems else ''}{outcome}: {description}: {failures[:2]}")
-    refused = sum(outcome == "refused" for _, _, outcome, *_ in reached)
-    told = sum(bool(failures) for _, _, _, _, _, failures, _ in reached)
-    table = collections.defaultdict(lambda: [0, 0, 0])
-    for order, _, _, problems, *_ in reached:
-        row = table[(order.kind, order.error)]
-        row[0] += 1
-        row[1 if not problems else 2] += 1
-    for (kind, error), (count, survived, gone) in sorted(table.items()):
-        print(f"  {kind:9} {error:7} {count:5} attempts, {survived} survived, {gone} lost")
+        for result in reached:
+            print(f"{'LOST ' if result.problems else ''}{result.outcome}: {result.words}: {result.failures[:2]}")
+    outcomes = collections.Counter(result.outcome for result in reached)
+    told = sum(bool(result.failures) for result in reached)
+    table = collections.defaultdict(lambda: [0, 0])
+    for result in reached:
+        table[(result.order.kind, result.order.error)][bool(result.problems)] += 1
+    for (kind, error), (survived, gone) in sorted(table.items()):
+        print(f"  {kind:9} {error:7} {survived + gone:5} attempts, {survived} survived, {gone} lost")
     larder_agent.report(
-        name, len(reached), len(reached) - len([result for result in lost if result[1]]),
-        lost=len(lost), note=f"{told} were told to somebody, {refused} of them as a start that was refused")
+        name, len(reached), sum(not result.problems for result in reached), lost=len(lost),
+        note=f"{told} were told to somebody; {outcomes['refused']} starts were refused, and "
+             f"{outcomes['served without images']} times configuration was served without images")
 
 
 # --- strace ----------------------------------------------------------------------------------------------------
 
 
-def strace_of(calls, more, output="strace", paths=True):
+def strace_of(calls, more, paths=True):
     """The words before the agent's command: strace with these calls, on the files below its directory."""
     def words(directory):
-        made = ["strace", "-f", "--seccomp-bpf", "-y", "-qqq", "-o", str(directory / output), "-e", f"trace={calls}"]
+        made = ["strace", "-f", "--seccomp-bpf", "-y", "-qqq", "-o", str(directory / "strace"), "-e", f"trace={calls}"]
         if paths:
             for path in paths_below(directory):
                 made += ["-P", path]
@@ -300,7 +332,7 @@ def sees_all(options, origin, library):
     calls = ",".join(SYSTEM_CALLS[kind] for kind in SYSTEM_CALLS if kind != "close")
     run = Run(known, options.larderd, origin, library, prefix=strace_of(calls, [], paths=False)).run()
     kernel, own = collections.Counter(), collections.Counter(kind for kind, *_ in run.logged())
-    for line in (run.directory / "strace").read_text(errors="replace").splitlines():
+    for line in run.traces.read_text(errors="replace").splitlines():
         found = re.match(r"\d+\s+(\w+)\((.*)", line)
         # What the loader of programs and strace itself do is none of the agent's; a path may be relative to a directory.
         if found and re.search(f"{re.escape(str(run.directory))}/(state|cache)", line):
@@ -327,11 +359,7 @@ def by_strace(options, origin):
                     order = Order(kind, number, error)
                     prefix = strace_of(calls, ["-e", f"inject={calls}:error={error}:when={number}"])
                     run = Run(states[number % 2], options.larderd, origin, None, order, number % 3 == 2, prefix).run()
-                    text = (run.directory / "strace").read_text(errors="replace")
-                    hit = [line for line in text.splitlines() if "(INJECTED)" in line]
-                    result = (order, bool(hit), run.outcome, run.problems,
-                              f"strace {kind} {number} {error} ({'; '.join(hit)[:300]})", run.failures,
-                              run.agent.last_words(14) if run.problems else "")
+                    result = run.result()
                     run.remove()
                     return result
                 number = 1
@@ -340,7 +368,7 @@ def by_strace(options, origin):
                         some = list(pool.map(attempt, range(number, number + options.workers)))
                     results += some
                     number += options.workers
-                    if not all(result[1] for result in some):
+                    if not all(result.was_reached for result in some):
                         break
     finally:
         for known in states:

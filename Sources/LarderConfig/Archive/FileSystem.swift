@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 #if canImport(Musl)
     internal import Musl
 #else
@@ -91,19 +93,19 @@ public struct LocalFileSystem: FileSystem {
 
     /// Follows mkdir(2).
     public func createDirectory(_ path: String) throws(FileError) {
-        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        if uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST { return }
         guard errno == ENOENT, let parent = Self.parent(path) else {
             throw FileError("make directory", path, errno: errno)
         }
         try createDirectory(parent)
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+        guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
             throw FileError("make directory", path, errno: errno)
         }
     }
 
     /// Follows readdir(3).
     public func list(_ path: String) throws(FileError) -> [String] {
-        guard let directory = opendir(path) else { throw FileError("list", path, errno: errno) }
+        guard let directory = uninterrupted({ opendir(path) }) else { throw FileError("list", path, errno: errno) }
         defer { closedir(directory) }
         var names: [String] = []
         while true {
@@ -122,7 +124,7 @@ public struct LocalFileSystem: FileSystem {
 
     /// Follows read(2).
     public func read(_ path: String) throws(FileError) -> [UInt8]? {
-        let descriptor = Self.retrying { open(path, O_RDONLY | O_CLOEXEC) }
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_CLOEXEC) }
         if descriptor < 0 {
             if errno == ENOENT { return nil }
             throw FileError("open", path, errno: errno)
@@ -135,7 +137,7 @@ public struct LocalFileSystem: FileSystem {
         let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             count = 0
             while count < size {
-                let got = Self.retrying { Glibc.read(descriptor, buffer.baseAddress! + count, size - count) }
+                let got = uninterrupted { Glibc.read(descriptor, buffer.baseAddress! + count, size - count) }
                 if got < 0 { failure = errno }
                 if got <= 0 { break }
                 count += got
@@ -148,7 +150,7 @@ public struct LocalFileSystem: FileSystem {
     /// Follows read(2). The zeros, a quarter of a megabyte in each namespace, are looked at piece by piece in the same few
     /// pages, and take none of the memory: a start reads the journals of all namespaces.
     public func readJournal(_ path: String) throws(FileError) -> JournalContent? {
-        let descriptor = Self.retrying { open(path, O_RDONLY | O_CLOEXEC) }
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_CLOEXEC) }
         if descriptor < 0 {
             if errno == ENOENT { return nil }
             throw FileError("open", path, errno: errno)
@@ -157,7 +159,7 @@ public struct LocalFileSystem: FileSystem {
         var content = JournalContent(bytes: [], zeros: 0)
         let failure = withUnsafeTemporaryAllocation(byteCount: 64 * 1024, alignment: 16) { buffer -> CInt in
             while true {
-                let count = Self.retrying { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
+                let count = uninterrupted { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
                 if count <= 0 { return count < 0 ? errno : 0 }
                 content.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             }
@@ -169,12 +171,12 @@ public struct LocalFileSystem: FileSystem {
     /// Follows rename(2) and fsync(2): the directory is synchronised too, or the new name could be lost.
     public func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
         let temporary = path + ".tmp"
-        let descriptor = Self.retrying { open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
+        let descriptor = uninterrupted { open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw FileError("create", temporary, errno: errno) }
         do throws(FileError) {
             defer { close(descriptor) }
             try Self.writeAll(bytes, to: descriptor, at: nil, path: temporary)
-            guard Self.retrying({ fsync(descriptor) }) == 0 else { throw FileError("fsync", temporary, errno: errno) }
+            guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", temporary, errno: errno) }
             try rename(temporary, to: path)
         } catch {
             unlink(temporary)
@@ -185,18 +187,22 @@ public struct LocalFileSystem: FileSystem {
 
     /// Follows rename(2).
     public func rename(_ path: String, to newPath: String) throws(FileError) {
-        guard Glibc.rename(path, newPath) == 0 else { throw FileError("rename", path, errno: errno) }
+        guard uninterrupted({ Glibc.rename(path, newPath) }) == 0 else {
+            throw FileError("rename", path, errno: errno)
+        }
     }
 
     /// Follows unlink(2).
     public func remove(_ path: String) throws(FileError) {
-        guard unlink(path) == 0 || errno == ENOENT else { throw FileError("remove", path, errno: errno) }
+        guard uninterrupted({ unlink(path) }) == 0 || errno == ENOENT else {
+            throw FileError("remove", path, errno: errno)
+        }
     }
 
     /// The file is filled with zeros once, so that later writes in place need no change of its metadata and fdatasync
     /// waits for the data alone.
     public func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
-        let descriptor = Self.retrying { open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
+        let descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw FileError("open", path, errno: errno) }
         let file = LocalJournalFile(descriptor: descriptor, path: path)
         var information = stat()
@@ -204,7 +210,7 @@ public struct LocalFileSystem: FileSystem {
         let current = Int(information.st_size)
         if current < size {
             try Self.writeAll([UInt8](repeating: 0, count: size - current), to: descriptor, at: current, path: path)
-            guard Self.retrying({ fsync(descriptor) }) == 0 else { throw FileError("fsync", path, errno: errno) }
+            guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", path, errno: errno) }
         }
         // Also where the file is there already: what made it may have failed at this, and been told so.
         try synchronizeDirectory(of: path)
@@ -213,10 +219,10 @@ public struct LocalFileSystem: FileSystem {
 
     private func synchronizeDirectory(of path: String) throws(FileError) {
         guard let parent = Self.parent(path) else { return }
-        let descriptor = Self.retrying { open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        let descriptor = uninterrupted { open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileError("open", parent, errno: errno) }
         defer { close(descriptor) }
-        guard Self.retrying({ fsync(descriptor) }) == 0 else { throw FileError("fsync", parent, errno: errno) }
+        guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", parent, errno: errno) }
     }
 
     private static func parent(_ path: String) -> String? {
@@ -232,7 +238,7 @@ public struct LocalFileSystem: FileSystem {
         bytes.withUnsafeBytes { buffer in
             while written < buffer.count {
                 let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-                let count = retrying {
+                let count = uninterrupted {
                     if let offset { return pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + written)) }
                     return Glibc.write(descriptor, rest.baseAddress, rest.count)
                 }
@@ -244,14 +250,6 @@ public struct LocalFileSystem: FileSystem {
             }
         }
         if failure != 0 { throw FileError("write", path, errno: failure) }
-    }
-
-    /// Repeats a system call that a signal interrupted (signal(7)).
-    static func retrying<Result: SignedInteger>(_ call: () -> Result) -> Result {
-        while true {
-            let result = call()
-            if result >= 0 || errno != EINTR { return result }
-        }
     }
 }
 
@@ -290,12 +288,12 @@ private final class LocalJournalFile: JournalFile {
 
     func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
         try LocalFileSystem.writeAll(bytes, to: descriptor, at: offset, path: path)
-        guard LocalFileSystem.retrying({ fdatasync(descriptor) }) == 0 else {
+        guard uninterrupted({ fdatasync(descriptor) }) == 0 else {
             throw FileError("fdatasync", path, errno: errno)
         }
     }
     func truncate(to size: Int) throws(FileError) {
-        guard LocalFileSystem.retrying({ ftruncate(descriptor, off_t(size)) }) == 0 else {
+        guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else {
             throw FileError("truncate", path, errno: errno)
         }
     }

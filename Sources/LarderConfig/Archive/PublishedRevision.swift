@@ -48,12 +48,12 @@ final class PublishedRevision: Sendable {
     /// - Parameter reservedBound: what is reserved on the disk.
     func last(reservedBound: Int) -> Int? {
         guard isOurs else { return nil }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         guard larder_is_memory_file(descriptor) == 1 else { return nil }
         let bytes = [UInt8](unsafeUninitializedCapacity: Self.textBytes + 1) { buffer, count in
-            count = max(0, pread(descriptor, buffer.baseAddress, buffer.count, 0))
+            count = max(0, uninterrupted { pread(descriptor, buffer.baseAddress, buffer.count, 0) })
         }
         guard bytes.count == Self.textBytes, bytes.last == UInt8(ascii: "\n") else { return nil }
         let words = bytes.split(whereSeparator: { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") })
@@ -72,7 +72,8 @@ final class PublishedRevision: Sendable {
             let words = "\(epoch) \(reservedBound) \(revision)"
             let text = words + String(repeating: " ", count: max(0, Self.textBytes - 1 - words.utf8.count)) + "\n"
             let bytes = Array(text.utf8)
-            if bytes.count == Self.textBytes, pwrite(descriptor, bytes, bytes.count, 0) == bytes.count { return }
+            let written = uninterrupted { pwrite(descriptor, bytes, bytes.count, 0) }
+            if bytes.count == Self.textBytes, written == bytes.count { return }
             _ = ftruncate(descriptor, 0)
             unlink(path)
             close(descriptor)
@@ -91,7 +92,7 @@ final class PublishedRevision: Sendable {
     private func create() -> File {
         mkdir(directory, 0o700)
         guard isOurs else { return .notOpen }
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { return .notOpen }
         if larder_is_memory_file(descriptor) == 1 { return .open(descriptor) }
         close(descriptor)

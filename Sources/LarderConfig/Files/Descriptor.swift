@@ -1,4 +1,5 @@
 internal import Glibc
+internal import LarderUpstream
 
 /// An open file descriptor that is closed when it goes out of scope.
 struct Descriptor: ~Copyable {
@@ -11,7 +12,9 @@ struct Descriptor: ~Copyable {
     ///   - directory: what a relative name starts from
     init(_ name: [CChar], in directory: CInt = AT_FDCWD, flags: CInt) throws(Errno) {
         // O_NONBLOCK: whoever puts a FIFO here must not hold up a thread of ours until somebody writes to it.
-        let result = openat(directory, name, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        let result = uninterrupted {
+            openat(directory, name, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        }
         guard result >= 0 else { throw Errno(number: errno) }
         number = result
     }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import LarderUpstream
 
 /// The error number of a system call that failed.
 struct Errno: Error {
@@ -10,7 +11,7 @@ struct Errno: Error {
 /// - Parameter directory: an open directory; it stays open and keeps its position
 func directoryNames(_ directory: CInt) throws(Errno) -> [[UInt8]] {
     // A descriptor of its own: closedir(3) closes it, and duplicates would share their position.
-    let own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let own = uninterrupted { openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     guard own >= 0 else { throw Errno(number: errno) }
     guard let stream = fdopendir(own) else {
         let number = errno

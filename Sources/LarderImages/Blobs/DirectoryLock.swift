@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 #if canImport(Musl)
     internal import Musl
 #else
@@ -14,9 +16,9 @@ final class DirectoryLock: Sendable {
     /// - Throws: ``ImageError/Code/cacheInUse``, which names the holder; ``ImageError/Code/storageFailed``
     init(directory: String) throws(ImageError) {
         let path = directory + "/lock"
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o640)
+        let descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o640) }
         guard descriptor >= 0 else { throw CacheFileError(operation: "open", name: path, errno: errno).asImageError }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
             let number = errno
             defer { close(descriptor) }
             guard number == EWOULDBLOCK else {

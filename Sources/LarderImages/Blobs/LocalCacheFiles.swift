@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 #if canImport(Musl)
     internal import Musl
 #else
@@ -12,10 +14,10 @@ final class LocalCacheFiles: CacheFiles {
     /// that is for the administrator to say.
     init(path: String) throws(CacheFileError) {
         // Whatever the umask took away: clients of our group pass through it to the files.
-        if mkdir(path, 0o750) != 0 ? errno != EEXIST : chmod(path, 0o750) != 0 {
+        if uninterrupted({ mkdir(path, 0o750) }) != 0 ? errno != EEXIST : uninterrupted({ chmod(path, 0o750) }) != 0 {
             throw CacheFileError(operation: "make", name: path, errno: errno)
         }
-        root = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        root = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard root >= 0 else { throw CacheFileError(operation: "open", name: path, errno: errno) }
     }
 
@@ -23,11 +25,11 @@ final class LocalCacheFiles: CacheFiles {
 
     func createDirectory(_ name: String) throws(CacheFileError) -> Bool {
         var isNew = false
-        try inParent(of: name, "make") {
-            guard mkdirat($0, $1, 0o750) == 0 else { return errno == EEXIST }
+        try inParent(of: name, "make") { parent, last in
+            guard uninterrupted({ mkdirat(parent, last, 0o750) }) == 0 else { return errno == EEXIST }
             isNew = true
             // Whatever the umask took away: clients of our group read the files below.
-            return fchmodat($0, $1, 0o750, 0) == 0
+            return uninterrupted { fchmodat(parent, last, 0o750, 0) } == 0
         }
         return isNew
     }
@@ -40,7 +42,8 @@ final class LocalCacheFiles: CacheFiles {
         let file = try open(name, "make", O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o600)
         defer { close(file) }
         // It gives its error number back, and leaves errno alone.
-        let number = posix_fallocate(file, 0, off_t(bytes))
+        var number: CInt
+        repeat { number = posix_fallocate(file, 0, off_t(bytes)) } while number == EINTR
         guard number != 0 else { return }
         _ = try? remove(name)
         throw CacheFileError(operation: "allocate", name: name, errno: number)
@@ -62,11 +65,11 @@ final class LocalCacheFiles: CacheFiles {
         defer { close(oldParent) }
         let (newParent, lastName) = try parent(of: newName, "publish")
         defer { close(newParent) }
-        guard linkat(oldParent, oldName, newParent, lastName, 0) == 0 else {
+        guard uninterrupted({ linkat(oldParent, oldName, newParent, lastName, 0) }) == 0 else {
             if errno == EEXIST { return false }
             throw CacheFileError(operation: "publish", name: newName, errno: errno)
         }
-        guard unlinkat(oldParent, oldName, 0) == 0 else {
+        guard uninterrupted({ unlinkat(oldParent, oldName, 0) }) == 0 else {
             throw CacheFileError(operation: "remove", name: name, errno: errno)
         }
         return true
@@ -77,7 +80,7 @@ final class LocalCacheFiles: CacheFiles {
         defer { close(oldParent) }
         let (newParent, lastName) = try parent(of: newName, "rename")
         defer { close(newParent) }
-        guard renameat(oldParent, oldName, newParent, lastName) == 0 else {
+        guard uninterrupted({ renameat(oldParent, oldName, newParent, lastName) }) == 0 else {
             throw CacheFileError(operation: "rename", name: newName, errno: errno)
         }
     }
@@ -85,7 +88,7 @@ final class LocalCacheFiles: CacheFiles {
     func remove(_ name: String) throws(CacheFileError) -> Bool {
         var existed = true
         do throws(CacheFileError) {
-            try inParent(of: name, "remove") { unlinkat($0, $1, 0) == 0 }
+            try inParent(of: name, "remove") { parent, last in uninterrupted { unlinkat(parent, last, 0) } == 0 }
         } catch {
             guard error.errno == ENOENT else { throw error }
             existed = false
@@ -96,7 +99,9 @@ final class LocalCacheFiles: CacheFiles {
     func synchronizeDirectory(_ name: String) throws(CacheFileError) {
         let directory = try open(name, "open", O_RDONLY | O_DIRECTORY)
         defer { close(directory) }
-        guard fsync(directory) == 0 else { throw CacheFileError(operation: "fsync", name: name, errno: errno) }
+        guard uninterrupted({ fsync(directory) }) == 0 else {
+            throw CacheFileError(operation: "fsync", name: name, errno: errno)
+        }
     }
 
     func list(_ name: String) throws(CacheFileError) -> [String] {
@@ -130,7 +135,7 @@ final class LocalCacheFiles: CacheFiles {
 
     func freeBytes() throws(CacheFileError) -> Int {
         var information = statvfs()
-        guard fstatvfs(root, &information) == 0 else {
+        guard uninterrupted({ fstatvfs(root, &information) }) == 0 else {
             throw CacheFileError(operation: "measure", name: "the disk", errno: errno)
         }
         let (bytes, overflows) = Int(clamping: information.f_bavail).multipliedReportingOverflow(
@@ -185,28 +190,27 @@ private final class LocalCacheFile: CacheFile {
     func append(_ bytes: [UInt8]) throws(CacheFileError) {
         var written = 0
         while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { Glibc.write(number, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
+            let count = bytes[written...].withUnsafeBytes { rest in
+                uninterrupted { Glibc.write(number, rest.baseAddress, rest.count) }
+            }
             guard count > 0 else { throw count == 0 ? failure("write", EIO) : failure("write") }
             written += count
         }
     }
 
     func read(at offset: Int, count: Int) throws(CacheFileError) -> [UInt8] {
-        while true {
-            var result = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, length in
-                result = pread(number, buffer.baseAddress, count, off_t(offset))
-                length = max(0, result)
-            }
-            if result >= 0 { return bytes }
-            guard errno == EINTR else { throw failure("read") }
+        var result = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, length in
+            result = uninterrupted { pread(number, buffer.baseAddress, count, off_t(offset)) }
+            length = max(0, result)
         }
+        guard result >= 0 else { throw failure("read") }
+        return bytes
     }
 
     func seal() throws(CacheFileError) {
-        guard fchmod(number, 0o440) == 0 else { throw failure("protect") }
-        guard fsync(number) == 0 else { throw failure("fsync") }
+        guard uninterrupted({ fchmod(number, 0o440) }) == 0 else { throw failure("protect") }
+        guard uninterrupted({ fsync(number) }) == 0 else { throw failure("fsync") }
     }
 
     private func failure(_ operation: String, _ number: CInt = errno) -> CacheFileError {

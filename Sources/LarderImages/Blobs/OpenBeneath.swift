@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderUpstream
 
 #if canImport(Musl)
     import Musl
@@ -33,14 +34,16 @@ enum OpenBeneath {
         }
         var place = directory
         for step in steps.dropLast() {
-            let next = retrying {
+            let next = uninterrupted {
                 openat(place, String(step), CInt(LARDER_O_PATH) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
             }
             leave(place, directory)
             if next < 0 { return -1 }
             place = next
         }
-        let result = retrying { openat(place, String(steps[steps.count - 1]), flags | O_NOFOLLOW | O_CLOEXEC, mode) }
+        let result = uninterrupted {
+            openat(place, String(steps[steps.count - 1]), flags | O_NOFOLLOW | O_CLOEXEC, mode)
+        }
         leave(place, directory)
         return result
     }
@@ -50,12 +53,5 @@ enum OpenBeneath {
         let number = errno
         close(place)
         errno = number
-    }
-
-    private static func retrying(_ call: () -> CInt) -> CInt {
-        while true {
-            let result = call()
-            if result >= 0 || errno != EINTR { return result }
-        }
     }
 }

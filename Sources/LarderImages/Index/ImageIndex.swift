@@ -1,3 +1,5 @@
+internal import LarderUpstream
+
 #if canImport(Musl)
     internal import Musl
 #else
@@ -271,8 +273,8 @@ public final class ImageIndex: Sendable {
 
     /// Moves a database away, for somebody who wants to know what happened to it.
     private static func setAside(_ path: String) throws(ImageError) {
-        for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
-        guard rename(path, path + ".damaged") == 0 || errno == ENOENT else {
+        for suffix in ["-wal", "-shm"] { _ = uninterrupted { unlink(path + suffix) } }
+        guard uninterrupted({ rename(path, path + ".damaged") }) == 0 || errno == ENOENT else {
             throw CacheFileError(operation: "set aside", name: "index.sqlite", errno: errno).asImageError
         }
     }

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderUpstream
 
 #if canImport(Musl)
     import Musl
@@ -23,7 +24,9 @@ final class CopyDirectory: Sendable {
     /// - Throws: ``CopyError`` where it cannot be used, or another agent uses it.
     init(path: String, mode: UInt32, group: gid_t) throws(CopyError) {
         (self.path, self.group) = (path, group)
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw CopyError("make directory", path) }
+        guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
+            throw CopyError("make directory", path)
+        }
         descriptor = try Self.open(path)
         do throws(CopyError) {
             // Who may read the copies may list and enter their directory.
@@ -46,18 +49,20 @@ final class CopyDirectory: Sendable {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
         if holds(bytes, name, mode: mode) { return }
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
-        let file = openat(descriptor, temporary, flags, 0o600)
+        let file = uninterrupted { openat(descriptor, temporary, flags, 0o600) }
         guard file >= 0 else { throw CopyError("create", "\(path)/\(temporary)") }
         do throws(CopyError) {
             defer { close(file) }
             try give(file, mode, "\(path)/\(temporary)")
             var written = 0
             while written < bytes.count {
-                let count = bytes[written...].withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-                if count < 0, errno != EINTR { throw CopyError("write", "\(path)/\(temporary)") }
-                written += max(0, count)
+                let count = bytes[written...].withUnsafeBytes { rest in
+                    uninterrupted { Glibc.write(file, rest.baseAddress, rest.count) }
+                }
+                guard count >= 0 else { throw CopyError("write", "\(path)/\(temporary)") }
+                written += count
             }
-            guard renameat(descriptor, temporary, descriptor, name) == 0 else {
+            guard uninterrupted({ renameat(descriptor, temporary, descriptor, name) }) == 0 else {
                 throw CopyError("rename", "\(path)/\(temporary)")
             }
         } catch {
@@ -69,7 +74,7 @@ final class CopyDirectory: Sendable {
     /// Whether a file is this very copy, with this mode, and of no other name or owner: what it says stays what it is.
     private func holds(_ bytes: [UInt8], _ name: String, mode: UInt32) -> Bool {
         // Not to be held up by a pipe that somebody put there.
-        let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        let file = uninterrupted { openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard file >= 0 else { return false }
         defer { close(file) }
         var status = stat()
@@ -77,7 +82,7 @@ final class CopyDirectory: Sendable {
             status.st_gid == group, status.st_nlink == 1, status.st_size == bytes.count
         else { return false }
         let held = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
-            count = max(0, read(file, buffer.baseAddress, bytes.count))
+            count = max(0, uninterrupted { read(file, buffer.baseAddress, bytes.count) })
         }
         return held == bytes
     }
@@ -99,7 +104,7 @@ final class CopyDirectory: Sendable {
 
     /// Removes the copy of a namespace, if there is one.
     func remove(_ namespace: String) throws(CopyError) {
-        guard unlinkat(descriptor, Self.name(of: namespace), 0) == 0 || errno == ENOENT else {
+        guard uninterrupted({ unlinkat(descriptor, Self.name(of: namespace), 0) }) == 0 || errno == ENOENT else {
             throw CopyError("remove", "\(path)/\(Self.name(of: namespace))")
         }
     }
@@ -136,15 +141,18 @@ final class CopyDirectory: Sendable {
     }
 
     private static func open(_ path: String) throws(CopyError) -> CInt {
-        let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        let descriptor = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw CopyError("open", path) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_uid == geteuid() else {
             close(descriptor)
             throw CopyError("\(path) belongs to user \(status.st_uid); remove it, or move the socket elsewhere")
         }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
+            let failure = CopyError("lock", path)
+            let isHeld = errno == EWOULDBLOCK
             close(descriptor)
+            guard isHeld else { throw failure }
             throw CopyError(
                 "another agent keeps its copies in \(path); give each agent's socket a directory of its own, or set "
                     + "current.enabled to false for one")
@@ -158,7 +166,7 @@ final class CopyDirectory: Sendable {
         if status.st_gid != group, fchown(file, uid_t.max, group) != 0 {
             throw CopyError("give to the socket's group (\(group))", path)
         }
-        guard fchmod(file, mode) == 0 else { throw CopyError("change the mode of", path) }
+        guard uninterrupted({ fchmod(file, mode) }) == 0 else { throw CopyError("change the mode of", path) }
     }
 }
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import LarderUpstream
 
 extension Settings {
     /// The largest settings file that is read: 1 MiB.
@@ -59,18 +60,15 @@ extension Settings {
 enum SettingsFile {
     /// The bytes of a file of at most ``Settings/maximumFileBytes``.
     static func read(_ path: String) throws(SettingsError) -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw failure(errno) }
         defer { close(descriptor) }
         var content: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 16384)
         while true {
-            let count = Glibc.read(descriptor, &piece, piece.count)
+            let count = uninterrupted { Glibc.read(descriptor, &piece, piece.count) }
             if count == 0 { return content }
-            if count < 0 {
-                guard errno == EINTR else { throw failure(errno) }
-                continue
-            }
+            guard count > 0 else { throw failure(errno) }
             content += piece[..<count]
             guard content.count <= Settings.maximumFileBytes else {
                 throw SettingsError(

@@ -60,8 +60,8 @@ extension Integration {
         func badAnswer(_ bad: BadEtcdAnswer) throws {
             let origin = try RawOrigin.listening(BadEtcdAnswer.good(1, revision: 5))
             defer { origin.stop() }
-            // Only where the origin is to be waited for in vain, the wait is short.
-            let timeout = bad.testDescription == "silence" ? 0.5 : 60
+            // Only where the origin is to be waited for in vain, the wait is short; the good answers have to come within it.
+            let timeout = bad.testDescription == "silence" ? 5 : 60
             let settings =
                 "{ namespaces: { default: { remote: { etcd: { endpoints: ['http://127.0.0.1:\(origin.port)'], "
                 + "prefix: '/c/', timeoutSeconds: \(timeout) } } } } }"

@@ -40,7 +40,7 @@ extension Integration {
         /// - Returns: how many images were served, and found to be what they were served for
         private static func live(_ urls: [String], _ seeded: SeededGenerator) throws -> Int {
             var chance = seeded
-            var served = 0
+            var (served, longest) = (0, 80_000)
             try AgentHome.with(settings: AgentHome.imageSettings(settings)) { home in
                 for round in 0..<kills {
                     // Now and then it does not even get to its start's end.
@@ -50,8 +50,10 @@ extension Integration {
                     }
                     let agent = try home.start()
                     served += try check(agent, urls)
-                    let time = Duration.microseconds(.random(in: 0..<80_000, using: &chance))
+                    let time = Duration.microseconds(Int.random(in: 0..<longest, using: &chance))
                     served += try loadUntilKilled(agent, urls, after: time, &chance)
+                    // An agent that is too slow to serve anything in that time lives longer.
+                    if served == 0 { longest = min(longest * 2, 10_000_000) }
                     #expect(!agent.log.contains("damaged"), "\(agent.log)")
                 }
                 let last = try home.start()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("A document in a file", .timeLimit(.minutes(1)))
+@Suite("A document in a file", .timeLimit(.minutes(5)))
 struct DocumentFileTests {
     private let scratch: ScratchDirectory
 

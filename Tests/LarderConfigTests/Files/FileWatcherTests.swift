@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("Watching files", .timeLimit(.minutes(1)))
+@Suite("Watching files", .timeLimit(.minutes(5)))
 struct FileWatcherTests {
     private let scratch: ScratchDirectory
     private let watcher = FileWatcher(clock: WatcherClock())

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("The administrator's directory", .timeLimit(.minutes(1)))
+@Suite("The administrator's directory", .timeLimit(.minutes(5)))
 struct HostDirectoryTests {
     private let scratch: ScratchDirectory
 

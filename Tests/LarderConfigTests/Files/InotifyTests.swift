@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderConfig
 
-@Suite("The inotify queue", .timeLimit(.minutes(1)))
+@Suite("The inotify queue", .timeLimit(.minutes(5)))
 struct InotifyTests {
     private let scratch: ScratchDirectory
     private let inotify = Inotify()

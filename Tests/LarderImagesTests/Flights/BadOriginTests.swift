@@ -70,11 +70,11 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
         BadOrigin(
             name: "never ends within the time for all of it", code: .offline, cause: .timeout,
-            timeouts: FetchTimeouts(idle: .seconds(300), whole: .milliseconds(200))
+            timeouts: FetchTimeouts(idle: .seconds(300), whole: .seconds(5))
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
         BadOrigin(
             name: "is silent in the body", code: .offline, cause: .timeout,
-            timeouts: FetchTimeouts(idle: .milliseconds(200), whole: .seconds(900))
+            timeouts: FetchTimeouts(idle: .seconds(5), whole: .seconds(900))
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 5000"), .send(half)] },
     ]
 
@@ -238,7 +238,7 @@ struct BadOriginTests {
                 #expect(error?.cause?.originFailure == nil)
             }
         }
-        let brief = FetchTimeouts(idle: .milliseconds(200), whole: .seconds(900))
+        let brief = FetchTimeouts(idle: .seconds(5), whole: .seconds(900))
         try await RawOrigin.serve({ _, _ in [] }) { server in
             try await DownloadFixture.run(timeouts: brief) { fixture in
                 let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }

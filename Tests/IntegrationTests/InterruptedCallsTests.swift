@@ -1,0 +1,53 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("System calls on state and cache that a signal interrupts")
+    struct InterruptedCallsTests {
+        /// The library that lets calls fail, made of contrib/torture/faults.c.
+        private static func library(in home: AgentHome) throws -> String {
+            let tests = URL(filePath: #filePath).deletingLastPathComponent()
+            let source = tests.appending(path: "../../contrib/torture/faults.c").standardizedFileURL.path
+            let library = home.directory + "/faults.so"
+            let made = try Command.run("cc", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"])
+            guard made.end == .exit(0) else { throw HarnessError(made.log) }
+            return library
+        }
+
+        @Test("each is made again: nobody hears of it, at starts, changes, images and the stop")
+        func every() throws {
+            try AgentHome.withImages { home, origin in
+                let image = MadeImage(.png, seed: 1, size: 300_000)
+                try origin.put(image, "a.png")
+                let log = home.directory + "/calls"
+                // Behind what the tests themselves are started with.
+                let libraries = [ProcessInfo.processInfo.environment["LD_PRELOAD"], try Self.library(in: home)]
+                // SQLite does not make fsync(2) again.
+                let wrapper = [
+                    "env", "LD_PRELOAD=" + libraries.compactMap(\.self).joined(separator: ":"),
+                    "LARDER_FAULT_PATHS=\(home.state):\(home.directory)/cache", "LARDER_FAULT_EXCEPT=.sqlite",
+                    "LARDER_FAULT_NUMBER=odd", "LARDER_FAULT_ERROR=\(EINTR)", "LARDER_FAULT_LOG=" + log,
+                ]
+                for step in 0..<2 {
+                    let agent = try home.start(wrapper: wrapper)
+                    let client = try agent.connect()
+                    #expect(try client.call("agent.info")["imageProblem"] == nil)
+                    if step > 0 { #expect(try client.call("config.get", ["path": "n"])["value"] == 2) }
+                    for value in 0..<3 { try client.call("config.set", ["path": "n", "value": .int(value)]) }
+                    #expect(try ServedImage(try client.image(origin.url("fresh", "a.png"))).isWhole(image))
+                    try client.call("image.remove", ["url": .string(origin.url("fresh", "a.png"))])
+                    #expect(try ServedImage(try client.image(origin.url("fresh", "a.png"))).source == "miss")
+                    client.close()
+                    #expect(try agent.stop() == .exit(0))
+                    #expect(!agent.log.contains("Interrupted"), "\(agent.log)")
+                }
+                let interrupted = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+                    .filter { $0.hasSuffix(" failed") }
+                for kind in ["open", "read", "write", "fsync", "rename", "mkdir", "link", "unlink", "chmod"] {
+                    #expect(interrupted.contains { $0.hasPrefix(kind + " ") }, "\(kind) was never interrupted")
+                }
+            }
+        }
+    }
+}
