@@ -1,7 +1,8 @@
 import JSON
 
 /// Up to three texts, with zero bytes between them. What is JSON, and what it says, is as the simple parser has it; it comes
-/// back from its own text as the same; patches do what RFC 7396 says; and a difference, applied, is the other value.
+/// back from its own text as the same; patches do what RFC 7396 says; a difference, applied, is the other value; and scalars
+/// that are put in the place of others make what patches make.
 @Sendable
 func fuzzJSON(_ input: UnsafeRawBufferPointer) {
     let texts = parts(input, 3)
@@ -9,6 +10,7 @@ func fuzzJSON(_ input: UnsafeRawBufferPointer) {
     let values = texts.map { examined($0, &parser) }
     guard let a = values[0], let b = values[1] else { return }
     patches(a, b)
+    replacements(a, b)
     if let c = values[2] {
         compositions(a, b, c)
         let merged = PlainJSON.object([]).patched(PlainJSON(a)).patched(PlainJSON(b)).patched(PlainJSON(c))
@@ -89,6 +91,38 @@ private func patches(_ a: JSONValue, _ b: JSONValue) {
         if a == b, a.kind == .object { require(patch == .emptyObject, "equal values have a difference") }
     } else {
         require(plainB.hasNullMember, "there is a difference, and it was not found")
+    }
+}
+
+private func replacements(_ a: JSONValue, _ b: JSONValue) {
+    guard a.kind == .object else { return }
+    let whole = a.detached()
+    var (targets, values): ([[String]], [JSONValue]) = ([], [])
+    scalars(whole, []) { path, _ in targets.append(path) }
+    if b.kind == .object { scalars(b, []) { values.append($1) } }
+    guard !values.isEmpty else { return }
+    var expected = whole
+    var made: [JSONValue.Replacement] = []
+    for (index, path) in targets.prefix(24).enumerated() {
+        let value = values[index % values.count]
+        made.append(JSONValue.Replacement(at: path, by: value))
+        expected = MergePatch.apply(path.reversed().reduce(value) { JSONValue.object([($1, $0)]) }, to: expected)
+    }
+    guard let result = whole.replacing(made) else { fatalError("scalars were not replaced") }
+    require(result.compactBytes == expected.compactBytes, "scalars in the place of others make something else")
+    require(result == expected, "what has the same text is not the same")
+    var budget = 100
+    places(result, result, [], &budget)
+}
+
+/// The scalars to which names of objects lead, but null.
+private func scalars(_ value: JSONValue, _ path: [String], _ body: ([String], JSONValue) -> Void) {
+    for (name, member) in value.members {
+        switch member.kind {
+        case .object: scalars(member, path + [name], body)
+        case .number, .string, .bool: body(path + [name], member)
+        case .array, .null: break
+        }
     }
 }
 
