@@ -54,6 +54,8 @@ final class SubscriptionHub {
     private func removeUnused(_ feed: Feed) {
         guard feed.isEmpty, let observer = feed.observer else { return }
         feed.publication.remove(observer)
+        // It holds the feed, for which it is.
+        feed.observer = nil
         feeds[ObjectIdentifier(feed.publication)] = nil
     }
 
