@@ -52,7 +52,9 @@ struct FormatSniffer: HeaderParser {
         if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
             return .bmp
         }
-        return SVGHeaderParser.mayBegin(window) ? .svg : nil
+        // Not more than was waited for, so that the answer does not depend on how the bytes came.
+        let start = window.extracting(first: signatureLength)
+        return SVGHeaderParser.mayBegin(start) ? .svg : nil
     }
 
     /// What the bytes are instead.

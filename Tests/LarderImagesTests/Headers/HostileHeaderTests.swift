@@ -23,6 +23,19 @@ struct HostileHeaderTests {
         for size in [1, 2, 3, 7, 64, 511] { #expect(readHeader(bytes, pieces: size) == whole) }
     }
 
+    @Test(
+        "nor does the answer to what is no image, where only many bytes of white space begin it",
+        arguments: [" ", "\t", "\u{0C}", "\u{EF}\u{BB}\u{BF}  "], ["w<?xml", "<svg", "<\0", ""])
+    func spaces(space: String, rest: String) {
+        for count in [1, 16, 17, 18, 19, 64, 600] {
+            let bytes = space.unicodeScalars.map { UInt8($0.value) }
+            let start = Array(repeatElement(bytes, count: count).joined().prefix(count))
+            let document = start + Array(rest.utf8) + Array(repeating: 0x20, count: 600)
+            let whole = readHeader(document)
+            for size in [1, 7, 18, 511] { #expect(readHeader(document, pieces: size) == whole) }
+        }
+    }
+
     @Test("a header that ends anywhere is never taken for a whole one", arguments: samples)
     func truncations(_ bytes: [UInt8]) {
         let whole = readHeader(bytes)
