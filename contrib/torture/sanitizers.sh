@@ -60,7 +60,8 @@ run() {
   local count
   count=$(sed -n 's/.*Test run with \([0-9]*\) tests\{0,1\} .*/\1/p' "$work/log" | tail -n 1)
   tests=$((tests + ${count:-0}))
-  if [ "$status" -ne 0 ]; then
+  # A filter that fits nothing is no success.
+  if [ "$status" -ne 0 ] || [ "${count:-0}" -eq 0 ]; then
     failures=$((failures + 1))
     { printf '%s: status %s\n' "$*" "$status"; grep -E '✘' "$work/log" || true; } >>"$work/failed"
   fi
