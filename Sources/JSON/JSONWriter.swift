@@ -60,6 +60,7 @@ public struct JSONWriter: Sendable {
     /// A value of another document, compact.
     public mutating func value(_ value: JSONValue) {
         separate()
+        makeRoom(forLarge: Int(value.entry.length))
         CompactCopy.append(value, to: &bytes)
     }
 
@@ -72,7 +73,15 @@ public struct JSONWriter: Sendable {
     /// A complete JSON value, trusted to be one.
     public mutating func raw(_ value: UnsafeRawBufferPointer) {
         separate()
+        makeRoom(forLarge: value.count)
         bytes.append(contentsOf: value)
+    }
+
+    /// An array that is full has as much room again made for its next byte: what closes a message behind a large value would
+    /// move and hold all of it twice.
+    private mutating func makeRoom(forLarge count: Int) {
+        if count < 4096 || bytes.capacity - bytes.count >= count + 256 { return }
+        bytes.reserveCapacity(max(bytes.count + count + 256, bytes.capacity * 2))
     }
 
     /// Any bytes, appended as they are: no comma or colon is placed before or after them on their account.

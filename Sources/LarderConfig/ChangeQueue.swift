@@ -53,15 +53,17 @@ final class ChangeQueue: Sendable {
         return mustStart
     }
 
-    /// All that waits; nil where nothing does: the committer is over then.
-    func take() -> [Pending]? {
+    /// What waits longest; nil where nothing does: the committer is over then.
+    /// - Parameter count: the most that it takes
+    func take(atMost count: Int) -> [Pending]? {
         let (batch, waiter) = state.withLock { state -> ([Pending]?, CheckedContinuation<Void, Never>?) in
             if state.waiting.isEmpty {
                 state.isCommitting = false
                 return (nil, state.waiter.take())
             }
-            defer { state.waiting.removeAll(keepingCapacity: true) }
-            return (Array(state.waiting), nil)
+            let taken = min(count, state.waiting.count)
+            defer { state.waiting.removeFirst(taken) }
+            return (Array(state.waiting.prefix(taken)), nil)
         }
         waiter?.resume()
         return batch

@@ -4,8 +4,16 @@ import Logging
 
 /// The committer: takes what waits, resolves it into one snapshot, puts it on disk, and publishes it.
 extension ConfigStore {
+    /// So many changes become one snapshot where nobody waits for a disk. Who shares the thread waits meanwhile.
+    private static let mostTogether = 16
+
     func runCommitter() async {
-        while let batch = changes.take() { await commit(batch) }
+        // One write for all of them is what makes many that wait for the disk quick.
+        let most = durability == .full ? Int.max : Self.mostTogether
+        while let batch = changes.take(atMost: most) {
+            await commit(batch)
+            if batch.count == most { await Task.yield() }
+        }
     }
 
     private func commit(_ batch: [ChangeQueue.Pending]) async {
@@ -43,7 +51,8 @@ extension ConfigStore {
         }
         // Also where a change did nothing: it may have brought a new validator for the same document.
         let saysOther = !made.isEmpty
-        let next = saysOther ? await resolve(candidate, replacements, now: now) : snapshot
+        let (next, isExact) =
+            saysOther ? await resolve(candidate, replacements, now: now) : (snapshot, isResolution)
         let changed = next !== snapshot
         let causes = changed ? made.map(\.cause).joined() : []
         do {
@@ -63,6 +72,7 @@ extension ConfigStore {
             Self.warn(of: candidate.experiment, namespace: archive.namespace, logger)
         }
         layers = candidate
+        isResolution = isExact
         if changed {
             snapshot = next
             notePublished()
@@ -94,13 +104,15 @@ extension ConfigStore {
             metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 
-    /// The snapshot of the layers: the current one where they resolve to the same value.
+    /// The snapshot of the layers: the current one where they resolve to the same value; and whether it is what they resolve
+    /// to in the order of its members, too.
     /// - Parameter replacements: all that is else in them than in those of the current snapshot; nil for more than that
     private func resolve(
         _ layers: Layers, _ replacements: [JSONValue.Replacement]?, now: Int
-    ) async -> ConfigSnapshot {
+    ) async -> (ConfigSnapshot, isExact: Bool) {
         // An empty configuration is none as long as the source has not answered.
-        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return snapshot }
+        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return (snapshot, false) }
+        let replacements = isResolution ? replacements : nil
         // The placeholder's number says nothing of those that were given before a start that found nothing.
         let revision = max(snapshot.revision, highestLost) + 1
         let isLarge = snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024
@@ -108,7 +120,8 @@ extension ConfigStore {
             isLarge
             ? await Self.resolveConcurrently(layers, replacements, in: snapshot, revision: revision, now: now)
             : Self.resolveHere(layers, replacements, in: snapshot, revision: revision, now: now)
-        return snapshot.revision > 0 && Self.isSame(next, snapshot) ? snapshot : next
+        if snapshot.revision == 0 || !Self.isSame(next, snapshot) { return (next, true) }
+        return (snapshot, next.digest == snapshot.digest)
     }
 
     /// Whether two snapshots hold the same value, in whatever order their members stand. Only texts of the same length

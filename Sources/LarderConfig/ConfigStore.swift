@@ -50,6 +50,9 @@ public actor ConfigStore {
 
     var layers: Layers
     var snapshot: ConfigSnapshot
+    /// Whether the snapshot has its members in the order in which the layers resolve to them, too. A document that says the
+    /// same in another order publishes nothing.
+    var isResolution = true
     /// The newest snapshots, the current one included; without those before the start until somebody asks for them. See
     /// ``readOlderGenerations()``.
     var history: GenerationHistory
@@ -217,7 +220,8 @@ public actor ConfigStore {
     /// Hands over a value for the override layer, and does not wait.
     /// - Parameters:
     ///   - peer: who asks for it
-    ///   - executor: where it is committed, with all that is handed over until the executor comes to it; nil for any thread
+    ///   - executor: where it is committed, with what is handed over until the executor comes to it: all of it where it is
+    ///     written to the disk first, else a few changes at a time; nil for any thread
     ///   - completion: is told what came of it, as ``set(_:to:timeToLive:by:)`` says; it must not wait
     public nonisolated func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,

@@ -102,6 +102,8 @@ final class Acceptor: Sendable {
 private final class Listener: EpollTarget {
     /// The most connections that are taken in one turn: whoever is connected waits meanwhile.
     private static let mostInTurn = 32
+    /// How long a turn accepts more than one: the first request of each is served on the way.
+    private static let turnTime = TimeAmount.microseconds(100)
     /// How long nothing is accepted when the machine has no room for it.
     private static let pause = TimeAmount.milliseconds(100)
 
@@ -146,11 +148,14 @@ private final class Listener: EpollTarget {
     }
 
     override func ready(_ events: EpollEvents) {
+        let end = NIODeadline.now() + Self.turnTime
         for _ in 1...Self.mostInTurn where isWatching {
             let connection = accept()
             if connection >= 0 {
                 handler.connected(connection, loop)
                 afterEach()
+                // The kernel tells again of those that are left.
+                if NIODeadline.now() >= end { return }
                 continue
             }
             switch errno {

@@ -18,6 +18,10 @@ final class LoopContext {
     let epoll: Epoll
     /// Room for what one read(2) brings.
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 64)
+    /// How long the requests of one connection may keep the others waiting.
+    private static let turnTime = TimeAmount.microseconds(50)
+    /// When the connection that is being served has to leave the rest for later; nil as long as it asked for little.
+    private var turnEnd: NIODeadline?
     /// Keeps its memory from request to request.
     var parser = JSONParser()
     /// The output of the connection that is being served now; empty between two of them.
@@ -82,6 +86,30 @@ final class LoopContext {
         traffic.connectionsOpen -= 1
         registry.sessionEnded()
         giveBackMemory()
+    }
+
+    // MARK: Turns
+
+    /// Another connection is served, or the same one again.
+    func beginTurn() { turnEnd = nil }
+
+    /// Begins a turn that is going to be long.
+    func beginLongTurn() { turnEnd = .now() + Self.turnTime }
+
+    /// Whether the connection that is being served has had its time. The first time that this is asked, its time begins.
+    var isTurnOver: Bool {
+        let now = NIODeadline.now()
+        guard let turnEnd else {
+            turnEnd = now + Self.turnTime
+            return false
+        }
+        return now >= turnEnd
+    }
+
+    /// Has something done once all connections that have something to say were served.
+    func leaveOver(_ piece: @escaping () -> Void) {
+        if let loop = eventLoop as? EpollLoop { return loop.leaveOver(piece) }
+        eventLoop.assumeIsolated().execute(piece)
     }
 
     // MARK: Rights

@@ -21,6 +21,9 @@ public struct LineFramer: Sendable {
         case tooLong
     }
 
+    /// Room for longer lines grows in fewer steps.
+    private static let long = 32 * 1024
+
     /// The longest line in bytes, its line end not counted.
     public let maximumLineBytes: Int
     private var partial: [UInt8] = []
@@ -88,6 +91,10 @@ public struct LineFramer: Sendable {
         let total = partial.count + piece.count
         let isOver = total > maximumLineBytes + 1 || (total == maximumLineBytes + 1 && piece.last != UInt8(ascii: "\r"))
         guard isOver else {
+            if total > partial.capacity, total > Self.long {
+                // Twice the room each time would be to copy all of it again and again.
+                partial.reserveCapacity(min(maximumLineBytes + 2, total * 4))
+            }
             partial.append(contentsOf: piece)
             return
         }

@@ -235,10 +235,21 @@ private final class RepeatingClient: Sendable {
     }
 }
 
+/// Runs a task on threads of its own: tests that wait hold those that tasks share.
+private final class OwnQueue: TaskExecutor {
+    private let queue = DispatchQueue(label: "follower")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
 /// The client library, following everything over all restarts.
 private final class Follower: Sendable {
     private struct State {
         var revision = 0
+        var interruptions: [String] = []
         var problems: [String] = []
     }
 
@@ -248,9 +259,15 @@ private final class Follower: Sendable {
     init(_ socket: String) {
         state = Mutex(State())
         task = Mutex(nil)
-        let follow = Task { [weak self] in
+        let follow = Task(executorPreference: OwnQueue()) { [weak self] in
             do {
-                for try await snapshot in LarderClient(socket: socket).config.snapshots() {
+                let snapshots = LarderClient(socket: socket).config.snapshots { [weak self] interruption in
+                    self?.state.withLock {
+                        $0.interruptions.append(
+                            "after \($0.revision), next in \(interruption.delay): \(interruption.error)")
+                    }
+                }
+                for try await snapshot in snapshots {
                     self?.state.withLock { state in
                         if snapshot.revision <= state.revision {
                             state.problems.append("revision \(snapshot.revision) after \(state.revision)")
@@ -268,7 +285,11 @@ private final class Follower: Sendable {
     func wait(for revision: Int) throws {
         let deadline = Deadline.usual
         while state.withLock({ $0.revision < revision && $0.problems.isEmpty }) {
-            if deadline.hasPassed { throw HarnessError("waited in vain for revision \(revision)") }
+            if deadline.hasPassed {
+                let (held, interruptions) = state.withLock { ($0.revision, $0.interruptions) }
+                throw HarnessError(
+                    "waited in vain for revision \(revision) at \(held); interruptions: \(interruptions)")
+            }
             _ = poll(nil, 0, 5)
         }
     }

@@ -80,4 +80,27 @@ struct OverrideLayerTests {
             #expect(layer.expiries == Set(layer.entries.compactMap(\.expiresAt)))
         }
     }
+
+    @Test("a replaced scalar stands where the layers have it, also after a document that said the same otherwise")
+    func replacementBehindReordering() async throws {
+        let fixture = StoreFixture()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        for document in [["a": ["x": 7], "b": ["y": 5]], ["b": ["y": 6], "a": ["x": 8]]] as [JSONValue] {
+            for (path, value) in [(["a", "x"], 1), (["b", "y"], 2)] as [([String], JSONValue)] {
+                _ = try await store.set(JSONPath(path), to: value, timeToLive: nil)
+            }
+            _ = try await store.replaceRemote(
+                SourceDocument(value: document), origin: "scripted:source", force: false, isPush: false)
+        }
+        let before = store.revision
+        #expect(try await store.set(JSONPath(["a", "x"]), to: 3, timeToLive: nil).revision == before + 1)
+        #expect(store.value.compactText == #"{"b":{"y":2},"a":{"x":3}}"#)
+        #expect(try await store.set(JSONPath(["b", "y"]), to: 4, timeToLive: nil).revision == before + 2)
+        #expect(store.value.compactText == #"{"b":{"y":4},"a":{"x":3}}"#)
+        await store.stop()
+        let next = try await fixture.open()
+        #expect(next.revision == before + 2)
+        await next.stop()
+    }
 }

@@ -40,20 +40,20 @@ struct TurnTests {
     }
 
     @Test(
-        "what is asked for in one turn of an event loop is one snapshot, and one write to the disk",
-        arguments: [ConfigStore.Durability.relaxed, .full])
-    func oneSnapshot(durability: ConfigStore.Durability) async throws {
+        "what is asked for in one turn of an event loop is one write to the disk, and as few snapshots as do not hold it up",
+        arguments: zip([ConfigStore.Durability.relaxed, .full], [[3, 4], [3] as Set<Int>]))
+    func oneTurn(durability: ConfigStore.Durability, expected: Set<Int>) async throws {
         let (revisions, store, fixture) = try await revisions(durability)
         defer { fixture.remove() }
-        #expect(revisions == [3])
-        #expect(store.revision == 3)
+        #expect(revisions == expected)
+        #expect(store.revision == expected.max())
         #expect(store.value.count == 20)
         #expect(store.value["n 19"] == 19)
         #expect(store.value["n 3"] == 3)
         await store.stop()
         let next = try await fixture.open()
         #expect(next.value["n 19"] == 19)
-        #expect(next.revision == 3)
+        #expect(next.revision == expected.max())
         await next.stop()
     }
 

@@ -64,6 +64,24 @@ struct EpollLoopTests {
         loop.stop()
     }
 
+    @Test("what is left over waits its turn, behind what others hand over")
+    func leftOver() async throws {
+        let loop = try EpollLoop(name: "left over")
+        let record = Record()
+        try await loop.submit {
+            loop.leaveOver {
+                record.note("first")
+                loop.leaveOver { record.note("third") }
+                loop.execute { record.note("handed over") }
+            }
+            loop.leaveOver { record.note("second") }
+        }.get()
+        while record.all.count < 4 { try await loop.submit {}.get() }
+        #expect(record.all.filter { $0 != "handed over" } == ["first", "second", "third"])
+        #expect(record.all.last == "third")
+        loop.stop()
+    }
+
     @Test("an actor can run on it")
     func actors() async throws {
         actor Counter {

@@ -58,6 +58,23 @@ final class SessionClient: Sendable {
         try await tell(.readable)
     }
 
+    /// Sends text, and has the session take one turn.
+    /// - Returns: how many requests it has taken so far.
+    func sendAndTakeTurn(_ text: String) async throws -> Int {
+        let bytes = Array(text.utf8)
+        guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count else {
+            throw NoSocket()
+        }
+        let session = session
+        return try await eventLoop.executeInContext {
+            session.value.ready(.readable)
+            return session.value.requests
+        }
+    }
+
+    /// Has the session take all the turns that it wants.
+    func takeTurns() async throws { await eventLoop.run() }
+
     /// Says that nothing more comes, as `socat` does at the end of its input.
     func endInput() async throws {
         shutdown(socket, Int32(SHUT_WR))

@@ -151,7 +151,7 @@ class Agent:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 self.command(), cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                preexec_fn=self.before, start_new_session=True,
+                preexec_fn=self.before, process_group=0,
                 env={**keep, **{name: str(value) for name, value in own.items()}, **self.environment})
         if wait:
             self.wait_until_ready()
@@ -216,7 +216,7 @@ class Agent:
             return
         members = group_members(self.process.pid)
         try:
-            os.killpg(self.process.pid, signal.SIGKILL)  # its session is its own
+            os.killpg(self.process.pid, signal.SIGKILL)  # its group is its own
         except ProcessLookupError:
             pass
         self.process.wait()

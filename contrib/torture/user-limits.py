@@ -223,7 +223,8 @@ def main():
         ("unread replies of one user", unread, attacker, 6 if options.quick else 30, {"memory": QUEUED + (24 << 20)}),
         ("unfinished lines of one user", unfinished, attacker, b"x" * 900_000, b"\n", {"memory": QUEUED + (24 << 20)}),
         ("long requests of one user", unfinished, attacker, half + b'"}}\n', b"", {"memory": QUEUED + (24 << 20)}),
-        ("waiting batches of one user", batches, attacker, {"memory": QUEUED + (24 << 20)}),
+        # Blocks of a megabyte that come and go leave holes between each other.
+        ("waiting batches of one user", batches, attacker, {"memory": QUEUED + (40 << 20)}),
         ("long paths of one user", paths, attacker, {"memory": QUEUED + (24 << 20)}),
     ]
     if not is_root:

@@ -1,4 +1,5 @@
 import CLinuxShims
+import DequeModule
 public import Dispatch
 public import NIOCore
 import Synchronization
@@ -38,12 +39,17 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private final class Own {
         let epoll: Epoll
         var timers = TimerQueue()
+        /// What is done once everything else of a turn is, a little each turn.
+        var leftOver = Deque<() -> Void>()
 
         init() throws(ServerError) { epoll = try Epoll() }
     }
 
     /// How often the inbox is looked at before the sockets are.
     private static let mostRounds = 8
+    /// How long a turn is busy with the inbox, where it looks at it more than once, and then with what was left over from
+    /// other turns, where that is more than one piece.
+    private static let longEnough = TimeAmount.microseconds(50)
 
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
@@ -72,6 +78,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
                 guard let argument else { return nil }
                 let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
                 larder_name_thread(start.name)
+                larder_prefer_short_slices()
                 start.loop.run()
                 return nil
             }, body.toOpaque())
@@ -101,16 +108,23 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         thread.store(Self.currentThread, ordering: .releasing)
         var work: [Work] = []
         while takeWork(&work) {
-            // What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
-            var rounds = 0
-            repeat {
-                for piece in work { perform(piece) }
-                work.removeAll(keepingCapacity: true)
-                rounds += 1
-            } while rounds < Self.mostRounds && takeMore(&work)
+            runInbox(&work)
             runTimers()
             own.epoll.wait(atMost: patience())
+            runLeftOver()
         }
+    }
+
+    /// What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
+    private func runInbox(_ work: inout [Work]) {
+        if work.isEmpty { return }
+        let end = NIODeadline.now() + Self.longEnough
+        var rounds = 0
+        repeat {
+            for piece in work { perform(piece) }
+            work.removeAll(keepingCapacity: true)
+            rounds += 1
+        } while rounds < Self.mostRounds && NIODeadline.now() < end && takeMore(&work)
     }
 
     private func perform(_ work: Work) {
@@ -146,7 +160,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             inbox.isAwake = !inbox.work.isEmpty || inbox.isStopped
             return inbox.isAwake
         }
-        if mustLook { return 0 }
+        if mustLook || !own.leftOver.isEmpty { return 0 }
         guard let next = own.timers.next else { return -1 }
         let wait = (next - .now()).nanoseconds
         // Not too early, and not for longer than the system call can say.
@@ -157,6 +171,27 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         guard own.timers.next != nil else { return }
         let now = NIODeadline.now()
         while let action = own.timers.takeDue(at: now) { action() }
+    }
+
+    private func runLeftOver() {
+        // What they leave over themselves waits for the next turn.
+        var count = own.leftOver.count
+        guard count > 0, let first = own.leftOver.popFirst() else { return }
+        first()
+        count -= 1
+        if count == 0 { return }
+        let end = NIODeadline.now() + Self.longEnough
+        while count > 0, NIODeadline.now() < end, let piece = own.leftOver.popFirst() {
+            piece()
+            count -= 1
+        }
+    }
+
+    /// Has something done on the loop, where the caller is, once all sockets that have something were served: what one
+    /// client asks for in bulk is cut into pieces, between which those are served who ask for little.
+    func leaveOver(_ piece: @escaping () -> Void) {
+        preconditionInEventLoop()
+        own.leftOver.append(piece)
     }
 
     private static var currentThread: UInt { UInt(pthread_self()) }

@@ -21,8 +21,11 @@ extension Session {
         if isLong, unstartedBatch != nil { countHeldBytes() }
     }
 
-    /// Starts the requests of a batch for which there is room, as if each had come on a line of its own.
-    func startBatch() { startBatch(while: { self.isRoomForRequest }) }
+    /// Starts the requests of a batch for which there is room and time, as if each had come on a line of its own.
+    func startBatch() {
+        startBatch(while: { self.isRoomForRequest && !self.loop.isTurnOver })
+        if unstartedBatch != nil, isRoomForRequest { goOnLater() }
+    }
 
     /// Starts what is left of a batch because the connection or the agent is at its end.
     func startRestOfBatch() { startBatch(while: { true }) }

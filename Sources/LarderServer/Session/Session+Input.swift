@@ -14,11 +14,21 @@ import NIOCore
 /// Descriptors that a client passes are not taken: there is no room for them, and the kernel closes them (unix(7),
 /// SCM_RIGHTS). It gives the bytes up to the end of what they came with, and no more, however much has come.
 extension Session {
-    /// Reads once, and serves what came. One read each turn keeps a busy client from starving the others of its loop.
+    /// What is read at once of short lines: so many of them are served in a turn at most, however quick each is.
+    private static let slice = 8 * 1024
+
+    /// Reads, unless more of a long line comes: many who send such lines at once leave time for those who ask for little.
+    func readInTurn() {
+        if willGoOn { return }
+        if framer.pendingBytes >= Self.slice { goOnLater() } else { read() }
+    }
+
+    /// Reads once, and serves what came; what takes longer than a turn is left for later. Neither a busy client nor one
+    /// that sends much at once starves the others of its loop.
     func read() {
         guard mayRead else { return }
         // Of a peer that says no more only so much is left as the socket holds.
-        repeat { readOnce() } while willEnd && mayRead
+        repeat { readOnce() } while willEnd && mayRead && !willGoOn
         flush()
         closeIfDone()
     }
@@ -28,21 +38,24 @@ extension Session {
     }
 
     private func readOnce() {
-        let buffer = loop.input
+        loop.beginTurn()
+        // Nothing of a long line is served before its end comes.
+        let size = framer.pendingBytes > 0 ? loop.input.count : Self.slice
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<size])
         var wasCut: CInt = 0
         let count = larder_receive(socket, buffer.baseAddress, buffer.count, &wasCut)
         switch count {
         case 1...:
             receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             // The kernel tells of what comes from now on; of what is there already it has told.
-            if count < buffer.count && wasCut == 0 { hasInput = willEnd } else { readLater() }
+            if count < buffer.count && wasCut == 0 { hasInput = willEnd } else { goOnLater() }
         case 0:
             inputEnded = true
             finishInput()
         default:
             switch errno {
             // The client left something unread. That is told once, before the end of what it said (unix(7)).
-            case EINTR, ECONNRESET: readLater()
+            case EINTR, ECONNRESET: goOnLater()
             case EAGAIN: hasInput = false
             default:
                 // The peer went away without reading: nothing that an administrator could act on.
@@ -53,13 +66,25 @@ extension Session {
         }
     }
 
-    private func readLater() {
-        if willRead { return }
-        willRead = true
-        loop.eventLoop.assumeIsolated().execute {
-            self.willRead = false
-            self.read()
+    /// Goes on with what came once the others of the loop were served.
+    func goOnLater() {
+        if willGoOn { return }
+        willGoOn = true
+        loop.leaveOver {
+            self.willGoOn = false
+            self.goOn()
         }
+    }
+
+    private func goOn() {
+        if isClosed { return }
+        if heldInput != nil || unstartedBatch != nil {
+            resumeInput()
+            closeIfDone()
+        } else {
+            read()
+        }
+        endIfGone()
     }
 
     /// The peer is gone: what it sent before is carried out as far as it can be without waiting, and the connection ends.
@@ -67,7 +92,12 @@ extension Session {
         hasInput = true
         // Up to the end, which makes a line of what has no line end.
         willEnd = true
-        while mayRead { readOnce() }
+        isGone = true
+        if !willGoOn { goOn() }
+    }
+
+    private func endIfGone() {
+        guard isGone, !willGoOn, !isClosed else { return }
         flush()
         close()
     }
@@ -78,13 +108,15 @@ extension Session {
         let taken = take(bytes)
         if taken < bytes.count, !isClosed, !isFinishing {
             heldInput = ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[taken...]))
+            if isReady { goOnLater() }
         }
         if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
     }
 
     /// Goes on with input that had to wait.
     func resumeInput() {
-        guard !isFinishing else { return }
+        guard !isFinishing, !willGoOn else { return }
+        loop.beginLongTurn()
         if unstartedBatch != nil {
             startBatch()
             flush()
@@ -94,12 +126,15 @@ extension Session {
             heldInput = nil
             held.moveReaderIndex(forwardBy: held.withUnsafeReadableBytes { take($0) })
             if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
-            if held.readableBytes > 0, !isClosed { heldInput = held }
+            if held.readableBytes > 0, !isClosed {
+                heldInput = held
+                if isReady { goOnLater() }
+            }
             flush()
         }
         finishInput()
         flush()
-        if hasInput { readLater() }
+        if hasInput { goOnLater() }
     }
 
     /// Whether another line may be taken now.
@@ -112,8 +147,8 @@ extension Session {
 
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
         framer.receive(bytes) { output in
-            handle(output)
-            return isReady && !isFinishing
+            let isCostly = handle(output)
+            return isReady && !isFinishing && !(isCostly && loop.isTurnOver)
         }
     }
 
@@ -122,23 +157,25 @@ extension Session {
         guard inputEnded, !inputFinished, isReady, heldInput == nil else { return }
         inputFinished = true
         framer.finish { output in
-            handle(output)
+            _ = handle(output)
             return true
         }
     }
 
-    private func handle(_ output: LineFramer.Output) {
+    /// - Returns: whether it took longer than an answer that is there already.
+    private func handle(_ output: LineFramer.Output) -> Bool {
+        defer { flushIfLarge() }
         switch output {
         case .line(let bytes):
             requests += 1
-            handleLine(bytes)
+            return handleLine(bytes)
         case .tooLong:
             loop.traffic.refused.lines += 1
             let limit = limits.lineBytes
             refuse(
                 WireError(
                     .lineTooLong, "a line may have \(limit) bytes; this one was dropped up to its line end"))
+            return true
         }
-        flushIfLarge()
     }
 }

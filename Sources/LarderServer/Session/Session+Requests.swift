@@ -33,9 +33,15 @@ final class RequestInFlight {
 
 extension Session {
     /// Serves one line: a request or a batch of them.
-    func handleLine(_ bytes: UnsafeRawBufferPointer) {
+    /// - Returns: whether it was more than to repeat an answer.
+    func handleLine(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let words = RequestWords(bytes)
-        if let words, serveAgain(words) || serveImageAgain(words) { return }
+        if let words, serveAgain(words) || serveImageAgain(words) { return false }
+        serveAnew(bytes, words)
+        return true
+    }
+
+    private func serveAnew(_ bytes: UnsafeRawBufferPointer, _ words: RequestWords?) {
         identifyPeer()
         let message: JSONValue
         do {

@@ -36,8 +36,10 @@ final class Session: EpollTarget {
     var hasInput = true
     /// Whether the peer has shut down its writing side: what is left is read to its end.
     var willEnd = false
-    /// Whether a read was put off to the loop's next turn.
-    var willRead = false
+    /// Whether the rest of what came was left for later.
+    var willGoOn = false
+    /// Whether the peer is gone altogether: the connection ends with what it sent.
+    var isGone = false
     /// Whether all was read that the peer sent before it shut down its writing side.
     var inputEnded = false
     /// Whether the last line was taken too.
@@ -124,7 +126,7 @@ final class Session: EpollTarget {
         hasInput = true
         if !events.isDisjoint(with: .hungUp) { return hangUp() }
         if events.contains(.inputEnded) { willEnd = true }
-        read()
+        readInTurn()
     }
 
     private var interest: EpollEvents {
