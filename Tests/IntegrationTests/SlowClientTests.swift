@@ -81,20 +81,21 @@ extension Integration {
                 try client.call(method)
                 let before = try agent.anonymousBytes()
                 let bytes = Array((LineClient.text(id: 7, method) + "\n").utf8)
-                // The socket is full, and the agent has no more room either: it was given time to read more.
-                var (sent, isFull) = (0, 0)
+                // Until the agent holds replies that nobody takes; then the socket fills up, and nothing of it is read any more.
+                var (sent, isFull, waiting) = (0, 0, 0)
+                let deadline = Deadline.usual
                 while isFull < 20 {
                     let count = try client.sendWhatFits(bytes[(sent % bytes.count)...])
                     sent += count
-                    isFull = count == 0 ? isFull + 1 : 0
-                    if count == 0 { try observer.call("agent.ping") }
+                    if count > 0 { continue }
+                    let clients = try observer.call("agent.clients")["clients"] ?? .null
+                    waiting = clients.elements.compactMap { $0["pendingBytes"]?.int }.max() ?? 0
+                    isFull = waiting > 0 ? isFull + 1 : 0
+                    if deadline.hasPassed { throw HarnessError("waited in vain for replies that wait") }
                 }
                 #expect(sent > 10 * bytes.count)
                 let after = try agent.anonymousBytes()
                 #expect(after < before + 32_000_000, "\(sent) bytes of requests grew it from \(before) to \(after)")
-                let clients = try observer.call("agent.clients")["clients"] ?? .null
-                let waiting = clients.elements.compactMap { $0["pendingBytes"]?.int }.max() ?? 0
-                #expect(waiting > 0)
                 #expect(waiting < 2_000_000)
                 client.close()
                 #expect(try observer.call("agent.ping") == ["pong": true])
@@ -155,7 +156,6 @@ extension Integration {
                     LineClient.text(id: 63, "agent.ping"),
                 ]
                 try client.send("[" + (requests + tail).joined(separator: ",") + "]")
-                // It is all looked at in one go.
                 try writer.call(
                     "agent.clients",
                     until: { clients in
@@ -181,7 +181,10 @@ extension Integration {
                 try client.send("[" + (begun + requests[2..<5]).joined(separator: ",") + "]")
                 let late = try client.message().elements
                 #expect(late.map { $0["id"]?.int } == Array(1...5))
-                #expect(late.map { $0["error"]?["data"]?["name"]?.string } == ["limitExceeded", nil, nil, nil, nil])
+                let refusals = late.map { $0["error"]?["data"]?["name"]?.string }
+                // There is room for what is only told as long as the documents are not there yet.
+                #expect([nil, "limitExceeded"].contains(refusals[0]))
+                #expect(refusals.dropFirst() == [nil, nil, nil, nil])
                 #expect(try client.call("agent.ping") == ["pong": true])
             }
         }

@@ -6,6 +6,7 @@
     deaf readers        500 that never read what they asked for
     connection storm    connections that are made and closed at once, with a request, without one, in the middle of one
     killed clients      500 processes that are killed while they write, or while they are written to
+    busy processors     nobody asks for anything, and each processor computes: what the kernel's scheduler alone costs
 
 Prints a line of each for the table, and what the 99th percentile of a get was beside it:
 p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets.
@@ -177,6 +178,21 @@ def killed(talk, path, count, generator):
         return {"attempts": count, "survived": count - wrong - half, "note": note}
 
 
+def busy(talk, path, seconds):
+    """Computes on each processor, and asks for nothing."""
+    children = []
+    for _ in range(os.cpu_count()):
+        pid = os.fork()
+        if pid == 0:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                pass
+            os._exit(0)
+        children.append(pid)
+    survived = sum(os.waitpid(pid, 0)[1] == 0 for pid in children)
+    return {"attempts": len(children), "survived": survived}
+
+
 def main():
     parser = larder_agent.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="a few seconds of each")
@@ -190,6 +206,7 @@ def main():
         ("500 deaf readers", deaf_readers, 500, {"memory": 320 << 20}),
         ("connection storm", storm, 10_000 if quick else 50_000, generator, {"memory": 48 << 20}),
         ("500 clients killed", killed, 500, generator, {"memory": 96 << 20}),
+        ("busy processors, for comparison", busy, 2 if quick else 10, {"memory": 8 << 20}),
     ]
     with Siege(options, SETTINGS) as siege:
         for name, function, *arguments, bounds in attacks:
