@@ -4,13 +4,16 @@ import Logging
 
 /// The committer: takes what waits, resolves it into one snapshot, puts it on disk, and publishes it.
 extension ConfigStore {
-    /// So many changes become one snapshot where nobody waits for a disk. Who shares the thread waits meanwhile.
+    /// So many changes become one snapshot: who shares the thread waits meanwhile.
     private static let mostTogether = 16
+    /// So many where the disk is waited for, and one write for all of them is what makes many quick.
+    private static let mostInOneWrite = 256
 
     func runCommitter() async {
-        // One write for all of them is what makes many that wait for the disk quick.
-        let most = durability == .full ? Int.max : Self.mostTogether
-        while let batch = changes.take(atMost: most) {
+        while true {
+            // Large documents are resolved on another thread, and take long enough to do it once for all.
+            let most = isLarge ? Int.max : durability == .full ? Self.mostInOneWrite : Self.mostTogether
+            guard let batch = changes.take(atMost: most) else { return }
             await commit(batch)
             if batch.count == most { await Task.yield() }
         }
@@ -51,13 +54,13 @@ extension ConfigStore {
         }
         // Also where a change did nothing: it may have brought a new validator for the same document.
         let saysOther = !made.isEmpty
-        let (next, isExact) =
-            saysOther ? await resolve(candidate, replacements, now: now) : (snapshot, isResolution)
+        let (next, digest) =
+            saysOther ? await resolve(candidate, replacements, now: now) : (snapshot, layersDigest)
         let changed = next !== snapshot
         let causes = changed ? made.map(\.cause).joined() : []
         do {
             let isDurable = accepted.contains { $0.pending.change.comesFromClient }
-            try await persist(next, operations, causes, isDurable: isDurable)
+            try await persist(next, digest, operations, causes, isDurable: isDurable)
         } catch {
             return refuse(accepted.map(\.pending), because: error)
         }
@@ -72,7 +75,7 @@ extension ConfigStore {
             Self.warn(of: candidate.experiment, namespace: archive.namespace, logger)
         }
         layers = candidate
-        isResolution = isExact
+        layersDigest = digest
         if changed {
             snapshot = next
             notePublished()
@@ -82,7 +85,7 @@ extension ConfigStore {
             logPublication(causes)
             sourceLog.note(status, now: now)
         } else {
-            history.update(candidate, ofRevision: snapshot.revision, saysOther: saysOther)
+            history.update(candidate, digest: digest, ofRevision: snapshot.revision, saysOther: saysOther)
             report()
         }
         for (pending, layerChanged, isHeld) in accepted {
@@ -104,25 +107,28 @@ extension ConfigStore {
             metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
     }
 
-    /// The snapshot of the layers: the current one where they resolve to the same value; and whether it is what they resolve
-    /// to in the order of its members, too.
+    /// The snapshot of the layers: the current one where they resolve to the same value; and the digest of what they resolve
+    /// to, whose members may stand in another order then.
     /// - Parameter replacements: all that is else in them than in those of the current snapshot; nil for more than that
     private func resolve(
         _ layers: Layers, _ replacements: [JSONValue.Replacement]?, now: Int
-    ) async -> (ConfigSnapshot, isExact: Bool) {
+    ) async -> (ConfigSnapshot, digest: String) {
         // An empty configuration is none as long as the source has not answered.
-        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return (snapshot, false) }
-        let replacements = isResolution ? replacements : nil
+        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return (snapshot, snapshot.digest) }
+        // A scalar is replaced where it stands.
+        let replacements = snapshot.digest == layersDigest ? replacements : nil
         // The placeholder's number says nothing of those that were given before a start that found nothing.
         let revision = max(snapshot.revision, highestLost) + 1
-        let isLarge = snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024
         let next =
             isLarge
             ? await Self.resolveConcurrently(layers, replacements, in: snapshot, revision: revision, now: now)
             : Self.resolveHere(layers, replacements, in: snapshot, revision: revision, now: now)
-        if snapshot.revision == 0 || !Self.isSame(next, snapshot) { return (next, true) }
-        return (snapshot, next.digest == snapshot.digest)
+        if snapshot.revision == 0 || !Self.isSame(next, snapshot) { return (next, next.digest) }
+        return (snapshot, next.digest)
     }
+
+    /// Whether to resolve takes too long for a thread that serves others.
+    private var isLarge: Bool { snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024 }
 
     /// Whether two snapshots hold the same value, in whatever order their members stand. Only texts of the same length
     /// can: both are compact.
@@ -149,13 +155,15 @@ extension ConfigStore {
     }
 
     /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.
+    /// - Parameter digest: of what the layers resolve to with the operations
     private func persist(
-        _ next: ConfigSnapshot, _ operations: [JournalRecord.Operation], _ causes: [ChangeCause], isDurable: Bool
+        _ next: ConfigSnapshot, _ digest: String, _ operations: [JournalRecord.Operation], _ causes: [ChangeCause],
+        isDurable: Bool
     ) async throws(FileError) {
         let archive = archive
         if isDurable, durability == .full, !operations.isEmpty {
             let record = JournalRecord(
-                sequence: journalSequence + 1, revision: next.revision, digest: next.digest,
+                sequence: journalSequence + 1, revision: next.revision, digest: digest,
                 publishedAt: next.publishedAt, released: reservedBound, operations: operations,
                 causes: causes)
             if archive.isJournalTooLong() { await writer.catchUp(with: currentGeneration) }
@@ -221,7 +229,7 @@ extension ConfigStore {
     /// The current snapshot as a generation that was just published.
     private func image(causes: [ChangeCause]) -> Generation {
         Generation(
-            revision: snapshot.revision, digest: snapshot.digest, publishedAt: snapshot.publishedAt,
+            revision: snapshot.revision, digest: layersDigest, publishedAt: snapshot.publishedAt,
             journalSequence: journalSequence, released: released, bytes: snapshot.bytes, causes: causes, layers: layers)
     }
 }

@@ -50,9 +50,9 @@ public actor ConfigStore {
 
     var layers: Layers
     var snapshot: ConfigSnapshot
-    /// Whether the snapshot has its members in the order in which the layers resolve to them, too. A document that says the
-    /// same in another order publishes nothing.
-    var isResolution = true
+    /// The digest of what the layers resolve to: the snapshot's, unless the same members stand in another order, for which
+    /// nothing is published.
+    var layersDigest: String
     /// The newest snapshots, the current one included; without those before the start until somebody asks for them. See
     /// ``readOlderGenerations()``.
     var history: GenerationHistory
@@ -106,6 +106,7 @@ public actor ConfigStore {
         let restoredStatus = status.restored(from: restored.layers, now: wallClock.now)
         self.status = restoredStatus
         self.snapshot = snapshot
+        layersDigest = snapshot.digest
         self.history = history
         // Under an epoch of its own nothing of what was before has a number.
         olderGenerations =
@@ -161,7 +162,7 @@ public actor ConfigStore {
                     causes: isNew ? [ChangeCause(.start)] : restored.causes, layers: restored.layers))
         } else {
             let saysOther = hasExpired || history.current?.layers.hasSameDocuments(as: restored.layers) == false
-            history.update(restored.layers, ofRevision: first.revision, saysOther: saysOther)
+            history.update(restored.layers, digest: first.digest, ofRevision: first.revision, saysOther: saysOther)
         }
         let store = ConfigStore(
             snapshot: first, highestLost: highestLost, history: history, epoch: epoch, restored: restored,

@@ -48,12 +48,14 @@ struct GenerationHistory: Sendable {
 
     /// Notes layers that resolve to what is current already.
     /// - Parameters:
+    ///   - digest: of what they resolve to: its members may stand in another order
     ///   - revision: the current one; layers of another are not taken, since they resolve to something else
     ///   - saysOther: whether a layer says something else than before
-    mutating func update(_ layers: Layers, ofRevision revision: Int, saysOther: Bool) {
+    mutating func update(_ layers: Layers, digest: String, ofRevision revision: Int, saysOther: Bool) {
         guard var generation = held.last?.generation, generation.revision == revision else { return }
         if saysOther { generation.published = generation.publishedLayers }
         generation.layers = layers
+        generation.digest = digest
         held[held.count - 1] = Held(generation)
     }
 }

@@ -103,4 +103,27 @@ struct OverrideLayerTests {
         #expect(next.revision == before + 2)
         await next.stop()
     }
+
+    @Test("a document that says the same in another order publishes nothing, and nor does the start after it")
+    func startBehindReordering() async throws {
+        let fixture = StoreFixture()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        func push(_ document: JSONValue) async throws {
+            _ = try await store.replaceRemote(
+                SourceDocument(value: document), origin: "scripted:source", force: false, isPush: false)
+        }
+        try await push(["a": 1, "z": 0])
+        let revision = try await store.set(JSONPath(["b"]), to: 2, timeToLive: nil).revision
+        try await push(["b": 2, "z": 0, "a": 1])
+        #expect(store.revision == revision)
+        await store.stop()
+        let next = try await fixture.open()
+        #expect(next.revision == revision)
+        #expect(next.value == ["a": 1, "z": 0, "b": 2])
+        for snapshot in await next.pastSnapshots() {
+            #expect(try await ConfigSnapshot.digest(of: next.value(ofRevision: snapshot.revision)) == snapshot.digest)
+        }
+        await next.stop()
+    }
 }

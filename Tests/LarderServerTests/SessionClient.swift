@@ -2,6 +2,7 @@ import CLinuxShims
 import Foundation
 import NIOCore
 import NIOEmbedded
+import Synchronization
 
 @testable import LarderServer
 
@@ -73,7 +74,30 @@ final class SessionClient: Sendable {
     }
 
     /// Has the session take all the turns that it wants.
-    func takeTurns() async throws { await eventLoop.run() }
+    /// - Returns: how many requests it had taken before each of them, and after the last.
+    @discardableResult
+    func takeTurns() async throws -> [Int] {
+        let observer = TurnObserver(session, eventLoop)
+        try await eventLoop.executeInContext { observer.look() }
+        await eventLoop.run()
+        return observer.counts.withLock { $0 }
+    }
+
+    /// Stands in the queue of the event loop between one turn of a session and the next.
+    private final class TurnObserver: Sendable {
+        private let session: NIOLoopBound<Session>
+        private let eventLoop: NIOAsyncTestingEventLoop
+        let counts = Mutex<[Int]>([])
+
+        init(_ session: NIOLoopBound<Session>, _ eventLoop: NIOAsyncTestingEventLoop) {
+            (self.session, self.eventLoop) = (session, eventLoop)
+        }
+
+        func look() {
+            counts.withLock { $0.append(session.value.requests) }
+            if session.value.willGoOn { eventLoop.execute { self.look() } }
+        }
+    }
 
     /// Says that nothing more comes, as `socat` does at the end of its input.
     func endInput() async throws {

@@ -34,14 +34,16 @@ struct SessionTurnTests {
 
     @Test("short requests that came at once are served a piece of the input at a time, and all of them")
     func shortRequests() async throws {
-        let (requests, served) = (1000, Count())
+        let (requests, served) = (1200, Count())
         try await SessionFixture.with(methods(served)) { client, _ in
-            let lines = (0..<requests).map { "{\"id\":\($0),\"method\":\"agent.ping\"}\n" }
-            let taken = try await client.sendAndTakeTurn(lines.joined())
-            #expect(taken > 0 && taken < requests)
-            try await client.takeTurns()
+            // Of a length at which the pieces end within a line.
+            let lines = (0..<requests).map { "{\"id\":\(1000 + $0),\"method\":\"agent.ping\"}\n" }
+            let first = try await client.sendAndTakeTurn(lines.joined())
+            let counts = try await [0, first] + client.takeTurns()
+            #expect(counts.last == requests)
+            #expect(zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= 8192 / lines[0].utf8.count + 1 })
             let replies = try await client.output()
-            #expect(try replies.map { try JSONValue(parsing: $0)["id"]?.int } == Array(0..<requests))
+            #expect(try replies.map { try JSONValue(parsing: $0)["id"]?.int } == Array(1000..<1000 + requests))
         }
     }
 

@@ -24,6 +24,8 @@ contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-li
 
 work=$(mktemp -d -t larder-sanitizer.XXXXXX)
 trap 'rm -rf "$work"' EXIT
+# Programs of other users load it from there.
+chmod 711 "$work"
 scratch=.build-$sanitizer
 # For undefined behaviour swiftc has no option of its own: clang, which compiles the C, headers included, and links, has.
 flags=(-Xcc -fsanitize=undefined -Xswiftc -Xclang-linker -Xswiftc -fsanitize=undefined)

@@ -29,7 +29,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     private struct Inbox {
-        var work: [Work] = []
+        var work = Deque<Work>()
         /// Whether the thread looks at the inbox before it waits again.
         var isAwake = true
         var isStopped = false
@@ -39,6 +39,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private final class Own {
         let epoll: Epoll
         var timers = TimerQueue()
+        /// What was taken from the inbox; what took too long of it waits for the next turn.
+        var work = Deque<Work>()
         /// What is done once everything else of a turn is, a little each turn.
         var leftOver = Deque<() -> Void>()
 
@@ -106,9 +108,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     private func run() {
         thread.store(Self.currentThread, ordering: .releasing)
-        var work: [Work] = []
-        while takeWork(&work) {
-            runInbox(&work)
+        while takeWork() {
+            runInbox()
             runTimers()
             own.epoll.wait(atMost: patience())
             runLeftOver()
@@ -116,15 +117,17 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// What one piece hands over is mostly done before the sockets are looked at again; not for ever, though.
-    private func runInbox(_ work: inout [Work]) {
-        if work.isEmpty { return }
+    private func runInbox() {
+        if own.work.isEmpty { return }
         let end = NIODeadline.now() + Self.longEnough
         var rounds = 0
         repeat {
-            for piece in work { perform(piece) }
-            work.removeAll(keepingCapacity: true)
+            while let piece = own.work.popFirst() {
+                perform(piece)
+                if !own.work.isEmpty, NIODeadline.now() >= end { return }
+            }
             rounds += 1
-        } while rounds < Self.mostRounds && NIODeadline.now() < end && takeMore(&work)
+        } while rounds < Self.mostRounds && NIODeadline.now() < end && takeMore()
     }
 
     private func perform(_ work: Work) {
@@ -135,32 +138,33 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         }
     }
 
-    /// Exchanges the inbox for an empty one.
+    /// Takes what is in the inbox, once what was taken before is done.
     /// - Returns: false where the loop was stopped and nothing is left to do.
-    private func takeWork(_ work: inout [Work]) -> Bool {
+    private func takeWork() -> Bool {
         inbox.withLock { inbox in
             inbox.isAwake = true
-            swap(&inbox.work, &work)
-            return !inbox.isStopped || !work.isEmpty
+            if own.work.isEmpty { swap(&inbox.work, &own.work) }
+            return !inbox.isStopped || !own.work.isEmpty
         }
     }
 
-    /// Exchanges the inbox for an empty one, if there is something in it.
-    private func takeMore(_ work: inout [Work]) -> Bool {
+    /// Takes what is in the inbox, if there is something in it.
+    private func takeMore() -> Bool {
         inbox.withLock { inbox in
             if inbox.work.isEmpty { return false }
-            swap(&inbox.work, &work)
+            swap(&inbox.work, &own.work)
             return true
         }
     }
 
     /// How long there is nothing to do unless somebody wakes the thread, in milliseconds.
     private func patience() -> CInt {
+        let isBusy = !own.work.isEmpty || !own.leftOver.isEmpty
         let mustLook = inbox.withLock { inbox in
-            inbox.isAwake = !inbox.work.isEmpty || inbox.isStopped
+            inbox.isAwake = isBusy || !inbox.work.isEmpty || inbox.isStopped
             return inbox.isAwake
         }
-        if mustLook || !own.leftOver.isEmpty { return 0 }
+        if mustLook { return 0 }
         guard let next = own.timers.next else { return -1 }
         let wait = (next - .now()).nanoseconds
         // Not too early, and not for longer than the system call can say.

@@ -20,8 +20,11 @@ extension Session {
     /// Reads, unless more of a long line comes: many who send such lines at once leave time for those who ask for little.
     func readInTurn() {
         if willGoOn { return }
-        if framer.pendingBytes >= Self.slice { goOnLater() } else { read() }
+        if isLineLong { goOnLater() } else { read() }
     }
+
+    /// Whether a line is under way that is longer than what is read at once of others.
+    private var isLineLong: Bool { framer.pendingBytes >= Self.slice }
 
     /// Reads once, and serves what came; what takes longer than a turn is left for later. Neither a busy client nor one
     /// that sends much at once starves the others of its loop.
@@ -40,7 +43,7 @@ extension Session {
     private func readOnce() {
         loop.beginTurn()
         // Nothing of a long line is served before its end comes.
-        let size = framer.pendingBytes > 0 ? loop.input.count : Self.slice
+        let size = isLineLong ? loop.input.count : Self.slice
         let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<size])
         var wasCut: CInt = 0
         let count = larder_receive(socket, buffer.baseAddress, buffer.count, &wasCut)
