@@ -6,13 +6,12 @@ import Logging
 extension ConfigStore {
     /// So many changes become one snapshot: who shares the thread waits meanwhile.
     private static let mostTogether = 16
-    /// So many where the disk is waited for, and one write for all of them is what makes many quick.
-    private static let mostInOneWrite = 256
+    /// So many where something else takes longer: a write to the disk, or to resolve a large configuration.
+    private static let mostOfMany = 256
 
     func runCommitter() async {
         while true {
-            // Large documents are resolved on another thread, and take long enough to do it once for all.
-            let most = isLarge ? Int.max : durability == .full ? Self.mostInOneWrite : Self.mostTogether
+            let most = durability == .full || isLarge ? Self.mostOfMany : Self.mostTogether
             guard let batch = changes.take(atMost: most) else { return }
             await commit(batch)
             if batch.count == most { await Task.yield() }
