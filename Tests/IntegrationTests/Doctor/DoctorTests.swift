@@ -164,14 +164,19 @@ struct DoctorTests {
             guard mounted.status == 0 else { return }
             do {
                 let process = try await agent.start()
-                // Room is taken in ever smaller pieces, until not a byte is left.
-                for (index, size) in [1 << 20, 1 << 12].enumerated() {
-                    for number in 0..<1024
-                    where !FileManager.default.createFile(
-                        atPath: "\(state)/filler\(index)-\(number)", contents: Data(repeating: 1, count: size))
-                    { break }
+                var (status, told) = try await examine(agent)
+                // What the agent writes behind its start may give room back once it is done.
+                for round in 0..<20 where told["disk"]?.first?.level != "problem" {
+                    // Room is taken in ever smaller pieces, until not a byte is left.
+                    for (index, size) in [1 << 20, 1 << 12].enumerated() {
+                        for number in 0..<1024
+                        where !FileManager.default.createFile(
+                            atPath: "\(state)/filler\(round)-\(index)-\(number)",
+                            contents: Data(repeating: 1, count: size))
+                        { break }
+                    }
+                    (status, told) = try await examine(agent)
                 }
-                let (status, told) = try await examine(agent)
                 #expect(status == 1)
                 #expect(told["disk"]?.first?.level == "problem", "\(told["disk"] ?? [])")
                 #expect(told["disk"]?.first?.title.contains("the file system is full") == true)
