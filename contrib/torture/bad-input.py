@@ -196,7 +196,7 @@ def descriptors(talk, path, count, generator):
             survived += number if is_closed(reader) else 0
             os.close(reader)
             passed += number
-    return {"attempts": count, "survived": survived}
+    return {"attempts": passed, "survived": survived}
 
 
 def large_value(path):
