@@ -221,8 +221,8 @@ public actor ConfigStore {
     /// Hands over a value for the override layer, and does not wait.
     /// - Parameters:
     ///   - peer: who asks for it
-    ///   - executor: where it is committed, with what is handed over until the executor comes to it: all of it where it is
-    ///     written to the disk first, else a few changes at a time; nil for any thread
+    ///   - executor: where it is committed, with what is handed over until the executor comes to it, many changes at a time
+    ///     where they are written to the disk first, else a few; nil for any thread
     ///   - completion: is told what came of it, as ``set(_:to:timeToLive:by:)`` says; it must not wait
     public nonisolated func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
