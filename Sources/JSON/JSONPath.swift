@@ -13,22 +13,25 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     ///
     /// - Throws: `JSONError` (`invalidPath`) for an empty name between dots, or a `~` in a pointer that is neither `~0`
     ///   nor `~1`; the offset counts UTF-8 bytes.
-    public init(parsing text: String) throws(JSONError) {
+    public init(parsing text: String) throws(JSONError) { try self.init(parsing: text, maximumSegments: .max) }
+
+    private init(parsing text: String, maximumSegments: Int) throws(JSONError) {
         if text.isEmpty {
             segments = []
         } else if text.utf8.first == UInt8(ascii: "/") {
-            segments = try JSONPath.pointerSegments(text)
+            segments = try JSONPath.pointerSegments(text, maximumSegments)
         } else {
-            segments = try JSONPath.dottedSegments(text)
+            segments = try JSONPath.dottedSegments(text, maximumSegments)
         }
     }
 
     /// Reads a path that came as JSON: a string, as `init(parsing:)` takes it, or an array of member names.
     ///
+    /// - Parameter maximumSegments: a path of more is refused, before more is made of it.
     /// - Throws: `JSONError`: `invalidPath` as `init(parsing:)`, `typeMismatch` for any other value.
-    public init(_ value: JSONValue) throws(JSONError) {
+    public init(_ value: JSONValue, maximumSegments: Int = .max) throws(JSONError) {
         if let text = value.string {
-            try self.init(parsing: text)
+            try self.init(parsing: text, maximumSegments: maximumSegments)
             return
         }
         guard value.kind == .array else {
@@ -37,6 +40,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         }
         var segments: [String] = []
         for element in value.elements {
+            if segments.count == maximumSegments { throw Self.tooManySegments(maximumSegments, at: 0) }
             guard let name = element.string else {
                 throw JSONError(
                     .typeMismatch, at: 0,
@@ -74,14 +78,26 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     /// Whether two paths have the same steps, compared as names are: by their UTF-8, without normalisation.
     public static func == (left: JSONPath, right: JSONPath) -> Bool {
         left.segments.count == right.segments.count
-            && zip(left.segments, right.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+            && zip(left.segments, right.segments).allSatisfy { $0.isSpelled(as: $1) }
     }
 
-    /// Feeds the steps' UTF-8 to `hasher`.
+    /// So much of the beginning and the end of a name tells it from others: a name may have a megabyte.
+    private static let tellingBytes = 2048
+
+    /// Feeds the steps' UTF-8 to `hasher`; of a very long step its two ends and its length.
     public func hash(into hasher: inout Hasher) {
         for segment in segments {
             var segment = segment
-            segment.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+            segment.withUTF8 { name in
+                let bytes = UnsafeRawBufferPointer(name)
+                if bytes.count <= 2 * Self.tellingBytes {
+                    hasher.combine(bytes: bytes)
+                } else {
+                    hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.tellingBytes)))
+                    hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: bytes.suffix(Self.tellingBytes)))
+                    hasher.combine(bytes.count)
+                }
+            }
             hasher.combine(0xFF as UInt8)
         }
     }
@@ -95,7 +111,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         return Int(segment)
     }
 
-    private static func pointerSegments(_ text: String) throws(JSONError) -> [String] {
+    private static func pointerSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
         var segments: [String] = []
         var current: [UInt8] = []
         var afterTilde = false
@@ -109,6 +125,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
             } else if byte == UInt8(ascii: "~") {
                 afterTilde = true
             } else if byte == UInt8(ascii: "/") {
+                if segments.count == maximumSegments { throw tooManySegments(maximumSegments, at: offset) }
                 if offset > 0 { segments.append(String(decoding: current, as: UTF8.self)) }
                 current.removeAll(keepingCapacity: true)
             } else {
@@ -118,25 +135,31 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
         if afterTilde {
             throw JSONError(.invalidPath, at: text.utf8.count - 1, "in a pointer '~' is written ~0 and '/' ~1")
         }
+        if segments.count == maximumSegments { throw tooManySegments(maximumSegments, at: text.utf8.count) }
         segments.append(String(decoding: current, as: UTF8.self))
         return segments
     }
 
-    private static func dottedSegments(_ text: String) throws(JSONError) -> [String] {
+    private static func tooManySegments(_ maximum: Int, at offset: Int) -> JSONError {
+        JSONError(.invalidPath, at: offset, "it has more than \(maximum) segments")
+    }
+
+    private static func dottedSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
         var segments: [String] = []
         var text = text
-        let emptyAt: Int? = text.withUTF8 { bytes in
+        let stoppedAt: Int? = text.withUTF8 { bytes in
             var start = 0
             for end in 0...bytes.count where end == bytes.count || bytes[end] == UInt8(ascii: ".") {
-                if end == start { return start }
+                if end == start || segments.count == maximumSegments { return start }
                 segments.append(String(decoding: bytes[start..<end], as: UTF8.self))
                 start = end + 1
             }
             return nil
         }
-        guard let emptyAt else { return segments }
+        guard let stoppedAt else { return segments }
+        if segments.count == maximumSegments { throw tooManySegments(maximumSegments, at: stoppedAt) }
         throw JSONError(
-            .invalidPath, at: emptyAt,
+            .invalidPath, at: stoppedAt,
             "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
     }
 }

@@ -13,6 +13,19 @@ extension JSONValue: Equatable {
     }
 }
 
+extension JSONValue {
+    /// Whether two values have the same compact text: members in the same order, and strings written the same way.
+    package func hasSameText(as other: JSONValue) -> Bool {
+        withTextBytes { text in
+            other.withTextBytes { otherText in
+                guard text.count == otherText.count, let start = text.baseAddress, let otherStart = otherText.baseAddress
+                else { return text.count == otherText.count }
+                return memcmp(start, otherStart, text.count) == 0
+            }
+        }
+    }
+}
+
 /// Structural comparison without recursion, so that no nesting exhausts the stack.
 enum Comparison {
     /// Subtrees up to this size are compared as bytes first; larger ones only at the top, so that a difference deep

@@ -23,8 +23,8 @@ indirect enum ConfigChange: Sendable {
         /// Nothing: the layers already said so.
         case none
         /// The layer changed.
-        /// - Parameter replaced: what alone became something else in it, if that is all.
-        case changed(JournalRecord.Operation?, replaced: JSONValue.Replacement? = nil)
+        /// - Parameter edit: all that became of it, if that is little.
+        case changed(JournalRecord.Operation?, edit: OverrideEdit? = nil)
     }
 
     /// Whether a local client waits for this to be on disk.
@@ -88,11 +88,13 @@ indirect enum ConfigChange: Sendable {
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
-            case .added: return .changed(.set(entry))
+            case .added: return .changed(.set(entry), edit: .addition(entry))
+            case .addedAmongOthers: return .changed(.set(entry))
             // An object merges into what the lower layers have there, and null lets nothing show.
             case .replaced(let former):
                 let isScalar = former.isPlainScalar && value.isPlainScalar
-                return .changed(.set(entry), replaced: isScalar ? JSONValue.Replacement(at: path, by: value) : nil)
+                let replacement = JSONValue.Replacement(at: path, by: value)
+                return .changed(.set(entry), edit: isScalar ? .replacement(replacement) : nil)
             }
         case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none

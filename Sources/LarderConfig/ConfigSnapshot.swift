@@ -1,4 +1,3 @@
-import Crypto
 public import JSON
 
 /// A complete, resolved configuration that never changes any more.
@@ -9,40 +8,23 @@ public final class ConfigSnapshot: Sendable {
     public let value: JSONValue
     /// The local revision; 0 only for the placeholder before anything was published.
     public let revision: Int
-    /// SHA-256 of ``value``'s compact text, in lower-case hex.
-    public let digest: String
+    /// The digest of ``value``'s compact text, which may not have been worked out yet.
+    let contentDigest: SnapshotDigest
     /// When it was published, in milliseconds since 1970.
     public let publishedAt: Int
 
-    init(value: JSONValue, revision: Int, digest: String, publishedAt: Int) {
+    /// A snapshot of a value.
+    /// - Parameter digest: the value's, where it is known; else it is worked out when somebody asks
+    init(value: JSONValue, revision: Int, digest: SnapshotDigest? = nil, publishedAt: Int) {
         self.value = value
         self.revision = revision
-        self.digest = digest
+        contentDigest = digest ?? SnapshotDigest(of: value)
         self.publishedAt = publishedAt
     }
 
+    /// SHA-256 of ``value``'s compact text, in lower-case hex.
+    public var digest: String { contentDigest.text }
+
     /// The size of the compact text in bytes.
     public var bytes: Int { value.withTextBytes { $0.count } }
-
-    /// The digest of a value's text, as ``digest`` holds it.
-    static func digest(of value: JSONValue) -> String {
-        value.withTextBytes { SHA256.hash(data: $0).hex }
-    }
-}
-
-extension Digest {
-    /// Lower-case hex.
-    var hex: String {
-        String(unsafeUninitializedCapacity: 2 * Self.byteCount) { text in
-            var end = 0
-            for byte in self {
-                text[end] = Self.digit(byte >> 4)
-                text[end + 1] = Self.digit(byte & 15)
-                end += 2
-            }
-            return end
-        }
-    }
-
-    private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 + nibble : 0x57 + nibble }
 }

@@ -1,3 +1,4 @@
+import CLinuxShims
 import JSON
 import LarderUpstream
 import Logging
@@ -26,7 +27,7 @@ extension ConfigStore {
         var operations: [JournalRecord.Operation] = []
         var made: [ConfigChange] = []
         // As long as nothing else came of the batch.
-        var replacements: [JSONValue.Replacement]? = []
+        var edits: OverrideEdits? = OverrideEdits()
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
             let path = pending.change.path ?? []
@@ -37,11 +38,11 @@ extension ConfigStore {
                     maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, now: now)
                 {
                 case .none: accepted.append((pending, false, candidate.hold != nil))
-                case .changed(let operation, let replaced):
+                case .changed(let operation, let edit):
                     accepted.append((pending, true, candidate.hold != nil))
                     made.append(pending.change)
                     if let operation { operations.append(operation) }
-                    if let replaced { replacements?.append(replaced) } else { replacements = nil }
+                    if let edit { edits?.append(edit) } else { edits = nil }
                 }
             } catch {
                 pending.completion(.failure(error))
@@ -54,7 +55,7 @@ extension ConfigStore {
         // Also where a change did nothing: it may have brought a new validator for the same document.
         let saysOther = !made.isEmpty
         let (next, digest) =
-            saysOther ? await resolve(candidate, replacements, now: now) : (snapshot, layersDigest)
+            saysOther ? await resolve(candidate, edits, now: now) : (snapshot, layersDigest)
         let changed = next !== snapshot
         let causes = changed ? made.map(\.cause).joined() : []
         do {
@@ -73,6 +74,7 @@ extension ConfigStore {
         if candidate.experiment.problem != layers.experiment.problem {
             Self.warn(of: candidate.experiment, namespace: archive.namespace, logger)
         }
+        if saysOther, isLarge { SpareMemory.shared.freed(snapshot.bytes) }
         layers = candidate
         layersDigest = digest
         if changed {
@@ -108,69 +110,65 @@ extension ConfigStore {
 
     /// The snapshot of the layers: the current one where they resolve to the same value; and the digest of what they resolve
     /// to, whose members may stand in another order then.
-    /// - Parameter replacements: all that is else in them than in those of the current snapshot; nil for more than that
+    /// - Parameter edits: all that is else in them than in those of the current snapshot; nil for more than that
     private func resolve(
-        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, now: Int
-    ) async -> (ConfigSnapshot, digest: String) {
+        _ layers: Layers, _ edits: OverrideEdits?, now: Int
+    ) async -> (ConfigSnapshot, digest: SnapshotDigest) {
         // An empty configuration is none as long as the source has not answered.
-        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return (snapshot, snapshot.digest) }
-        // A scalar is replaced where it stands.
-        let replacements = snapshot.digest == layersDigest ? replacements : nil
+        if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return (snapshot, snapshot.contentDigest) }
+        // Members of another order stay in it.
+        let edits = snapshot.contentDigest === layersDigest ? edits : nil
         // The placeholder's number says nothing of those that were given before a start that found nothing.
         let revision = max(snapshot.revision, highestLost) + 1
-        let next =
-            isLarge
-            ? await Self.resolveConcurrently(layers, replacements, in: snapshot, revision: revision, now: now)
-            : Self.resolveHere(layers, replacements, in: snapshot, revision: revision, now: now)
-        if snapshot.revision == 0 || !Self.isSame(next, snapshot) { return (next, next.digest) }
-        return (snapshot, next.digest)
+        return isLarge
+            ? await Self.resolveConcurrently(layers, edits, in: snapshot, revision: revision, now: now)
+            : Self.resolveHere(layers, edits, in: snapshot, revision: revision, now: now)
     }
 
     /// Whether to resolve takes too long for a thread that serves others.
     private var isLarge: Bool { snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024 }
 
-    /// Whether two snapshots hold the same value, in whatever order their members stand. Only texts of the same length
-    /// can: both are compact.
-    private static func isSame(_ left: ConfigSnapshot, _ right: ConfigSnapshot) -> Bool {
-        left.digest == right.digest || (left.bytes == right.bytes && left.value == right.value)
-    }
-
     @concurrent
     private static func resolveConcurrently(
-        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
-    ) async -> ConfigSnapshot {
-        resolveHere(layers, replacements, in: former, revision: revision, now: now)
+        _ layers: Layers, _ edits: OverrideEdits?, in former: ConfigSnapshot, revision: Int, now: Int
+    ) async -> (ConfigSnapshot, digest: SnapshotDigest) {
+        // The threads that serve clients get in between.
+        larder_prefer_short_slices()
+        return resolveHere(layers, edits, in: former, revision: revision, now: now)
     }
 
     private static func resolveHere(
-        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
-    ) -> ConfigSnapshot {
-        // The override layer is the highest one, so that a scalar in it which becomes another one does so in the snapshot.
-        let replaced = replacements.flatMap { former.value.replacing($0) }
-        let value = replaced ?? layers.resolved()
-        assert(replaced == nil || value.compactText == layers.resolved().compactText, "a replacement is no resolution")
-        return ConfigSnapshot(
-            value: value, revision: revision, digest: ConfigSnapshot.digest(of: value), publishedAt: now)
+        _ layers: Layers, _ edits: OverrideEdits?, in former: ConfigSnapshot, revision: Int, now: Int
+    ) -> (ConfigSnapshot, digest: SnapshotDigest) {
+        let edited = edits.flatMap { $0.applied(to: former.value) }
+        let value = edited ?? layers.resolved()
+        assert(edited == nil || value.compactText == layers.resolved().compactText, "what was edited is no resolution")
+        // Only texts of the same length can say the same: both are compact.
+        guard former.revision > 0, value.textSize == former.bytes, value == former.value else {
+            let next = ConfigSnapshot(value: value, revision: revision, publishedAt: now)
+            return (next, next.contentDigest)
+        }
+        return (former, value.hasSameText(as: former.value) ? former.contentDigest : SnapshotDigest(of: value))
     }
 
     /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.
     /// - Parameter digest: of what the layers resolve to with the operations
     private func persist(
-        _ next: ConfigSnapshot, _ digest: String, _ operations: [JournalRecord.Operation], _ causes: [ChangeCause],
+        _ next: ConfigSnapshot, _ digest: SnapshotDigest, _ operations: [JournalRecord.Operation], _ causes: [ChangeCause],
         isDurable: Bool
     ) async throws(FileError) {
         let archive = archive
         if isDurable, durability == .full, !operations.isEmpty {
-            let record = JournalRecord(
-                sequence: journalSequence + 1, revision: next.revision, digest: digest,
-                publishedAt: next.publishedAt, released: reservedBound, operations: operations,
-                causes: causes)
+            let (sequence, bound) = (journalSequence + 1, reservedBound)
             if archive.isJournalTooLong() { await writer.catchUp(with: currentGeneration) }
             let contained = writer.containedSequence
             try await blocking.run { () throws(FileError) in
+                let record = JournalRecord(
+                    sequence: sequence, revision: next.revision, digest: digest.text, publishedAt: next.publishedAt,
+                    released: bound, operations: operations, causes: causes)
                 try archive.append(record, afterGenerationWith: contained)
             }
-            journalSequence = record.sequence
+            journalSequence = sequence
             // Whatever was seen until now is on disk with this record: what is published without one needs new numbers.
             released = reservedBound
             if reserved != .max { reserved = next.revision }
@@ -205,7 +203,7 @@ extension ConfigStore {
     func logPublication(_ causes: [ChangeCause]) {
         guard publicationLog.isWanted else { return }
         let entry = PublicationLog.Entry(
-            revision: snapshot.revision, digest: snapshot.digest, bytes: snapshot.bytes, causes: causes)
+            revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes)
         if publicationLog.add(entry) { Task { await self.tellPublications() } }
     }
 

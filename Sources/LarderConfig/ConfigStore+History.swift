@@ -31,9 +31,15 @@ extension ConfigStore {
     /// The newest snapshots, at most sixteen, newest first.
     public func pastSnapshots() async -> [PastSnapshot] {
         await readOlderGenerations()
-        return history.generations.reversed().map { generation in
+        return await Self.describe(history.generations)
+    }
+
+    /// Digests, and sizes of what an older version wrote, have to be worked out.
+    @concurrent
+    private static func describe(_ generations: [Generation]) async -> [PastSnapshot] {
+        generations.reversed().map { generation in
             PastSnapshot(
-                revision: generation.revision, digest: generation.digest,
+                revision: generation.revision, digest: generation.digest.text,
                 bytes: generation.bytes ?? generation.layers.resolved().textSize, publishedAt: generation.publishedAt,
                 upstreamVersion: generation.publishedLayers.shown.remote?.version?.text, causes: generation.causes)
         }

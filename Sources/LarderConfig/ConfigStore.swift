@@ -52,7 +52,7 @@ public actor ConfigStore {
     var snapshot: ConfigSnapshot
     /// The digest of what the layers resolve to: the snapshot's, unless the same members stand in another order, for which
     /// nothing is published.
-    var layersDigest: String
+    var layersDigest: SnapshotDigest
     /// The newest snapshots, the current one included; without those before the start until somebody asks for them. See
     /// ``readOlderGenerations()``.
     var history: GenerationHistory
@@ -106,7 +106,7 @@ public actor ConfigStore {
         let restoredStatus = status.restored(from: restored.layers, now: wallClock.now)
         self.status = restoredStatus
         self.snapshot = snapshot
-        layersDigest = snapshot.digest
+        layersDigest = snapshot.contentDigest
         self.history = history
         // Under an epoch of its own nothing of what was before has a number.
         olderGenerations =
@@ -157,12 +157,12 @@ public actor ConfigStore {
         if isNew || isRegained {
             history.append(
                 Generation(
-                    revision: first.revision, digest: first.digest, publishedAt: first.publishedAt,
+                    revision: first.revision, digest: first.contentDigest, publishedAt: first.publishedAt,
                     journalSequence: restored.journalSequence, released: restored.released, bytes: first.bytes,
                     causes: isNew ? [ChangeCause(.start)] : restored.causes, layers: restored.layers))
         } else {
             let saysOther = hasExpired || history.current?.layers.hasSameDocuments(as: restored.layers) == false
-            history.update(restored.layers, digest: first.digest, ofRevision: first.revision, saysOther: saysOther)
+            history.update(restored.layers, digest: first.contentDigest, ofRevision: first.revision, saysOther: saysOther)
         }
         let store = ConfigStore(
             snapshot: first, highestLost: highestLost, history: history, epoch: epoch, restored: restored,
@@ -188,9 +188,9 @@ public actor ConfigStore {
         _ restored: SnapshotArchive.Restored, mayBeEmpty: Bool, now: Int
     ) -> ConfigSnapshot {
         let value = restored.layers.resolved()
-        let digest = ConfigSnapshot.digest(of: value)
+        let digest = SnapshotDigest(of: value)
         let isKnown = restored.revision > 0
-        if isKnown, digest == restored.digest, restored.revision >= restored.highestSeen {
+        if isKnown, digest.text == restored.digest, restored.revision >= restored.highestSeen {
             return ConfigSnapshot(
                 value: value, revision: restored.revision, digest: digest, publishedAt: restored.publishedAt)
         }

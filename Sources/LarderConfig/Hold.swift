@@ -46,7 +46,7 @@ struct Hold: Sendable {
 extension Hold.Refused {
     init(_ remote: Layers.Remote) {
         let all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
-        self.init(version: remote.version, digest: ConfigSnapshot.digest(of: all), origin: remote.origin)
+        self.init(version: remote.version, digest: SnapshotDigest.text(of: all), origin: remote.origin)
     }
 }
 

@@ -57,7 +57,7 @@ struct LockedPaths: Sendable, Equatable {
             }
         }
         // What is locked and only the lowest layers have.
-        for name in locks.compactMap(\.first) where !written.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
+        for name in locks.compactMap(\.first) where !written.contains(where: { $0.isSpelled(as: name) }) {
             written.append(name)
             writeMember(name, nil, base?.member(named: name), rests(of: locks, below: name), to: &writer)
         }
@@ -80,7 +80,7 @@ struct LockedPaths: Sendable, Equatable {
     }
 
     private static func rests(of locks: [ArraySlice<String>], below name: String) -> [ArraySlice<String>] {
-        locks.filter { $0.first.map { $0.utf8.elementsEqual(name.utf8) } ?? false }.map { $0.dropFirst() }
+        locks.filter { $0.first?.isSpelled(as: name) ?? false }.map { $0.dropFirst() }
     }
 }
 

@@ -40,19 +40,25 @@ struct OverrideLayer: Sendable {
     private(set) var bytes = 0
     /// How many of them end at a time.
     private var ending = 0
+    /// How many of them have had nulls, which hide what lower layers say: members stand where a null was that they took the
+    /// place of.
+    private var hiding = 0
 
     init(entries: [Entry] = []) {
         self.entries = entries
         bytes = entries.reduce(0) { $0 + $1.bytes }
         ending = entries.reduce(0) { $0 + ($1.expiresAt == nil ? 0 : 1) }
+        hiding = entries.reduce(0) { $0 + ($1.value.hidesSomething ? 1 : 0) }
     }
 
     /// What became of an entry that was set.
     enum Placement {
         /// It is the only change; a value at the same path, and none below it, was there before.
         case replaced(JSONValue)
-        /// It was added, or replaced entries below its path.
+        /// It was added behind all others, took the place of none, and none of them hides what it says.
         case added
+        /// It took the place of entries below its path, and maybe of one there; or nulls have kept a place for it.
+        case addedAmongOthers
         /// It was not set: all together would have so many bytes.
         case refused(bytes: Int)
     }
@@ -73,11 +79,13 @@ struct OverrideLayer: Sendable {
         if replaced == 1, entries[last].path.count == entry.path.count {
             let former = entries[last].value
             entries[last] = entry
+            if entry.value.hidesSomething { hiding += 1 }
             return .replaced(former)
         }
         if replaced > 0 { entries.removeAll { $0.isWithin(entry) } }
         entries.append(entry)
-        return .added
+        if entry.value.hidesSomething { hiding += 1 }
+        return replaced > 0 || hiding > 0 ? .addedAmongOthers : .added
     }
 
     /// Removes what was set at the path and below it.
@@ -115,6 +123,17 @@ struct OverrideLayer: Sendable {
             patches.append(next)
         }
         return patches.map { patch in JSONValue.building { patch.write(to: &$0) } }
+    }
+}
+
+extension JSONValue {
+    /// Whether a merge patch of this value removes something.
+    fileprivate var hidesSomething: Bool {
+        switch kind {
+        case .null: true
+        case .object: members.contains { $0.value.hidesSomething }
+        case .array, .bool, .number, .string: false
+        }
     }
 }
 
@@ -186,7 +205,7 @@ private final class PatchNode {
     private func child(named name: String) -> PatchNode? {
         let position =
             names.count > Self.fewNames
-            ? positions[Array(name.utf8)] : names.firstIndex { $0.utf8.elementsEqual(name.utf8) }
+            ? positions[Array(name.utf8)] : names.firstIndex { $0.isSpelled(as: name) }
         return position.map { children[$0] }
     }
 

@@ -35,7 +35,7 @@ extension OverrideLayer.Entry {
     /// What the entry says at a path.
     func says(at other: [String]) -> PatchSaying {
         let common = min(path.count, other.count)
-        guard zip(path, other).allSatisfy({ $0.utf8.elementsEqual($1.utf8) }) else { return .nothing }
+        guard zip(path, other).allSatisfy({ $0.isSpelled(as: $1) }) else { return .nothing }
         if path.count <= other.count { return value.says(at: other[common...]) }
         return .value(path[common...].reversed().reduce(value) { .object([($1, $0)]) })
     }

@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import JSON
 
 extension [String] {
     /// Whether a path begins with these names. They are compared as JSON compares them: by their UTF-8, without
@@ -42,17 +38,5 @@ extension String {
             return word ^ UInt64(truncatingIfNeeded: bytes.count) << 56
         }
         return mixed ?? UInt64(utf8.count)
-    }
-
-    /// Whether two strings have the same UTF-8.
-    fileprivate func isSpelled(as other: String) -> Bool {
-        guard utf8.count == other.utf8.count else { return false }
-        let isSame = utf8.withContiguousStorageIfAvailable { bytes in
-            other.utf8.withContiguousStorageIfAvailable { others in
-                guard let start = bytes.baseAddress, let otherStart = others.baseAddress else { return true }
-                return memcmp(start, otherStart, bytes.count) == 0
-            }
-        }
-        return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
     }
 }

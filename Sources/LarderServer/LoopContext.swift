@@ -1,6 +1,7 @@
 import CLinuxShims
 import JSON
 import LarderConfig
+import LarderUpstream
 import LarderWire
 import NIOCore
 
@@ -22,6 +23,8 @@ final class LoopContext {
     private static let turnTime = TimeAmount.microseconds(50)
     /// When the connection that is being served has to leave the rest for later; nil as long as it asked for little.
     private var turnEnd: NIODeadline?
+    /// The loop's round that ``turnEnd`` is of.
+    private var turnRound = 0
     /// Keeps its memory from request to request.
     var parser = JSONParser()
     /// The output of the connection that is being served now; empty between two of them.
@@ -90,8 +93,17 @@ final class LoopContext {
 
     // MARK: Turns
 
-    /// Another connection is served, or the same one again.
-    func beginTurn() { turnEnd = nil }
+    /// Another connection is served, or the same one again. Those of which the loop was told together share the time: each
+    /// has its first request served, and the others as long as there is time.
+    func beginTurn() {
+        let round = (eventLoop as? EpollLoop)?.round ?? turnRound + 1
+        if round == turnRound { return }
+        turnRound = round
+        turnEnd = nil
+    }
+
+    /// A connection goes on with what was left over.
+    func beginLeftOver() { turnEnd = nil }
 
     /// Begins a turn that is going to be long.
     func beginLongTurn() { turnEnd = .now() + Self.turnTime }
@@ -148,6 +160,7 @@ final class LoopContext {
     func clearOutput() {
         passed = nil
         if output.bytes.capacity > 512 * 1024 {
+            SpareMemory.shared.freed(output.bytes.capacity)
             output = JSONWriter(reservingCapacity: 64 * 1024)
         } else {
             output.removeAll()

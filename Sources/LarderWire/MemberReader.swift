@@ -72,15 +72,13 @@ public struct MemberReader {
     public func path(_ name: String = "path") throws(WireError) -> JSONPath {
         guard let given = value(name), !given.isNull else { return JSONPath([]) }
         do throws(JSONError) {
-            let path = try JSONPath(given)
             // No document is nested deeper, so that nothing can be there.
-            if path.segments.count <= JSONParser.defaultMaximumDepth { return path }
+            return try JSONPath(given, maximumSegments: JSONParser.defaultMaximumDepth)
         } catch {
             throw WireError(
                 .invalidParams,
                 "\"\(name)\" must be \"a.b\", a JSON Pointer \"/a/b\" or an array of names: \(error.reason)")
         }
-        throw WireError(.invalidParams, "\"\(name)\" has more than \(JSONParser.defaultMaximumDepth) segments")
     }
 
     /// A path that must be given, so that nobody changes the whole document by mistake.

@@ -23,8 +23,7 @@ enum Process {
         signal(SIGHUP, SIG_IGN)
         // A client that went away shows itself as EPIPE.
         signal(SIGPIPE, SIG_IGN)
-        // Two arenas are enough for a handful of threads, and take half the address space of the default.
-        larder_limit_arenas(2)
+        larder_set_up_allocator()
         larder_end_by_sent_signals()
         raiseDescriptorLimit()
     }

@@ -109,6 +109,27 @@ struct PathTests {
         #expect(Set([JSONPath(["a", "b"]), JSONPath(["a", "b"]), JSONPath(["ab"])]).count == 2)
     }
 
+    @Test("very long names are the same when all their bytes are")
+    func longNames() {
+        let name = String(repeating: "x", count: 100_000)
+        let other = name.prefix(50_000) + "y" + name.dropFirst(50_001)
+        let paths: Set = [JSONPath([name]), JSONPath([String(other)]), JSONPath([name + "x"]), JSONPath([name, name])]
+        #expect(paths.count == 4)
+        #expect(paths.contains(JSONPath([String(repeating: "x", count: 100_000)])))
+        #expect(!paths.contains(JSONPath([String(other) + "x"])))
+    }
+
+    @Test(
+        "a path of more segments than are allowed is refused before more is made of it",
+        arguments: ["a.b.c", "/a/b/c", #"["a","b","c"]"#])
+    func tooManySegments(text: String) throws {
+        let value = text.hasPrefix("[") ? try JSONValue(parsing: text) : .string(text)
+        #expect(try JSONPath(value, maximumSegments: 3).segments == ["a", "b", "c"])
+        let error = #expect(throws: JSONError.self) { try JSONPath(value, maximumSegments: 2) }
+        #expect(error?.code == .invalidPath)
+        #expect(error?.reason == "it has more than 2 segments")
+    }
+
     @Test("a path of a hundred thousand steps is followed")
     func longPath() throws {
         let depth = 100_000

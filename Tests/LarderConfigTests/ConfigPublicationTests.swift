@@ -10,7 +10,7 @@ struct ConfigPublicationTests {
     private static let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
 
     private static func snapshot(_ revision: Int) -> ConfigSnapshot {
-        ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)
+        ConfigSnapshot(value: .emptyObject, revision: revision, publishedAt: 0)
     }
 
     @Test("followers may be cancelled at any moment while others publish, and nobody waits for ever")

@@ -30,7 +30,7 @@ struct HistoryTests {
         for (snapshot, number) in zip(past, (5...20).reversed()) {
             let value = try await store.value(ofRevision: snapshot.revision)
             #expect(value == ["n": .int(number)])
-            #expect(snapshot.digest == ConfigSnapshot.digest(of: value))
+            #expect(snapshot.digest == SnapshotDigest.text(of: value))
             #expect(snapshot.bytes == value.textSize)
             #expect(snapshot.causes == [ChangeCause(.set, path: ["n"], peer: Self.peer)])
         }
@@ -120,7 +120,7 @@ struct HistoryTests {
         let next = try await fixture.open()
         #expect(next.revision > last)
         for snapshot in await next.pastSnapshots() {
-            #expect(try await ConfigSnapshot.digest(of: next.value(ofRevision: snapshot.revision)) == snapshot.digest)
+            #expect(try await SnapshotDigest.text(of: next.value(ofRevision: snapshot.revision)) == snapshot.digest)
         }
         #expect(await next.pastSnapshots().map(\.revision) == [next.revision, 1])
         #expect(await next.pastSnapshots()[0].causes == [ChangeCause(.start)])
@@ -154,7 +154,7 @@ struct HistoryTests {
             #expect(past[0].causes == [ChangeCause(.set, path: ["b"], peer: Self.peer)])
             for snapshot in past {
                 let value = try await next.value(ofRevision: snapshot.revision)
-                #expect(ConfigSnapshot.digest(of: value) == snapshot.digest)
+                #expect(SnapshotDigest.text(of: value) == snapshot.digest)
             }
             #expect(try await next.value(ofRevision: known) == ["h": 1, "a": 1])
             await next.stop()
@@ -272,7 +272,7 @@ struct HistoryTests {
             ChangeCause(.unset, path: ["a", "b"]),
         ]
         let generation = Generation(
-            revision: 4, digest: "d", publishedAt: 4, journalSequence: 2, released: 0, bytes: 7, causes: causes,
+            revision: 4, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0, bytes: 7, causes: causes,
             layers: layers)
         let read = try Generation(decoding: generation.encoded(epoch: "e", namespace: "n"))
         #expect(read.causes == causes)

@@ -98,7 +98,7 @@ struct JournalSizeTests {
     private func record(_ sequence: Int) -> JournalRecord {
         let layers = layers(sequence)
         return JournalRecord(
-            sequence: sequence, revision: sequence, digest: ConfigSnapshot.digest(of: layers.resolved()),
+            sequence: sequence, revision: sequence, digest: SnapshotDigest.text(of: layers.resolved()),
             publishedAt: 0, released: 0, operations: [.set(layers.override.entries[0])])
     }
 
@@ -112,7 +112,7 @@ struct JournalSizeTests {
     private func generation(_ sequence: Int) -> Generation {
         let record = record(sequence)
         return Generation(
-            revision: sequence, digest: record.digest, publishedAt: 0, journalSequence: sequence, released: 0,
+            revision: sequence, digest: SnapshotDigest(known: record.digest), publishedAt: 0, journalSequence: sequence, released: 0,
             layers: layers(sequence))
     }
 

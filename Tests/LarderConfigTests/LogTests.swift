@@ -43,7 +43,7 @@ struct LogTests {
 
     private func entry(_ revision: Int, _ causes: ChangeCause...) -> PublicationLog.Entry {
         PublicationLog.Entry(
-            revision: revision, digest: "0123456789abcdef0123456789abcdef", bytes: 17,
+            revision: revision, digest: SnapshotDigest(known: "0123456789abcdef0123456789abcdef"), bytes: 17,
             causes: causes.isEmpty ? [ChangeCause(.host)] : causes)
     }
 

@@ -16,7 +16,7 @@ struct ReplyCacheTests {
     }
 
     private static func snapshot(_ revision: Int) -> ConfigSnapshot {
-        ConfigSnapshot(value: .emptyObject, revision: revision, digest: "", publishedAt: 0)
+        ConfigSnapshot(value: .emptyObject, revision: revision, publishedAt: 0)
     }
 
     private static func rights(_ rights: Rights = .all, in namespaces: [String: Rights] = [:]) -> PeerRights {

@@ -19,7 +19,7 @@ struct SnapshotFilesTests {
     private static func snapshot(_ document: JSONValue, revision: Int) -> ConfigSnapshot {
         let value = document.detached()
         return ConfigSnapshot(
-            value: value, revision: revision, digest: ConfigSnapshot.digest(of: value), publishedAt: 0)
+            value: value, revision: revision, publishedAt: 0)
     }
 
     private static func large(_ last: Int) -> JSONValue {

@@ -12,7 +12,7 @@ struct TopicTests {
     private static func publication() -> ConfigPublication {
         ConfigPublication(
             namespace: "default", epoch: "e",
-            snapshot: ConfigSnapshot(value: ["a": 1], revision: 7, digest: "", publishedAt: 0),
+            snapshot: ConfigSnapshot(value: ["a": 1], revision: 7, publishedAt: 0),
             status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
     }
 
@@ -43,7 +43,7 @@ struct TopicTests {
             feed = topic.feed
             if afterPublication {
                 publication.publish(
-                    ConfigSnapshot(value: ["a": 2], revision: 8, digest: "", publishedAt: 0),
+                    ConfigSnapshot(value: ["a": 2], revision: 8, publishedAt: 0),
                     status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
             }
             loop.run()

@@ -10,7 +10,7 @@ struct Generation: Sendable {
 
     var revision: Int
     /// The digest of the snapshot that the layers resolve to.
-    var digest: String
+    var digest: SnapshotDigest
     /// In milliseconds since 1970.
     var publishedAt: Int
     /// The last journal record that is contained in the layers.
@@ -37,7 +37,7 @@ struct Generation: Sendable {
         body.member("epoch", epoch)
         body.member("namespace", namespace)
         body.member("revision", revision)
-        body.member("digest", digest)
+        body.member("digest", digest.text)
         body.member("publishedAt", publishedAt)
         body.member("journal", journalSequence)
         body.member("released", released)
@@ -90,7 +90,7 @@ struct Generation: Sendable {
             [revision, journal, released].allSatisfy(SnapshotArchive.possibleNumbers.contains)
         else { throw Damage("a member is missing or cannot be what it says") }
         self.revision = revision
-        self.digest = digest
+        self.digest = SnapshotDigest(known: digest)
         self.publishedAt = publishedAt
         journalSequence = journal
         self.released = released
@@ -104,7 +104,7 @@ struct Generation: Sendable {
     }
 
     init(
-        revision: Int, digest: String, publishedAt: Int, journalSequence: Int, released: Int, bytes: Int? = nil,
+        revision: Int, digest: SnapshotDigest, publishedAt: Int, journalSequence: Int, released: Int, bytes: Int? = nil,
         causes: [ChangeCause] = [], layers: Layers
     ) {
         self.revision = revision

@@ -118,7 +118,7 @@ final class SnapshotArchive: Sendable {
             restored.history.append(newest)
             restored.layers = newest.layers
             restored.revision = newest.revision
-            restored.digest = newest.digest
+            restored.digest = newest.digest.text
             restored.publishedAt = newest.publishedAt
             restored.causes = newest.causes
             restored.journalSequence = newest.journalSequence
@@ -148,7 +148,7 @@ final class SnapshotArchive: Sendable {
             if record.revision != restored.revision { restored.causes = record.causes }
             snapshots.append(
                 Generation(
-                    revision: record.revision, digest: record.digest, publishedAt: record.publishedAt,
+                    revision: record.revision, digest: SnapshotDigest(known: record.digest), publishedAt: record.publishedAt,
                     journalSequence: record.sequence, released: record.released, causes: restored.causes,
                     layers: restored.layers))
             restored.revision = record.revision
@@ -171,9 +171,9 @@ final class SnapshotArchive: Sendable {
         }
         // What came from a source between two records is not in the journal.
         return snapshots.generations.compactMap { generation in
-            guard generation.layers.resolve(to: generation.digest) else { return nil }
+            guard generation.layers.resolve(to: generation.digest.text) else { return nil }
             var generation = generation
-            if let published = generation.published, !published.resolve(to: generation.digest) {
+            if let published = generation.published, !published.resolve(to: generation.digest.text) {
                 generation.published = nil
             }
             return generation
@@ -389,5 +389,5 @@ final class SnapshotArchive: Sendable {
 }
 
 extension Layers {
-    fileprivate func resolve(to digest: String) -> Bool { ConfigSnapshot.digest(of: resolved()) == digest }
+    fileprivate func resolve(to digest: String) -> Bool { SnapshotDigest.text(of: resolved()) == digest }
 }

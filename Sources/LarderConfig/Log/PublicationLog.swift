@@ -8,8 +8,8 @@ struct PublicationLog: Sendable {
     /// One revision, as the log tells of it.
     struct Entry: Sendable {
         var revision: Int
-        /// SHA-256 of the snapshot's text, in lower-case hex.
-        var digest: String
+        /// The digest of the snapshot's text.
+        var digest: SnapshotDigest
         var bytes: Int
         var causes: [ChangeCause]
     }
@@ -66,7 +66,7 @@ struct PublicationLog: Sendable {
 
     private func write(_ entry: Entry, others: Int) {
         var metadata: Logger.Metadata = [
-            "namespace": "\(namespace)", "revision": "\(entry.revision)", "digest": "\(entry.digest.prefix(12))",
+            "namespace": "\(namespace)", "revision": "\(entry.revision)", "digest": "\(entry.digest.text.prefix(12))",
             "bytes": "\(entry.bytes)",
         ]
         var reason = ""

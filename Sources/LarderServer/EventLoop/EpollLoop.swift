@@ -41,6 +41,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         var timers = TimerQueue()
         /// What was taken from the inbox; what took too long of it waits for the next turn.
         var work = Deque<Work>()
+        /// How often sockets were waited for.
+        var round = 0
         /// What is done once everything else of a turn is, a little each turn.
         var leftOver = Deque<() -> Void>()
 
@@ -104,6 +106,9 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         return own.epoll
     }
 
+    /// Tells the times apart that sockets were waited for. Used on the loop only.
+    var round: Int { own.round }
+
     // MARK: The thread
 
     private func run() {
@@ -111,6 +116,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         while takeWork() {
             runInbox()
             runTimers()
+            own.round &+= 1
             own.epoll.wait(atMost: patience())
             runLeftOver()
         }

@@ -1,3 +1,4 @@
+import LarderUpstream
 import LarderWire
 import Synchronization
 
@@ -66,7 +67,10 @@ final class UserUsage: Sendable {
     // MARK: Bytes
 
     /// Holds more bytes, or fewer where the number is negative.
-    func hold(_ bytes: Int) { heldBytes.add(bytes, ordering: .relaxed) }
+    func hold(_ bytes: Int) {
+        heldBytes.add(bytes, ordering: .relaxed)
+        if -bytes > Self.largeBytes { SpareMemory.shared.freed(-bytes) }
+    }
 
     /// Whether more is held than may be.
     func hasTooMuch(_ limits: LimitSettings) -> Bool {

@@ -75,6 +75,7 @@ extension Session {
         willGoOn = true
         loop.leaveOver {
             self.willGoOn = false
+            self.loop.beginLeftOver()
             self.goOn()
         }
     }

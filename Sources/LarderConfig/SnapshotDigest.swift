@@ -1,0 +1,61 @@
+import Crypto
+import JSON
+import Synchronization
+
+/// SHA-256 of a snapshot's text, worked out when somebody asks for it for the first time.
+///
+/// Publications are waited for, and most are followed by another one before anybody has asked for their digest. A large
+/// text's is worked out at once: whoever asks may be a thread that serves others, and the text is held until then.
+final class SnapshotDigest: Sendable {
+    private enum State {
+        case of(JSONValue)
+        case known(String)
+    }
+
+    /// From here on a text is large: this takes half a millisecond.
+    private static let largeBytes = 1 << 20
+
+    private let state: Mutex<State>
+
+    /// The digest of a value's compact text.
+    init(of value: JSONValue) {
+        let isLarge = value.withTextBytes { $0.count > Self.largeBytes }
+        state = Mutex(isLarge ? .known(Self.text(of: value)) : .of(value))
+    }
+
+    /// A digest that is known: lower-case hex.
+    init(known text: String) { state = Mutex(.known(text)) }
+
+    /// Lower-case hex. Whoever asks meanwhile waits until it is worked out.
+    var text: String {
+        state.withLock { state in
+            switch state {
+            case .known(let text): return text
+            case .of(let value):
+                let text = Self.text(of: value)
+                state = .known(text)
+                return text
+            }
+        }
+    }
+
+    /// The digest of a value's compact text: lower-case hex.
+    static func text(of value: JSONValue) -> String { value.withTextBytes { SHA256.hash(data: $0).hex } }
+}
+
+extension Digest {
+    /// Lower-case hex.
+    var hex: String {
+        String(unsafeUninitializedCapacity: 2 * Self.byteCount) { text in
+            var end = 0
+            for byte in self {
+                text[end] = Self.digit(byte >> 4)
+                text[end + 1] = Self.digit(byte & 15)
+                end += 2
+            }
+            return end
+        }
+    }
+
+    private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 + nibble : 0x57 + nibble }
+}

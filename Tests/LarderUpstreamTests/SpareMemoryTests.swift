@@ -1,0 +1,51 @@
+import LarderUpstream
+import Synchronization
+import Testing
+
+@Suite("Memory that nobody uses")
+struct SpareMemoryTests {
+    /// What waits until its time has come, and how often memory was given back.
+    private final class Record: Sendable {
+        private let waiting = Mutex<[@Sendable () -> Void]>([])
+        private let given = Atomic<Int>(0)
+
+        var memory: SpareMemory {
+            SpareMemory(
+                later: { action in self.waiting.withLock { $0.append(action) } },
+                giveBack: { self.given.add(1, ordering: .relaxed) })
+        }
+
+        var waitingCount: Int { waiting.withLock(\.count) }
+        var givenBack: Int { given.load(ordering: .relaxed) }
+
+        func timePasses() {
+            for action in waiting.withLock({ waiting in
+                defer { waiting = [] }
+                return waiting
+            }) { action() }
+        }
+    }
+
+    @Test("it is given back once for all that was freed in a while, and again when more was")
+    func givenBack() {
+        let record = Record()
+        let memory = record.memory
+        for round in 1...3 {
+            for _ in 0..<100 { memory.freed(1 << 20) }
+            #expect(record.waitingCount == 1)
+            #expect(record.givenBack == round - 1)
+            record.timePasses()
+            #expect(record.givenBack == round)
+        }
+    }
+
+    @Test("little is left to the allocator until it is much together")
+    func little() {
+        let record = Record()
+        let memory = record.memory
+        for _ in 0..<15 { memory.freed(64 << 10) }
+        #expect(record.waitingCount == 0)
+        memory.freed(64 << 10)
+        #expect(record.waitingCount == 1)
+    }
+}
