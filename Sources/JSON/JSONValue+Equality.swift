@@ -18,7 +18,8 @@ extension JSONValue {
     package func hasSameText(as other: JSONValue) -> Bool {
         withTextBytes { text in
             other.withTextBytes { otherText in
-                guard text.count == otherText.count, let start = text.baseAddress, let otherStart = otherText.baseAddress
+                guard text.count == otherText.count, let start = text.baseAddress,
+                    let otherStart = otherText.baseAddress
                 else { return text.count == otherText.count }
                 return memcmp(start, otherStart, text.count) == 0
             }

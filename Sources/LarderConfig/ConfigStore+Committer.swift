@@ -154,7 +154,8 @@ extension ConfigStore {
     /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.
     /// - Parameter digest: of what the layers resolve to with the operations
     private func persist(
-        _ next: ConfigSnapshot, _ digest: SnapshotDigest, _ operations: [JournalRecord.Operation], _ causes: [ChangeCause],
+        _ next: ConfigSnapshot, _ digest: SnapshotDigest, _ operations: [JournalRecord.Operation],
+        _ causes: [ChangeCause],
         isDurable: Bool
     ) async throws(FileError) {
         let archive = archive

@@ -162,7 +162,8 @@ public actor ConfigStore {
                     causes: isNew ? [ChangeCause(.start)] : restored.causes, layers: restored.layers))
         } else {
             let saysOther = hasExpired || history.current?.layers.hasSameDocuments(as: restored.layers) == false
-            history.update(restored.layers, digest: first.contentDigest, ofRevision: first.revision, saysOther: saysOther)
+            history.update(
+                restored.layers, digest: first.contentDigest, ofRevision: first.revision, saysOther: saysOther)
         }
         let store = ConfigStore(
             snapshot: first, highestLost: highestLost, history: history, epoch: epoch, restored: restored,

@@ -272,7 +272,8 @@ struct HistoryTests {
             ChangeCause(.unset, path: ["a", "b"]),
         ]
         let generation = Generation(
-            revision: 4, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0, bytes: 7, causes: causes,
+            revision: 4, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0, bytes: 7,
+            causes: causes,
             layers: layers)
         let read = try Generation(decoding: generation.encoded(epoch: "e", namespace: "n"))
         #expect(read.causes == causes)

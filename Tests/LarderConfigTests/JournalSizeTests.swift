@@ -112,7 +112,8 @@ struct JournalSizeTests {
     private func generation(_ sequence: Int) -> Generation {
         let record = record(sequence)
         return Generation(
-            revision: sequence, digest: SnapshotDigest(known: record.digest), publishedAt: 0, journalSequence: sequence, released: 0,
+            revision: sequence, digest: SnapshotDigest(known: record.digest), publishedAt: 0, journalSequence: sequence,
+            released: 0,
             layers: layers(sequence))
     }
 

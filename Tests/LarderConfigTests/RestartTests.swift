@@ -120,7 +120,8 @@ struct RestartTests {
             remote: Layers.Remote(document: ["r": [1, 2]], version: nil, validator: nil, origin: "o", updatedAt: 6),
             override: OverrideLayer(entries: [.init(path: ["a"], value: 1, setAt: 7, expiresAt: nil)]))
         let generation = Generation(
-            revision: 3, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0, layers: layers)
+            revision: 3, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0,
+            layers: layers)
         let bytes = generation.encoded(epoch: "e", namespace: "n")
         let read = try Generation(decoding: bytes)
         #expect(read.layers.resolved() == layers.resolved())

@@ -99,6 +99,32 @@ struct SessionTests {
         #expect(try JSONValue(parsing: replies[1])["error"]?["data"]?["name"]?.string == "notFound")
     }
 
+    @Test("a large value that is read in a batch is that of its turn, however long the rest of the batch waits")
+    func largeInBatch() async throws {
+        try await SessionFixture.with { client, context in
+            let store = try #require(context.namespaces["default"]).store
+            let (old, new) = (String(repeating: "o", count: 100_000), String(repeating: "n", count: 200_000))
+            _ = try await store.set(JSONPath(["large"]), to: .string(old), timeToLive: nil)
+            let wait = #"{"id":1,"method":"config.wait","params":{"path":"never","exists":true}}"#
+            let reads = (2...3).map { #"{"id":\#($0),"method":"config.get","params":{"path":"large"}}"# }
+            try await client.send("[\(wait),\(reads[0]),\(reads[1]),{\"id\":4,\"method\":\"agent.ping\"}]\n")
+            // They are counted although they are not written yet.
+            #expect(!client.usage.hasTooMuch(LimitSettings()))
+            var limits = LimitSettings()
+            limits.queuedBytesPerUser = 199_999
+            #expect(client.usage.hasTooMuch(limits))
+            _ = try await store.set(JSONPath(["large"]), to: .string(new), timeToLive: nil)
+            try await client.send(#"{"id":5,"method":"request.cancel","params":{"id":1}}"# + "\n")
+            let replies = try await client.output().map { try JSONValue(parsing: $0) }
+            let batch = try #require(replies.first { $0.kind == .array }).elements.map { $0 }
+            #expect(batch.map { $0["id"]?.int } == [1, 2, 3, 4])
+            #expect(batch[1...2].allSatisfy { $0["result"]?["value"]?.string == old })
+            #expect(batch[3]["result"]?["pong"] == true)
+            limits.queuedBytesPerUser = 0
+            #expect(!client.usage.hasTooMuch(limits))
+        }
+    }
+
     @Test("a subscription's reply comes before its first event, also out of a batch", arguments: [false, true])
     func replyBeforeEvent(inBatch: Bool) async throws {
         let subscribe = #"{"id":1,"method":"config.subscribe"}"#

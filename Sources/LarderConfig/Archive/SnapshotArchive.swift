@@ -148,7 +148,8 @@ final class SnapshotArchive: Sendable {
             if record.revision != restored.revision { restored.causes = record.causes }
             snapshots.append(
                 Generation(
-                    revision: record.revision, digest: SnapshotDigest(known: record.digest), publishedAt: record.publishedAt,
+                    revision: record.revision, digest: SnapshotDigest(known: record.digest),
+                    publishedAt: record.publishedAt,
                     journalSequence: record.sequence, released: record.released, causes: restored.causes,
                     layers: restored.layers))
             restored.revision = record.revision

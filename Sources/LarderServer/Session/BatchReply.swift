@@ -16,11 +16,20 @@ final class BatchReply {
     /// Begins the array; holds the replies of all places before ``nextJoined``.
     private var joined = JSONWriter()
     private var nextJoined = 0
-    /// What is settled behind a place that is not; nil for nothing.
-    private var early: [Int: [UInt8]?] = [:]
+    /// What is settled behind a place that is not.
+    private var early: [Int: Early] = [:]
     private var earlyBytes = 0
     private var isEmpty = true
     private var afterwards: [() -> Void] = []
+
+    private enum Early {
+        /// It was a notification's place.
+        case nothing
+        case text([UInt8])
+        /// What writes a reply of so many bytes once all others are known: nobody may ever take it, and until then what it
+        /// tells of is held by its snapshot anyway.
+        case result(bytes: Int, (inout JSONWriter) -> Void)
+    }
 
     init(_ requests: [JSONValue], lineBytes: Int) {
         self.lineBytes = lineBytes
@@ -34,6 +43,9 @@ final class BatchReply {
 
     /// Whether the line can be written.
     var isComplete: Bool { settled == count }
+
+    /// Whether a request that was started before the last one is not answered yet.
+    var isWaiting: Bool { count - requests.count - settled > 1 }
 
     /// Whether there is no room for more results.
     var isFull: Bool { heldBytes > Self.enoughBytes }
@@ -81,25 +93,40 @@ final class BatchReply {
         } else {
             var writer = JSONWriter()
             try body(&writer)
-            early[index] = writer.bytes
+            early[index] = .text(writer.bytes)
             earlyBytes += writer.bytes.count
         }
         isEmpty = false
         settle()
     }
 
+    fileprivate func put(at index: Int, later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
+        early[index] = .result(bytes: bytes, body)
+        earlyBytes += bytes
+        isEmpty = false
+        settle()
+    }
+
     fileprivate func leaveEmpty(_ index: Int) {
-        if index == nextJoined { nextJoined += 1 } else { early.updateValue(nil, forKey: index) }
+        if index == nextJoined { nextJoined += 1 } else { early[index] = .nothing }
         settle()
     }
 
     private func settle() {
         settled += 1
-        while let reply = early.removeValue(forKey: nextJoined) {
+        while let reply = early[nextJoined] {
+            switch reply {
+            case .nothing: break
+            case .text(let text):
+                joined.raw(text)
+                earlyBytes -= text.count
+            case .result(let bytes, let write):
+                guard isComplete else { return }
+                write(&joined)
+                earlyBytes -= bytes
+            }
+            early[nextJoined] = nil
             nextJoined += 1
-            guard let reply else { continue }
-            joined.raw(reply)
-            earlyBytes -= reply.count
         }
     }
 }
@@ -113,6 +140,10 @@ struct BatchPlace {
     func put<Failure: Error>(_ body: (inout JSONWriter) throws(Failure) -> Void) throws(Failure) {
         try batch.put(at: index, body)
     }
+
+    /// Has the reply written once the replies to all other requests are known.
+    /// - Parameter bytes: what it will have, more or less
+    func put(later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) { batch.put(at: index, later: bytes, body) }
 
     /// Leaves the place empty: it is a notification's.
     func leaveEmpty() { batch.leaveEmpty(index) }

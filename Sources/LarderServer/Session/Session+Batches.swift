@@ -56,4 +56,33 @@ extension Session {
         if heldBytes > 0 { countHeldBytes() }
         for action in afterwards { action() }
     }
+
+    // MARK: Replies
+
+    /// Counts what a batch holds besides.
+    func counting<Failure: Error>(
+        _ batch: BatchReply, _ body: () throws(Failure) -> Void
+    ) throws(Failure) {
+        let before = batch.heldBytes
+        defer {
+            batchBytes += batch.heldBytes - before
+            // Nobody may ever take them: the last of its requests may wait for ever.
+            if batch.heldBytes > UserUsage.largeBytes { countHeldBytes() }
+        }
+        try body()
+    }
+
+    /// Answers a read of a batch. What is large is not put into words before the rest of the batch is answered, which may
+    /// take for ever.
+    func reply(id: RequestID?, _ result: ConfigGet.Result, in place: BatchPlace) {
+        let bytes = result.value.withTextBytes { $0.count }
+        guard let id, place.batch.isWaiting, bytes > UserUsage.largeBytes else {
+            return reply(id: id, result, in: Optional(place))
+        }
+        counting(place.batch) {
+            place.put(later: bytes) { writer in
+                Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) }
+            }
+        }
+    }
 }

@@ -37,7 +37,8 @@ extension Session {
             guard let reading = try body(scope, request.params) else {
                 return try serveLater(request, later, endsWithConnection: true, in: place)
             }
-            guard place == nil, let id = request.id else { return reply(id: request.id, reading.result, in: place) }
+            if let place { return reply(id: request.id, reading.result, in: place) }
+            guard let id = request.id else { return }
             let mark = loop.output.mark
             var text = id.text
             text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output) }

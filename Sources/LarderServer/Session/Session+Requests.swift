@@ -284,13 +284,7 @@ extension Session {
         in place: BatchPlace?, _ body: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) {
         if let place {
-            let before = place.batch.heldBytes
-            defer {
-                batchBytes += place.batch.heldBytes - before
-                // Nobody may ever take them: the last of its requests may wait for ever.
-                if place.batch.heldBytes > UserUsage.largeBytes { countHeldBytes() }
-            }
-            return try place.put(body)
+            return try counting(place.batch) { () throws(Failure) in try place.put(body) }
         }
         try body(&loop.output)
         loop.output.endLine()
