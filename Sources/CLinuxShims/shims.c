@@ -49,9 +49,6 @@ void larder_end_by_sent_signals(void) {
 void larder_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 void larder_prefer_short_slices(void) {
-    static _Thread_local bool is_done;
-    if (is_done) return;
-    is_done = true;
     // glibc knows it since 2.41: struct sched_attr of sched_setattr(2).
     struct {
         uint32_t size, policy;

@@ -1,3 +1,9 @@
+#if canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// A way from a document to a value in it: member names and, in arrays, indexes.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     /// The steps, in order; none means the whole document.
@@ -112,55 +118,73 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func pointerSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
+        let pieces = try split(text, at: UInt8(ascii: "/"), from: 1, maximumSegments)
+        guard position(of: UInt8(ascii: "~"), in: text, from: 0) != nil else { return pieces.map(\.text) }
         var segments: [String] = []
-        var current: [UInt8] = []
-        var afterTilde = false
-        for (offset, byte) in text.utf8.enumerated() {
-            if afterTilde {
-                guard byte == UInt8(ascii: "0") || byte == UInt8(ascii: "1") else {
-                    throw JSONError(.invalidPath, at: offset - 1, "in a pointer '~' is written ~0 and '/' ~1")
-                }
-                current.append(byte == UInt8(ascii: "0") ? UInt8(ascii: "~") : UInt8(ascii: "/"))
-                afterTilde = false
-            } else if byte == UInt8(ascii: "~") {
-                afterTilde = true
-            } else if byte == UInt8(ascii: "/") {
-                if segments.count == maximumSegments { throw tooManySegments(maximumSegments, at: offset) }
-                if offset > 0 { segments.append(String(decoding: current, as: UTF8.self)) }
-                current.removeAll(keepingCapacity: true)
-            } else {
-                current.append(byte)
+        for (offset, piece) in pieces { segments.append(try unescaped(piece, at: offset)) }
+        return segments
+    }
+
+    private static func unescaped(_ piece: String, at offset: Int) throws(JSONError) -> String {
+        var bytes: [UInt8] = []
+        var tilde: Int?
+        for (index, byte) in piece.utf8.enumerated() {
+            switch (tilde, byte) {
+            case (nil, UInt8(ascii: "~")): tilde = index
+            case (nil, _): bytes.append(byte)
+            case (_, UInt8(ascii: "0")), (_, UInt8(ascii: "1")):
+                bytes.append(byte == UInt8(ascii: "0") ? UInt8(ascii: "~") : UInt8(ascii: "/"))
+                tilde = nil
+            case (let index?, _): throw wrongTilde(at: offset + index)
             }
         }
-        if afterTilde {
-            throw JSONError(.invalidPath, at: text.utf8.count - 1, "in a pointer '~' is written ~0 and '/' ~1")
+        if let tilde { throw wrongTilde(at: offset + tilde) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func wrongTilde(at offset: Int) -> JSONError {
+        JSONError(.invalidPath, at: offset, "in a pointer '~' is written ~0 and '/' ~1")
+    }
+
+    private static func dottedSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
+        let pieces = try split(text, at: UInt8(ascii: "."), from: 0, maximumSegments)
+        if let empty = pieces.first(where: \.text.isEmpty) {
+            throw JSONError(
+                .invalidPath, at: empty.offset,
+                "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
         }
-        if segments.count == maximumSegments { throw tooManySegments(maximumSegments, at: text.utf8.count) }
-        segments.append(String(decoding: current, as: UTF8.self))
-        return segments
+        return pieces.map(\.text)
+    }
+
+    /// The pieces of a text between separators, and where each begins.
+    private static func split(
+        _ text: String, at separator: UInt8, from start: Int, _ maximum: Int
+    ) throws(JSONError) -> [(offset: Int, text: String)] {
+        var pieces: [(offset: Int, text: String)] = []
+        var (text, start) = (text, start)
+        while pieces.count < maximum {
+            guard let end = position(of: separator, in: text, from: start) else {
+                pieces.append((start, text.withUTF8 { String(decoding: $0[start...], as: UTF8.self) }))
+                return pieces
+            }
+            pieces.append((start, text.withUTF8 { String(decoding: $0[start..<end], as: UTF8.self) }))
+            start = end + 1
+        }
+        throw tooManySegments(maximum, at: start)
+    }
+
+    private static func position(of byte: UInt8, in text: String, from start: Int) -> Int? {
+        var text = text
+        return text.withUTF8 { bytes in
+            guard start < bytes.count, let base = bytes.baseAddress,
+                let found = memchr(base + start, CInt(byte), bytes.count - start)
+            else { return nil }
+            return UnsafeRawPointer(found) - UnsafeRawPointer(base)
+        }
     }
 
     private static func tooManySegments(_ maximum: Int, at offset: Int) -> JSONError {
         JSONError(.invalidPath, at: offset, "it has more than \(maximum) segments")
-    }
-
-    private static func dottedSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
-        var segments: [String] = []
-        var text = text
-        let stoppedAt: Int? = text.withUTF8 { bytes in
-            var start = 0
-            for end in 0...bytes.count where end == bytes.count || bytes[end] == UInt8(ascii: ".") {
-                if end == start || segments.count == maximumSegments { return start }
-                segments.append(String(decoding: bytes[start..<end], as: UTF8.self))
-                start = end + 1
-            }
-            return nil
-        }
-        guard let stoppedAt else { return segments }
-        if segments.count == maximumSegments { throw tooManySegments(maximumSegments, at: stoppedAt) }
-        throw JSONError(
-            .invalidPath, at: stoppedAt,
-            "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
     }
 }
 

@@ -1,4 +1,3 @@
-import CLinuxShims
 import JSON
 import LarderUpstream
 import Logging
@@ -132,9 +131,7 @@ extension ConfigStore {
     private static func resolveConcurrently(
         _ layers: Layers, _ edits: OverrideEdits?, in former: ConfigSnapshot, revision: Int, now: Int
     ) async -> (ConfigSnapshot, digest: SnapshotDigest) {
-        // The threads that serve clients get in between.
-        larder_prefer_short_slices()
-        return resolveHere(layers, edits, in: former, revision: revision, now: now)
+        resolveHere(layers, edits, in: former, revision: revision, now: now)
     }
 
     private static func resolveHere(

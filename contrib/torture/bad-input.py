@@ -21,7 +21,7 @@ import sys
 import threading
 
 import larder_agent
-from larder_attack import Siege, line
+from larder_attack import Siege, line, parser
 
 SETTINGS = {"namespaces": {"default": {}, "relaxed": {"durability": "relaxed"}}}
 PING = b'{"id":"ping","method":"agent.ping"}\n'
@@ -205,11 +205,9 @@ def large_value(path):
 
 
 def main():
-    parser = larder_agent.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few seconds of each, but for the notifications")
-    parser.add_argument("--seed", type=int, default=1, help="of what is done by chance")
-    parser.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
-    options = parser.parse_args()
+    words = parser(__doc__)
+    words.add_argument("--seed", type=int, default=1, help="of what is done by chance")
+    options = words.parse_args()
     quick, generator = options.quick, random.Random(options.seed)
     attacks = [
         ("lines of 10 MB", long_lines, 24 if quick else 200, {"memory": 32 << 20}),

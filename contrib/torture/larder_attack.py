@@ -1,7 +1,9 @@
 """Attacks on an agent, and what a well-behaved client notices of them.
 
-Attackers and the well-behaved client are processes of their own. The attackers are nice: on a machine with two processors
-they would otherwise take from the agent, and from who measures, what they do not get from the agent.
+Attackers and the well-behaved client are processes of their own. What is measured is what the agent makes of an attack,
+and not how the kernel shares processors among programs that want them all: so attackers have the last processor, and of
+that what the agent and the well-behaved client leave (SCHED_IDLE). With --share they have all of them, like everybody
+else, and what the kernel makes of it is measured too: on two processors mostly that.
 """
 
 import contextlib
@@ -20,7 +22,13 @@ import larder_agent
 
 # What the well-behaved client asks for, and what has to come.
 KNOWN = {"path": "known.value", "value": "as it was set"}
-QUIET_SECONDS = 3.0
+QUIET_SECONDS = 1.5
+
+
+def stand_aside():
+    """Takes what others leave of the last processor, and nothing of the others."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 class Child:
@@ -152,6 +160,12 @@ def again(talk, seconds, function, *arguments):
     return {**total, "note": ", ".join(notes)}
 
 
+def aside(talk, *arguments):
+    """The same, as one who takes no processor from anybody."""
+    stand_aside()
+    return again(talk, *arguments)
+
+
 def become(user):
     """Makes this process a user's; only root can."""
     if os.geteuid() == user:
@@ -175,9 +189,9 @@ class Siege:
     def __init__(self, options, settings, user=None):
         self.agent = larder_agent.Agent(options.larderd, settings=settings, keep=options.keep)
         self.user = user
+        self.share = options.share
         # A percentile of a few gets says nothing.
         self.shortest = 2.0 if options.quick else 10.0
-        self.quiet = None
         self.rows = []
 
     def __enter__(self):
@@ -185,7 +199,6 @@ class Siege:
         self.agent.directory.chmod(0o711)
         with self.agent.connect() as client:
             client.call("config.set", **KNOWN)
-        self.quiet = self.measure_quiet()
         return self
 
     def __exit__(self, *problem):
@@ -212,9 +225,12 @@ class Siege:
         if not self.agent.is_running:
             print(f"{name}: the agent crashed before it", file=sys.stderr)
             return larder_agent.report(name, 1, 0)
-        before, files = self.agent.memory().anonymous, self.settled_files()
+        files = self.settled_files()
+        quiet = self.measure_quiet()
+        before = self.agent.memory().anonymous
         witness = Child(probe, self.agent.socket, None, self.user)
-        attacker = Child(again, self.shortest, function, str(self.agent.socket), *arguments, nice=10)
+        words = (self.shortest, function, str(self.agent.socket), *arguments)
+        attacker = Child(again, *words, nice=10) if self.share else Child(aside, *words)
         found, most = None, before
         try:
             sampler = Sampler(self.agent.pid)
@@ -245,9 +261,9 @@ class Siege:
         for problem in problems:
             print(f"{name}: {problem}", file=sys.stderr)
         p99 = percentile(seen["times"], 99)
-        self.rows.append((name, self.quiet, p99, len(seen["times"])))
+        self.rows.append((name, quiet, p99, len(seen["times"])))
         note = (
-            f"p99 {p99 * 1e6:.0f} µs ({p99 / self.quiet:.1f} × quiet), memory {before >> 20} → {most >> 20} MiB"
+            f"p99 {p99 * 1e6:.0f} µs ({p99 / quiet:.1f} × quiet), memory {before >> 20} → {most >> 20} MiB"
             + (f"; {found['note']}" if found.get("note") else "")
         )
         larder_agent.report(name, found["attempts"], found["survived"], lost, note)
@@ -286,6 +302,15 @@ class Sampler:
         self.is_over.set()
         self.thread.join()
         return self.most
+
+
+def parser(text):
+    """The options that all attacks have."""
+    parser = larder_agent.parser(text)
+    parser.add_argument("--quick", action="store_true", help="a few seconds of each")
+    parser.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
+    parser.add_argument("--share", action="store_true", help="attackers have all processors, as everybody else")
+    return parser
 
 
 # --- What attackers use ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ Prints a line of each for the table, and what the 99th percentile of a get was b
 p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -22,7 +23,7 @@ import sys
 import time
 
 import larder_agent
-from larder_attack import Siege, line, raw
+from larder_attack import Siege, line, parser, raw
 
 SETTINGS = {
     "limits": {"stallSeconds": 2, "connections": 4096},
@@ -181,9 +182,11 @@ def killed(talk, path, count, generator):
 def busy(talk, path, seconds):
     """Computes on each processor, and asks for nothing."""
     children = []
-    for _ in range(os.cpu_count()):
+    for processor in range(os.cpu_count()):
         pid = os.fork()
         if pid == 0:
+            with contextlib.suppress(OSError):  # One that this process may not have.
+                os.sched_setaffinity(0, {processor})
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 pass
@@ -194,11 +197,9 @@ def busy(talk, path, seconds):
 
 
 def main():
-    parser = larder_agent.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few seconds of each")
-    parser.add_argument("--seed", type=int, default=1, help="of what is done by chance")
-    parser.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
-    options = parser.parse_args()
+    words = parser(__doc__)
+    words.add_argument("--seed", type=int, default=1, help="of what is done by chance")
+    options = words.parse_args()
     quick, generator = options.quick, random.Random(options.seed)
     attacks = [
         ("500 slow-loris connections", slow_loris, 500, 6 if quick else 60, {"memory": 32 << 20}),

@@ -23,7 +23,7 @@ import sys
 import time
 
 import larder_agent
-from larder_attack import Siege, become, line, raw
+from larder_attack import Siege, become, line, parser, raw
 
 ATTACKER, WITNESS = 65534, 65533
 QUEUED = 8 << 20
@@ -209,10 +209,8 @@ def paths(talk, path, user):
 
 
 def main():
-    parser = larder_agent.parser(__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few seconds of each")
-    parser.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
-    options = parser.parse_args()
+    words = parser(__doc__)
+    options = words.parse_args()
     is_root = os.geteuid() == 0
     attacker = ATTACKER if is_root else None
     half = b'{"id":1,"method":"config.wait","params":{"path":"never","equals":"' + b"x" * 500_000

@@ -22,5 +22,5 @@ void larder_name_thread(const char *name);
 
 /// Has the calling thread scheduled often and for short times, rather than seldom and for long ones, where processors are
 /// scarce: it gets no more of them, and gets it sooner (sched_setattr(2), `sched_runtime`; since Linux 6.12, and without
-/// effect before). Where that is not allowed it stays as it was. To ask for it again costs nothing.
+/// effect before). Where that is not allowed it stays as it was.
 void larder_prefer_short_slices(void);

@@ -25,6 +25,8 @@ final class GenerationWriter: Sendable {
 
     /// Changes that come within this time are written together.
     private static let shortestPause = Duration.milliseconds(50)
+    /// What has come while others were written waits so long, unless the disk is slow.
+    private static let moment = Duration.seconds(1)
     private static let pauseAfterFailure = Duration.seconds(5)
 
     private let archive: SnapshotArchive
@@ -100,8 +102,10 @@ final class GenerationWriter: Sendable {
                     for generation in newer { state.add(generation) }
                 }
             } else {
-                // A slow disk or a large document gets a tenth of the time at most.
-                pause = max(Self.shortestPause, elapsed() * 10)
+                // Who writes takes processors and the disk from those who serve: a hundredth of the time, unless that would
+                // put off what has come since for more than a moment.
+                let elapsed = elapsed()
+                pause = max(Self.shortestPause, min(elapsed * 100, Self.moment), elapsed * 10)
             }
         }
     }

@@ -143,7 +143,9 @@ struct BatchPlace {
 
     /// Has the reply written once the replies to all other requests are known.
     /// - Parameter bytes: what it will have, more or less
-    func put(later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) { batch.put(at: index, later: bytes, body) }
+    func put(later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
+        batch.put(at: index, later: bytes, body)
+    }
 
     /// Leaves the place empty: it is a notification's.
     func leaveEmpty() { batch.leaveEmpty(index) }
