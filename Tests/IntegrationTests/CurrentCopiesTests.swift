@@ -203,6 +203,8 @@ extension Integration {
                 let agent = try home.start()
                 #expect(try names(home) == ["default.json"])
                 let changes = try DirectoryChanges(home.directory + "/current")
+                // A refresh shares the answer of a question that is under way.
+                try agent.waitForLog("no usable answer")
                 try home.write("none.json", #"{"a": 1}"#)
                 try agent.ask("config.refresh", ["namespace": "web"])
                 try changes.wait("the first copy") { home.exists(path(home, "web")) }
