@@ -53,10 +53,14 @@ struct EpollLoopTests {
         let loop = try EpollLoop(name: "timers")
         let record = Record()
         let begin = NIODeadline.now()
-        let cancelled = loop.scheduleTask(in: .milliseconds(2)) { record.note("cancelled") }
-        let late = loop.scheduleTask(in: .milliseconds(30)) { record.note("late") }
-        _ = loop.scheduleTask(in: .milliseconds(10)) { record.note("soon") }
-        cancelled.cancel()
+        // On the loop, so that none can be due before the last of them is cancelled.
+        let (cancelled, late) = try await loop.submit {
+            let cancelled = loop.scheduleTask(in: .milliseconds(2)) { record.note("cancelled") }
+            let late = loop.scheduleTask(in: .milliseconds(30)) { record.note("late") }
+            _ = loop.scheduleTask(in: .milliseconds(10)) { record.note("soon") }
+            cancelled.cancel()
+            return (cancelled, late)
+        }.get()
         await #expect(throws: EventLoopError.self) { try await cancelled.futureResult.get() }
         try await late.futureResult.get()
         #expect(NIODeadline.now() >= begin + .milliseconds(30))
