@@ -20,3 +20,13 @@ extension JSONValue: CustomStringConvertible {
     /// `compactText`.
     public var description: String { compactText }
 }
+
+extension JSONValue {
+    /// What the document that this value is part of takes in memory, its tape and tables included, in bytes: whoever keeps the
+    /// value keeps all of it.
+    package var documentMemory: Int {
+        let storage = document.storage.pointee
+        return storage.textCapacity + storage.nodeCapacity * MemoryLayout<Node>.stride
+            + storage.slotCapacity * MemoryLayout<UInt32>.stride
+    }
+}

@@ -88,7 +88,8 @@ indirect enum ConfigChange: Sendable {
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
-            case .added: return .changed(.set(entry), edit: .addition(entry))
+            // What is locked and only the files have comes behind all other members.
+            case .added: return .changed(.set(entry), edit: layers.rules.locks.isEmpty ? .addition(entry) : nil)
             case .addedAmongOthers: return .changed(.set(entry))
             // An object merges into what the lower layers have there, and null lets nothing show.
             case .replaced(let former):

@@ -73,7 +73,7 @@ extension ConfigStore {
         if candidate.experiment.problem != layers.experiment.problem {
             Self.warn(of: candidate.experiment, namespace: archive.namespace, logger)
         }
-        if saysOther, isLarge { SpareMemory.shared.freed(snapshot.bytes) }
+        if saysOther, isLarge || next.bytes > Self.largeBytes { SpareMemory.shared.freed(snapshot.bytes + next.bytes) }
         layers = candidate
         layersDigest = digest
         if changed {
@@ -124,8 +124,10 @@ extension ConfigStore {
             : Self.resolveHere(layers, edits, in: snapshot, revision: revision, now: now)
     }
 
+    private static let largeBytes = 64 * 1024
+
     /// Whether to resolve takes too long for a thread that serves others.
-    private var isLarge: Bool { snapshot.bytes + (layers.remote?.document.textSize ?? 0) > 64 * 1024 }
+    private var isLarge: Bool { snapshot.bytes + (layers.remote?.document.textSize ?? 0) > Self.largeBytes }
 
     @concurrent
     private static func resolveConcurrently(

@@ -4,22 +4,23 @@ import Synchronization
 
 /// SHA-256 of a snapshot's text, worked out when somebody asks for it for the first time.
 ///
-/// Publications are waited for, and most are followed by another one before anybody has asked for their digest. A large
-/// text's is worked out at once: whoever asks may be a thread that serves others, and the text is held until then.
+/// Publications are waited for, and most are followed by another one before anybody has asked for their digest. That of a
+/// large document is worked out at once: whoever asks may be a thread that serves others, and the document is held until
+/// then, by each of the newest generations.
 final class SnapshotDigest: Sendable {
     private enum State {
         case of(JSONValue)
         case known(String)
     }
 
-    /// From here on a text is large: this takes half a millisecond.
-    private static let largeBytes = 1 << 20
+    /// From here on a document is large: sixteen of them are eight megabytes.
+    private static let largeBytes = 512 << 10
 
     private let state: Mutex<State>
 
     /// The digest of a value's compact text.
     init(of value: JSONValue) {
-        let isLarge = value.withTextBytes { $0.count > Self.largeBytes }
+        let isLarge = value.documentMemory > Self.largeBytes
         state = Mutex(isLarge ? .known(Self.text(of: value)) : .of(value))
     }
 

@@ -94,7 +94,7 @@ final class LoopContext {
     // MARK: Turns
 
     /// Another connection is served, or the same one again. Those of which the loop was told together share the time: each
-    /// has its first request served, and the others as long as there is time.
+    /// has its first line looked at, and the rest as long as there is time.
     func beginTurn() {
         let round = (eventLoop as? EpollLoop)?.round ?? turnRound + 1
         if round == turnRound { return }

@@ -89,7 +89,7 @@ final class Feed {
     let publication: ConfigPublication
     private(set) var snapshot: ConfigSnapshot
     var observer: ConfigPublication.Observer?
-    private var topics: [JSONPath: Topic] = [:]
+    private var topics: [HashedPath: Topic] = [:]
     private var waits: [ObjectIdentifier: SnapshotWait] = [:]
     /// The revision before the current one, as this loop saw them.
     private var previousRevision: Int
@@ -103,13 +103,14 @@ final class Feed {
     var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
 
     func topic(_ path: JSONPath) -> Topic {
-        if let topic = topics[path] { return topic }
-        let topic = Topic(path: path, feed: self)
-        topics[path] = topic
+        let key = HashedPath(path)
+        if let topic = topics[key] { return topic }
+        let topic = Topic(key, feed: self)
+        topics[key] = topic
         return topic
     }
 
-    func remove(_ topic: Topic) { topics[topic.path] = nil }
+    func remove(_ topic: Topic) { topics[topic.key] = nil }
 
     func add(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = wait }
 

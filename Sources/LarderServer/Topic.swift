@@ -11,7 +11,8 @@ import NIOCore
 
 /// All subscriptions of one event loop to one path of one namespace. What they are told is encoded once for all.
 final class Topic {
-    let path: JSONPath
+    let key: HashedPath
+    var path: JSONPath { key.path }
     /// A strong reference: whoever is at work with a topic may find a client gone, and with it the last subscription,
     /// the topic and the feed. The cycle ends when the feed removes the topic.
     let feed: Feed
@@ -39,8 +40,8 @@ final class Topic {
         case revision(ConfigEvent.Reason)
     }
 
-    init(path: JSONPath, feed: Feed) {
-        self.path = path
+    init(_ key: HashedPath, feed: Feed) {
+        self.key = key
         self.feed = feed
         lastChanged = feed.snapshot.revision
     }

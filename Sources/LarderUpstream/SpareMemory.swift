@@ -42,10 +42,20 @@ public final class SpareMemory: Sendable {
             state.isExpected = true
             return true
         }
-        guard isFirst else { return }
+        if isFirst { giveBackLater() }
+    }
+
+    /// Gives back what is free after a while, and again as long as more was freed meanwhile: that has not been free for long,
+    /// and what goes with it may be let go of a little later.
+    private func giveBackLater() {
+        state.withLock { $0.bytes = 0 }
         later {
-            self.state.withLock { $0 = State() }
+            let isAll = self.state.withLock { state in
+                state.isExpected = state.bytes > 0
+                return !state.isExpected
+            }
             self.giveBack()
+            if !isAll { self.giveBackLater() }
         }
     }
 }

@@ -52,4 +52,14 @@ struct MemoryTests {
         #expect(value.document.storage.pointee.nodeCapacity < 12_000)
         #expect(value.document.storage.pointee.frames == nil)
     }
+
+    @Test("what a document takes in memory counts what tells where its values are")
+    func documentMemory() throws {
+        let long = try JSONValue(parsing: #"["\#(String(repeating: "x", count: 100_000))"]"#)
+        #expect(long.documentMemory >= 100_000 && long.documentMemory < 120_000)
+        let many = try JSONValue(parsing: "[" + Array(repeating: "1", count: 50_000).joined(separator: ",") + "]")
+        #expect(many.documentMemory > 200_000)
+        // Whoever keeps a part keeps the whole.
+        #expect(many.elements.first { _ in true }?.documentMemory == many.documentMemory)
+    }
 }

@@ -104,6 +104,26 @@ struct OverrideLayerTests {
         await next.stop()
     }
 
+    @Test("what is added beside a locked member stands where the layers have it, also after a start")
+    func additionBesideLock() async throws {
+        var fixture = StoreFixture()
+        defer { fixture.remove() }
+        fixture.rules.locks = try LockedPaths([JSONPath(parsing: "a.b")])
+        fixture.host = ["a": ["b": 1, "d": 2]]
+        let store = try await fixture.open()
+        _ = try await store.replaceRemote(
+            SourceDocument(value: ["a": ["b": .null]]), origin: "scripted:source", force: false, isPush: true)
+        for (name, value) in [("c", 7), ("e", 8)] {
+            _ = try await store.set(JSONPath(["a", name]), to: .int(value), timeToLive: nil)
+        }
+        let revision = store.revision
+        #expect(store.value.compactText == #"{"a":{"d":2,"c":7,"e":8,"b":1}}"#)
+        await store.stop()
+        let next = try await fixture.open()
+        #expect(next.revision == revision)
+        await next.stop()
+    }
+
     @Test("what is set to what it is already leaves the configuration where edits find it")
     func editsBehindRepetition() async throws {
         let fixture = StoreFixture()

@@ -99,6 +99,31 @@ struct SessionTests {
         #expect(try JSONValue(parsing: replies[1])["error"]?["data"]?["name"]?.string == "notFound")
     }
 
+    @Test("what a batch holds is counted to nothing, also where a notification completes it")
+    func heldInBatch() async throws {
+        try await SessionFixture.with { client, context in
+            let store = try #require(context.namespaces["default"]).store
+            let large = JSONValue.string(String(repeating: "x", count: 100_000))
+            _ = try await store.set(JSONPath(["large"]), to: large, timeToLive: nil)
+            let id = String(repeating: "i", count: 100_000)
+            let set = #"{"method":"config.set","params":{"path":"n","value":1}}"#
+            try await client.send(#"[\#(set),{"id":"\#(id)","method":"config.get","params":{"path":"large"}}]"# + "\n")
+            var lines: [String] = []
+            while lines.isEmpty {
+                try await client.takeTurns()
+                lines = try await client.output()
+            }
+            let batch = try JSONValue(parsing: lines[0])
+            #expect(batch.elements.map { $0["id"]?.string } == [id])
+            #expect(batch.elements.map { $0["result"]?["value"] } == [large])
+            var limits = LimitSettings()
+            limits.queuedBytesPerUser = 0
+            #expect(!client.usage.hasTooMuch(limits))
+            limits.queuedBytesPerUser = -1
+            #expect(client.usage.hasTooMuch(limits))
+        }
+    }
+
     @Test("a large value that is read in a batch is that of its turn, however long the rest of the batch waits")
     func largeInBatch() async throws {
         try await SessionFixture.with { client, context in

@@ -31,12 +31,30 @@ struct SpareMemoryTests {
         let record = Record()
         let memory = record.memory
         for round in 1...3 {
-            for _ in 0..<100 { memory.freed(1 << 20) }
+            memory.freed(1 << 20)
             #expect(record.waitingCount == 1)
             #expect(record.givenBack == round - 1)
             record.timePasses()
             #expect(record.givenBack == round)
+            #expect(record.waitingCount == 0)
         }
+    }
+
+    @Test("what is freed while the rest waits to be given back has a while of its own")
+    func meanwhile() {
+        let record = Record()
+        let memory = record.memory
+        memory.freed(1 << 20)
+        for round in 1...3 {
+            memory.freed(1)
+            #expect(record.waitingCount == 1)
+            record.timePasses()
+            #expect(record.givenBack == round)
+        }
+        #expect(record.waitingCount == 1)
+        record.timePasses()
+        #expect(record.givenBack == 4)
+        #expect(record.waitingCount == 0)
     }
 
     @Test("little is left to the allocator until it is much together")

@@ -26,7 +26,7 @@ final class GenerationWriter: Sendable {
     /// Changes that come within this time are written together.
     private static let shortestPause = Duration.milliseconds(50)
     /// What has come while others were written waits so long, unless the disk is slow.
-    private static let moment = Duration.seconds(1)
+    private static let moment = Duration.milliseconds(800)
     private static let pauseAfterFailure = Duration.seconds(5)
 
     private let archive: SnapshotArchive
@@ -94,6 +94,7 @@ final class GenerationWriter: Sendable {
             }
             if batch.isEmpty { return }
             let elapsed = clock.stopwatch()
+            defer { SpareMemory.shared.freed(batch.reduce(0) { $0 + ($1.bytes ?? 0) }) }
             if let failed = await firstFailure(batch) {
                 pause = Self.pauseAfterFailure
                 state.withLock { state in

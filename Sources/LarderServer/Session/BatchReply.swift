@@ -53,6 +53,9 @@ final class BatchReply {
     /// Bytes of the replies so far.
     var heldBytes: Int { joined.bytes.count + earlyBytes }
 
+    /// What its session has counted of them.
+    var countedBytes = 0
+
     /// What a request is told for whose result there is no room.
     static var noRoom: WireError {
         WireError(

@@ -50,7 +50,7 @@ extension Session {
     /// Writes the reply to a batch once all of it is known.
     func writeIfComplete(_ batch: BatchReply) {
         guard batch.isComplete, !isClosed else { return }
-        batchBytes -= batch.heldBytes
+        batchBytes -= batch.countedBytes
         let (line, afterwards) = batch.finish()
         if let line { write(line) }
         if heldBytes > 0 { countHeldBytes() }
@@ -63,9 +63,9 @@ extension Session {
     func counting<Failure: Error>(
         _ batch: BatchReply, _ body: () throws(Failure) -> Void
     ) throws(Failure) {
-        let before = batch.heldBytes
         defer {
-            batchBytes += batch.heldBytes - before
+            batchBytes += batch.heldBytes - batch.countedBytes
+            batch.countedBytes = batch.heldBytes
             // Nobody may ever take them: the last of its requests may wait for ever.
             if batch.heldBytes > UserUsage.largeBytes { countHeldBytes() }
         }
@@ -73,14 +73,15 @@ extension Session {
     }
 
     /// Answers a read of a batch. What is large is not put into words before the rest of the batch is answered, which may
-    /// take for ever.
+    /// take for ever, unless the document would be kept for a small part of it.
     func reply(id: RequestID?, _ result: ConfigGet.Result, in place: BatchPlace) {
         let bytes = result.value.withTextBytes { $0.count }
-        guard let id, place.batch.isWaiting, bytes > UserUsage.largeBytes else {
+        guard let id, place.batch.isWaiting, bytes > UserUsage.largeBytes, result.value.documentMemory < 2 * bytes
+        else {
             return reply(id: id, result, in: Optional(place))
         }
         counting(place.batch) {
-            place.put(later: bytes) { writer in
+            place.put(later: bytes + id.text.utf8.count) { writer in
                 Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) }
             }
         }
