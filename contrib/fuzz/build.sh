@@ -19,7 +19,7 @@ maps=()
 for map in "$debug"/*.build/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap; do
   maps+=(-Xcc "-fmodule-map-file=$map")
 done
-flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-version 6 -sanitize=address,fuzzer
+flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-version 6 -package-name larder -sanitize=address,fuzzer
   -enable-upcoming-feature NonisolatedNonsendingByDefault -enable-upcoming-feature InferIsolatedConformances
   -enable-upcoming-feature ExistentialAny -enable-upcoming-feature InternalImportsByDefault
   -enable-upcoming-feature MemberImportVisibility
