@@ -27,9 +27,11 @@ func fuzzDamage(_ input: UnsafeRawBufferPointer) {
     let older = archive(files).generations(inFiles: restored.olderFiles, before: restored.history.generations.first)
     for generation in restored.history.generations + older {
         require(
-            Published.digests[generation.revision] == generation.digest, "revision \(generation.revision) is another")
+            Published.digests[generation.revision] == generation.digest.text,
+            "revision \(generation.revision) is another")
         require(
-            digest(generation.publishedLayers) == generation.digest, "revision \(generation.revision) has another value"
+            digest(generation.publishedLayers) == generation.digest.text,
+            "revision \(generation.revision) has another value"
         )
     }
     if restored.revision > 0 {
@@ -111,7 +113,8 @@ private enum Published {
         _ revision: Int, _ layers: Layers, _ digests: [Int: String], journal: Int
     ) -> Generation {
         Generation(
-            revision: revision, digest: digests[revision]!, publishedAt: revision, journalSequence: journal,
+            revision: revision, digest: SnapshotDigest(known: digests[revision]!), publishedAt: revision,
+            journalSequence: journal,
             released: 0,
             causes: [ChangeCause(.refresh)], layers: layers)
     }
