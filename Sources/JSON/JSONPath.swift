@@ -116,10 +116,14 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func pointerSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
-        let pieces = try split(text, at: UInt8(ascii: "/"), from: 1, maximumSegments)
-        guard position(of: UInt8(ascii: "~"), in: text, from: 0) != nil else { return pieces.map(\.text) }
-        var segments: [String] = []
-        for (offset, piece) in pieces { segments.append(try unescaped(piece, at: offset)) }
+        var segments = try split(text, at: UInt8(ascii: "/"), from: 1, maximumSegments)
+        guard position(of: UInt8(ascii: "~"), in: text, from: 0) != nil else { return segments }
+        var offset = 1
+        for index in segments.indices {
+            let length = segments[index].utf8.count
+            segments[index] = try unescaped(segments[index], at: offset)
+            offset += length + 1
+        }
         return segments
     }
 
@@ -145,27 +149,25 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func dottedSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
-        let pieces = try split(text, at: UInt8(ascii: "."), from: 0, maximumSegments)
-        if let empty = pieces.first(where: \.text.isEmpty) {
-            throw JSONError(
-                .invalidPath, at: empty.offset,
-                "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
-        }
-        return pieces.map(\.text)
+        let segments = try split(text, at: UInt8(ascii: "."), from: 0, maximumSegments)
+        guard let empty = segments.firstIndex(where: \.isEmpty) else { return segments }
+        throw JSONError(
+            .invalidPath, at: segments[..<empty].reduce(0) { $0 + $1.utf8.count + 1 },
+            "a name between dots is empty; write the path as a pointer, such as /a//b, or as an array")
     }
 
-    /// The pieces of a text between separators, and where each begins.
+    /// The pieces of a text between separators.
     private static func split(
         _ text: String, at separator: UInt8, from start: Int, _ maximum: Int
-    ) throws(JSONError) -> [(offset: Int, text: String)] {
-        var pieces: [(offset: Int, text: String)] = []
+    ) throws(JSONError) -> [String] {
+        var pieces: [String] = []
         var (text, start) = (text, start)
         while pieces.count < maximum {
             guard let end = position(of: separator, in: text, from: start) else {
-                pieces.append((start, text.withUTF8 { String(decoding: $0[start...], as: UTF8.self) }))
+                pieces.append(text.withUTF8 { String(decoding: $0[start...], as: UTF8.self) })
                 return pieces
             }
-            pieces.append((start, text.withUTF8 { String(decoding: $0[start..<end], as: UTF8.self) }))
+            pieces.append(text.withUTF8 { String(decoding: $0[start..<end], as: UTF8.self) })
             start = end + 1
         }
         throw tooManySegments(maximum, at: start)
