@@ -273,9 +273,11 @@ class Instructions:
     def serving_threads(self):
         """The numbers that valgrind gave the threads that serve clients."""
         tasks = pathlib.Path(f"/proc/{self.agent.process.pid}/task")
-        threads = [int(number) for number, task in re.findall(r"^Thread (\d+): .*\(lwpid (\d+)\)$",
-                                                              self.control("v.info", "scheduler"), re.M)
-                   if (tasks / task / "comm").read_text().startswith("clients-")]
+        threads = []
+        for number, task in re.findall(r"^Thread (\d+): .*\(lwpid (\d+)\)$", self.control("v.info", "scheduler"), re.M):
+            with contextlib.suppress(FileNotFoundError):  # One that has ended.
+                if (tasks / task / "comm").read_text().startswith("clients-"):
+                    threads.append(int(number))
         return threads or sys.exit("count: valgrind shows no thread that serves clients")
 
     def measure(self, operation, *arguments):
