@@ -161,7 +161,7 @@ def again(talk, seconds, function, *arguments):
 
 
 def aside(talk, *arguments):
-    """The same, as one who takes no processor from anybody."""
+    """The same as again(), as one who takes no processor from anybody."""
     stand_aside()
     return again(talk, *arguments)
 

@@ -26,8 +26,8 @@ final class BatchReply {
         /// It was a notification's place.
         case nothing
         case text([UInt8])
-        /// What writes a reply of so many bytes once all others are known: nobody may ever take it, and until then what it
-        /// tells of is held by its snapshot anyway.
+        /// What writes a reply of so many bytes once all others are known: nobody may ever take it. Until then it keeps the
+        /// document that it tells of, and shares it with whoever else does.
         case result(bytes: Int, (inout JSONWriter) -> Void)
     }
 
