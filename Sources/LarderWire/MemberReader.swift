@@ -68,12 +68,16 @@ public struct MemberReader {
         try optional(name, "a number") { $0.double }
     }
 
+    /// What is looked up and kept by its path is hashed and compared whole; names are nowhere near as long.
+    private static let maximumPathBytes = 1 << 16
+
     /// A path in any of its three forms; the whole document where the member is absent or null.
     public func path(_ name: String = "path") throws(WireError) -> JSONPath {
         guard let given = value(name), !given.isNull else { return JSONPath([]) }
         do throws(JSONError) {
             // No document is nested deeper, so that nothing can be there.
-            return try JSONPath(given, maximumSegments: JSONParser.defaultMaximumDepth)
+            return try JSONPath(
+                given, maximumSegments: JSONParser.defaultMaximumDepth, maximumBytes: Self.maximumPathBytes)
         } catch {
             throw WireError(
                 .invalidParams,

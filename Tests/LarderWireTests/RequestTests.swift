@@ -96,6 +96,18 @@ struct ParameterTests {
         #expect(none.detail == "too many positional parameters: 1, where none is known")
     }
 
+    @Test("a path may be long, and not without end", arguments: [#""X""#, #"["X"]"#, #""/X""#])
+    func longPaths(form: String) throws {
+        func path(of bytes: Int) throws -> JSONPath {
+            let name = String(repeating: "x", count: bytes - form.utf8.count + 1)
+            return try get(#"{"path":\#(form.replacing("X", with: name))}"#).path
+        }
+        #expect(try path(of: 65_536).segments.map(\.utf8.count) == [65_537 - form.utf8.count])
+        let error = try #require(throws: WireError.self) { try path(of: 65_537) }
+        #expect(error.code == .invalidParams)
+        #expect(error.detail.hasSuffix("it has 65537 bytes, where 65536 are the most"), "\(error.detail)")
+    }
+
     @Test("numbers have a range that the error names")
     func ranges() throws {
         let text = #"{"path":"a","value":1,"ttlMilliseconds":0}"#
