@@ -103,7 +103,7 @@ private final class Listener: EpollTarget {
     /// The most connections that are taken in one turn: whoever is connected waits meanwhile.
     private static let mostInTurn = 32
     /// How long a turn accepts more than one: the first request of each is served on the way.
-    private static let turnTime = TimeAmount.microseconds(100)
+    private static let turnTime = TimeAmount.microseconds(50)
     /// How long nothing is accepted when the machine has no room for it.
     private static let pause = TimeAmount.milliseconds(100)
 

@@ -92,12 +92,15 @@ extension Session {
     }
 
     /// The peer is gone: what it sent before is carried out as far as it can be without waiting, and the connection ends.
+    /// Where many are gone at once, those are served first who are there.
     func hangUp() {
         hasInput = true
         // Up to the end, which makes a line of what has no line end.
         willEnd = true
         isGone = true
-        if !willGoOn { goOn() }
+        if willGoOn { return }
+        loop.beginTurn()
+        if loop.isTurnOver { goOnLater() } else { goOn() }
     }
 
     private func endIfGone() {
