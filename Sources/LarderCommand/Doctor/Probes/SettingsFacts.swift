@@ -81,7 +81,8 @@ extension SettingsFacts {
         // The file alone is in question, not where the directories would be for whoever asks: the check makes none.
         let elsewhere = ["--state-directory", "/", "--cache-directory", "/"]
         let words = [agent, "--check-settings", "--settings", path] + elsewhere
-        guard let check = await CapturedProgram.run(words) else {
+        // A machine in trouble is slow to start a program, and it is looked at because it is in trouble.
+        guard let check = await CapturedProgram.run(words, limit: .seconds(20)) else {
             return .unchecked("\(agent) cannot be run, or does not answer")
         }
         switch check.end {
