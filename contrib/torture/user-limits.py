@@ -76,10 +76,10 @@ def connections(talk, path, user):
     }
 
 
-def crowd(path):
-    """As many clients as a user may have, who are there now."""
+def crowd(path, count=LIMITS["connectionsPerUser"]):
+    """So many clients of a user, or as many as it may have, who are there now."""
     clients = []
-    while len(clients) < LIMITS["connectionsPerUser"]:
+    while len(clients) < count:
         client = larder_agent.Client(path)
         try:
             client.call("agent.ping")
@@ -181,7 +181,7 @@ def unfinished(talk, path, user, text, ending):
 def batches(talk, path, user):
     """The replies to a batch of which one waits are held, and have an end."""
     lower(user)
-    clients = [larder_agent.Client(path) for _ in range(40)]
+    clients = crowd(path, 40)
     requests = [{"id": 0, "method": "config.wait", "params": {"path": "never", "exists": True}}]
     requests += [{"id": number, "method": "config.get", "params": {"path": "large"}} for number in range(1, 9)]
     for client in clients:
@@ -196,7 +196,7 @@ def batches(talk, path, user):
 def paths(talk, path, user):
     """What is subscribed to is held as long as the subscription is open, and has an end; some paths are too long for that."""
     lower(user)
-    clients, opened, told = [larder_agent.Client(path) for _ in range(40)], 0, 0
+    clients, opened, told = crowd(path, 40), 0, 0
     for number, client in enumerate(clients):
         for each in range(5):
             try:
