@@ -24,17 +24,22 @@ final class SpawnedProgram: Sendable {
         return String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     }()
 
+    /// What `contrib/torture/sanitizers.sh` tells the programs that it looks at, where to report among it.
+    private static let sanitizerVariables = ProcessInfo.processInfo.environment.filter { name, _ in
+        name == "LD_PRELOAD" || name.hasSuffix("SAN_OPTIONS")
+    }
+
     /// Starts a program.
     /// - Parameters:
     ///   - path: its name within ``products``, `larder` for what is installed under this name, or an absolute path.
-    ///   - environment: all of it; the tests' own is not passed on.
+    ///   - environment: all of it; of the tests' own only what sanitizers are told is passed on.
     init(_ path: String, _ arguments: [String], environment: [String: String] = [:]) throws {
         let process = Process()
         let (input, output, errors) = (Pipe(), Pipe(), Pipe())
         let program = path == "larder" ? try Products.commandLine : "\(Self.products)/\(path)"
         process.executableURL = URL(fileURLWithPath: path.hasPrefix("/") ? path : program)
         process.arguments = arguments
-        process.environment = environment
+        process.environment = environment.merging(Self.sanitizerVariables) { own, _ in own }
         process.standardInput = input
         process.standardOutput = output
         process.standardError = errors
