@@ -34,20 +34,23 @@ case $sanitizer in
   address) flags+=(--sanitize=address) ;;
 esac
 swift build --build-tests "${flags[@]}" --scratch-path "$scratch"
+# Suppressions are names of functions, which programs with another PATH find too.
+symbolizer=$(command -v llvm-symbolizer || true)
+symbolizer=${symbolizer:+external_symbolizer_path=$symbolizer}
 
 case $sanitizer in
   thread)
     clang -O1 -fPIC -shared -o "$work/mutex.so" contrib/torture/mutex-for-tsan.c
     export LD_PRELOAD="$work/mutex.so"
     # Programs go on after a report, so that one does not hide the next.
-    export TSAN_OPTIONS="log_path=$work/report exitcode=0 history_size=4 suppressions=$PWD/contrib/torture/thread.suppressions"
+    export TSAN_OPTIONS="$symbolizer log_path=$work/report exitcode=0 history_size=4 suppressions=$PWD/contrib/torture/thread.suppressions"
     ;;
   # What Swift makes once and keeps would be a leak.
   address)
-    export ASAN_OPTIONS="log_path=$work/report detect_leaks=0 print_stacktrace=1"
+    export ASAN_OPTIONS="$symbolizer log_path=$work/report detect_leaks=0 print_stacktrace=1"
     export UBSAN_OPTIONS="$ASAN_OPTIONS"
     ;;
-  undefined) export UBSAN_OPTIONS="log_path=$work/report print_stacktrace=1" ;;
+  undefined) export UBSAN_OPTIONS="$symbolizer log_path=$work/report print_stacktrace=1" ;;
 esac
 filters=()
 if [ "$#" -eq 0 ]; then
