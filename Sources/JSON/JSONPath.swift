@@ -33,15 +33,13 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads a path that came as JSON: a string, as `init(parsing:)` takes it, or an array of member names.
     ///
-    /// A path of more than these is refused before anything is made of it.
+    /// A path of more than these is refused before more is made of it.
     ///
     /// - Parameters:
     ///   - maximumSegments: how many segments it may have.
     ///   - maximumBytes: how long its JSON text may be.
     /// - Throws: `JSONError`: `invalidPath` as `init(parsing:)`, `typeMismatch` for any other value.
-    public init(
-        _ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max
-    ) throws(JSONError) {
+    public init(_ value: JSONValue, maximumSegments: Int = .max, maximumBytes: Int = .max) throws(JSONError) {
         let bytes = value.withTextBytes { $0.count }
         guard bytes <= maximumBytes else {
             throw JSONError(.invalidPath, at: 0, "it has \(bytes) bytes, where \(maximumBytes) are the most")

@@ -8,8 +8,7 @@ extension Integration {
     struct ListeningSocketTests {
         /// What systemd-socket-activate is told. It passes on few variables by itself: not those of a sanitizer.
         private static func activation(at path: String, of home: AgentHome) throws -> [String] {
-            let variables = home.environment.keys.filter { $0 == "LD_PRELOAD" || $0.hasSuffix("SAN_OPTIONS") }
-            return ["-l", path] + variables.flatMap { ["-E", $0] }
+            ["-l", path] + SpawnedProgram.sanitizerVariables.keys.flatMap { ["-E", $0] }
                 + [try Products.agent, "--state-directory", home.state]
         }
 

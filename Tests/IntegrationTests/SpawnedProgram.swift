@@ -25,7 +25,7 @@ final class SpawnedProgram: Sendable {
     }()
 
     /// What `contrib/torture/sanitizers.sh` tells the programs that it looks at, where to report among it.
-    private static let sanitizerVariables = ProcessInfo.processInfo.environment.filter { name, _ in
+    static let sanitizerVariables = ProcessInfo.processInfo.environment.filter { name, _ in
         name == "LD_PRELOAD" || name.hasSuffix("SAN_OPTIONS")
     }
 

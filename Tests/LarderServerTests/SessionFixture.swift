@@ -4,6 +4,7 @@ import LarderConfig
 import LarderUpstream
 import LarderWire
 import Logging
+import NIOCore
 import NIOPosix
 
 @testable import LarderServer
@@ -17,6 +18,20 @@ extension PeerCredentials {
         var peer = stranger
         peer.uid = Int(geteuid())
         return peer
+    }
+}
+
+extension MethodTable {
+    /// Adds `slow`, which takes longer than a turn.
+    mutating func addSlow(_ served: @escaping () -> Void = {}) {
+        add(
+            "slow",
+            .immediate { (_, _, writer) throws(WireError) in
+                let end = NIODeadline.now() + .milliseconds(1)
+                while NIODeadline.now() < end {}
+                served()
+                writer.value(true)
+            })
     }
 }
 

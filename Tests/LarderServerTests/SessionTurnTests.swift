@@ -19,14 +19,7 @@ struct SessionTurnTests {
     /// The agent's methods, and `slow`, which takes longer than a turn.
     private func methods(_ served: Count) -> MethodTable {
         var table = MethodTable.agent
-        table.add(
-            "slow",
-            .immediate { (_, _, writer) throws(WireError) in
-                let end = NIODeadline.now() + .milliseconds(1)
-                while NIODeadline.now() < end {}
-                served.add()
-                writer.value(true)
-            })
+        table.addSlow(served.add)
         return table
     }
 

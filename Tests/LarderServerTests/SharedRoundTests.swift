@@ -8,7 +8,7 @@ import Testing
 @testable import LarderServer
 
 /// What the connections of one event loop do to each other, of which it is told at once.
-@Suite("Sessions of one round")
+@Suite("Sessions of one round", .timeLimit(.minutes(1)))
 struct SharedRoundTests {
     /// Sessions on an event loop of their own, and the clients' ends of their sockets. Used on the loop only.
     private final class Crowd {
@@ -20,13 +20,7 @@ struct SharedRoundTests {
         init(_ count: Int, on eventLoop: EpollLoop, _ server: ServerContext) throws {
             var table = MethodTable.agent
             var look: () -> Void = {}
-            table.add(
-                "slow",
-                .immediate { (_, _, writer) throws(WireError) in
-                    let end = NIODeadline.now() + .milliseconds(1)
-                    while NIODeadline.now() < end {}
-                    writer.value(true)
-                })
+            table.addSlow()
             table.add(
                 "look",
                 .immediate { (_, _, writer) throws(WireError) in
