@@ -1,3 +1,4 @@
+import CLinuxShims
 import Foundation
 import JSON
 import LarderConfig
