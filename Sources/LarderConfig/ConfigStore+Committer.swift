@@ -127,7 +127,7 @@ extension ConfigStore {
     private static let largeBytes = 64 * 1024
 
     /// Whether to resolve takes too long for a thread that serves others.
-    private var isLarge: Bool { snapshot.bytes + (layers.remote?.document.textSize ?? 0) > Self.largeBytes }
+    private var isLarge: Bool { snapshot.bytes + layers.remoteTextSize > Self.largeBytes }
 
     @concurrent
     private static func resolveConcurrently(

@@ -78,6 +78,8 @@ struct Layers: Sendable {
         get { storage.content.remote }
         _modify { yield &content.remote }
     }
+    /// The size of the remote document as text, in bytes; 0 without one. Known without a copy of all that the layer says.
+    var remoteTextSize: Int { storage.content.remote?.document.textSize ?? 0 }
     /// The experiments of the settings and of the remote layer that is shown.
     var experiment: ExperimentLayer {
         get { storage.content.experiment }

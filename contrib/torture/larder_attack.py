@@ -192,7 +192,9 @@ class Siege:
         self.share = options.share
         # A percentile of a few gets says nothing.
         self.shortest = 2.0 if options.quick else 10.0
-        self.rows = []
+        self.rounds = options.rounds
+        self.only = options.only
+        self.rows = {}
 
     def __enter__(self):
         self.agent.__enter__()
@@ -213,6 +215,16 @@ class Siege:
         if outcome["wrong"]:
             raise larder_agent.Died("the known value was wrong before anything was attacked")
         return percentile(outcome["times"], 99)
+
+    def all(self, attacks):
+        """Runs each of the attacks that were asked for, in turn, as many times as there are rounds.
+
+        attacks: for each its name, the function, its arguments, and what else attack() is told, as a dictionary.
+        """
+        for _ in range(self.rounds):
+            for name, function, *arguments, bounds in attacks:
+                if self.only in name:
+                    self.attack(name, function, *arguments, **bounds)
 
     def attack(self, name, function, *arguments, memory=None):
         """Runs an attack in a process of its own, with the well-behaved client beside it, until that one has seen enough.
@@ -261,7 +273,7 @@ class Siege:
         for problem in problems:
             print(f"{name}: {problem}", file=sys.stderr)
         p99 = percentile(seen["times"], 99)
-        self.rows.append((name, quiet, p99, len(seen["times"])))
+        self.rows.setdefault(name, []).append((quiet, p99, len(seen["times"])))
         note = (
             f"p99 {p99 * 1e6:.0f} µs ({p99 / quiet:.1f} × quiet), memory {before >> 20} → {most >> 20} MiB"
             + (f"; {found['note']}" if found.get("note") else "")
@@ -279,9 +291,13 @@ class Siege:
         return self.agent.descriptors()
 
     def print_times(self):
-        """What the well-behaved client noticed, as lines for people and programs."""
-        for name, quiet, p99, count in self.rows:
-            print(f"p99\t{name}\t{quiet * 1e6:.0f}\t{p99 * 1e6:.0f}\t{p99 / quiet:.2f}\t{count}", flush=True)
+        """What the well-behaved client noticed, as lines for people and programs: of several rounds the medians, and each ratio."""
+        for name, rounds in self.rows.items():
+            quiet, p99 = (median([each[index] for each in rounds]) * 1e6 for index in (0, 1))
+            ratios = [p99 / quiet for quiet, p99, _ in rounds]
+            gets = sum(count for _, _, count in rounds)
+            each = "\t" + " ".join(f"{ratio:.1f}" for ratio in ratios) if len(ratios) > 1 else ""
+            print(f"p99\t{name}\t{quiet:.0f}\t{p99:.0f}\t{median(ratios):.2f}\t{gets}{each}", flush=True)
 
 
 class Sampler:
@@ -309,6 +325,7 @@ def parser(text):
     parser = larder_agent.parser(text)
     parser.add_argument("--quick", action="store_true", help="a few seconds of each")
     parser.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
+    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="all of them so often; the ratio is the median then")
     parser.add_argument("--share", action="store_true", help="attackers have all processors, as everybody else")
     return parser
 

@@ -12,7 +12,7 @@
 
 Needs root, which alone can connect as others; without it only the last five are tried, as the user that it is. Prints a
 line of each for the table, what agent.stats counted, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets.
+p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB each ratio.
 """
 
 import contextlib
@@ -240,9 +240,7 @@ def main():
     with Siege(options, settings(is_root), WITNESS if is_root else None) as siege:
         with siege.agent.connect() as client:
             client.call("config.set", path="large", value="x" * 1_000_000)
-        for name, function, *arguments, bounds in attacks:
-            if options.only in name:
-                siege.attack(name, function, *arguments, **bounds)
+        siege.all(attacks)
         print("refused:", json.dumps(siege.agent.stats()["refused"]))
         siege.print_times()
     return larder_agent.finish()

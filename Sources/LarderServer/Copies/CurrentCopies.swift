@@ -30,6 +30,23 @@ public final class CurrentCopies: Sendable {
         var mode: UInt32
     }
 
+    /// Wakes who writes.
+    private final class Bell: Sendable {
+        let rings: AsyncStream<Void>
+        private let continuation: AsyncStream<Void>.Continuation
+        private let isRung = Atomic<Bool>(false)
+
+        init() { (rings, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+
+        /// Only the first of many changes: to wake a task at each publication would take more time than the publication.
+        func ring() {
+            if !isRung.exchange(true, ordering: .acquiringAndReleasing) { continuation.yield() }
+        }
+
+        /// Whoever rings after this is heard again: called before what they ring for is looked at.
+        func heard() { _ = isRung.exchange(false, ordering: .acquiringAndReleasing) }
+    }
+
     private let socket: String
     private let settings: CurrentSettings
     private let blocking: BlockingWork
@@ -39,8 +56,7 @@ public final class CurrentCopies: Sendable {
     /// The directory, once it is open. It is held for as long as something is done there: by threads that may wait for the
     /// disk, one at a time.
     private let directory = Mutex<CopyDirectory?>(nil)
-    private let wakes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    private let newcomers = AsyncStream.makeStream(of: ConfigPublication.self)
+    private let bell = Bell()
 
     /// After a write, changes within this time are joined into the next.
     private static let pause = Duration.milliseconds(20)
@@ -95,7 +111,7 @@ public final class CurrentCopies: Sendable {
         } catch {
             note(problem: error.description)
         }
-        wakes.continuation.yield()
+        bell.ring()
     }
 
     /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
@@ -106,31 +122,13 @@ public final class CurrentCopies: Sendable {
                 return former !== publication
             }
         }
-        for publication in new { newcomers.continuation.yield(publication) }
-        wakes.continuation.yield()
+        for publication in new { _ = publication.observe { [bell] in bell.ring() } }
     }
 
     /// Writes each new snapshot, until the task is cancelled; then what came last is written, too.
     public func run() async {
-        await withDiscardingTaskGroup { group in
-            group.addTask { await self.writeWhenWoken() }
-            for await publication in newcomers.stream {
-                group.addTask {
-                    for await _ in publication.follow() {
-                        self.wakes.continuation.yield()
-                        // To wake a thread at each publication would take more time than the publication.
-                        try? await self.clock.sleep(for: Self.pause)
-                    }
-                    self.wakes.continuation.yield()
-                }
-            }
-            group.cancelAll()
-        }
-        _ = await writeDifferences()
-    }
-
-    private func writeWhenWoken() async {
-        for await _ in wakes.stream {
+        for await _ in bell.rings {
+            bell.heard()
             // A directory that was removed is made again at once; anything else may take its time.
             if await !writeDifferences() {
                 while await !writeDifferences(), !Task.isCancelled {
@@ -139,6 +137,7 @@ public final class CurrentCopies: Sendable {
             }
             try? await clock.sleep(for: Self.pause)
         }
+        _ = await writeDifferences()
     }
 
     /// Brings the files to what is published now.
