@@ -8,7 +8,8 @@
     descriptors         passed with requests, in the middle of lines, and to a connection that is never read
 
 Prints a line of each for the table, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB each ratio.
+p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB gets, and of
+several rounds TAB both ratios of each.
 """
 
 import array

@@ -4,19 +4,25 @@ Attackers and the well-behaved client are processes of their own. What is measur
 and not how the kernel shares processors among programs that want them all: so attackers have the last processor, and of
 that what the agent and the well-behaved client leave (SCHED_IDLE). With --share they have all of them, like everybody
 else, and what the kernel makes of it is measured too: on two processors mostly that.
+
+The well-behaved client also asks a bystander, a bare loop that nobody attacks, in turns: what it waits longer for that one
+is what the machine makes of the attack, which on a busy or a shared machine may be most of it.
 """
 
 import contextlib
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
 import traceback
+import typing
 
 import larder_agent
 
@@ -125,27 +131,51 @@ class Talk:
 # --- The well-behaved client -----------------------------------------------------------------------------------
 
 
-def probe(talk, path, seconds, user=None):
-    """Asks for the known value, a request at a time, until the bell rings or the time is over: the times in seconds."""
+class Bystander:
+    """The bare loop of contrib/benchmarks/floor, which answers every line and which nobody attacks."""
+
+    def __init__(self, directory):
+        program = directory / "bystander"
+        source = pathlib.Path(__file__).resolve().parent.parent / "benchmarks/floor/floor.c"
+        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+        self.socket = directory / "bystander.sock"
+        self.process = subprocess.Popen([program, self.socket])
+        larder_agent.eventually(self.socket.exists, "the bystander listens")
+        self.socket.chmod(0o666)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def probe(talk, path, bystander, seconds, user=None):
+    """Asks for the known value, a request at a time, until the bell rings or the time is over: the times in seconds, and
+    those of the bystander, who is asked in between."""
     if user is not None:
         become(user)
-    times, wrong = [], 0
+    times, others, wrong = [], [], 0
     deadline = time.monotonic() + seconds if seconds else None
     request = json.dumps({"id": 1, "method": "config.get", "params": {"path": KNOWN["path"]}}).encode() + b"\n"
     expected = None
-    with larder_agent.Client(path) as client:
+
+    def ask(client, times):
+        time.sleep(0.0005)
+        began = time.perf_counter()
+        client.send(request)
+        line = client.line()
+        times.append(time.perf_counter() - began)
+        return line
+
+    with larder_agent.Client(path) as client, larder_agent.Client(bystander) as other:
         while not (talk.is_rung if deadline is None else time.monotonic() > deadline):
-            began = time.perf_counter()
-            client.send(request)
-            line = client.line()
-            times.append(time.perf_counter() - began)
+            line = ask(client, times)
             # Its revision may grow meanwhile, its value not.
             if line != expected:
                 if json.loads(line).get("result", {}).get("value") != KNOWN["value"]:
                     wrong += 1
                 expected = line
-            time.sleep(0.0005)
-    return {"times": times, "wrong": wrong}
+            ask(other, others)
+    return {"times": times, "others": others, "wrong": wrong}
 
 
 def again(talk, seconds, function, *arguments):
@@ -201,20 +231,22 @@ class Siege:
         self.agent.directory.chmod(0o711)
         with self.agent.connect() as client:
             client.call("config.set", **KNOWN)
+        self.bystander = Bystander(self.agent.directory)
         return self
 
     def __exit__(self, *problem):
+        self.bystander.end()
         if self.agent.process is not None and not self.agent.is_running:
             print(f"the agent's last words:\n{self.agent.last_words()}", file=sys.stderr)
             self.agent.kill()
         return self.agent.__exit__(*problem)
 
     def measure_quiet(self):
-        """The well-behaved client without an attack: the 99th percentile in seconds."""
-        outcome = Child(probe, self.agent.socket, QUIET_SECONDS, self.user).result()
+        """The well-behaved client without an attack: the 99th percentiles in seconds, and of the bystander."""
+        outcome = Child(probe, self.agent.socket, self.bystander.socket, QUIET_SECONDS, self.user).result()
         if outcome["wrong"]:
             raise larder_agent.Died("the known value was wrong before anything was attacked")
-        return percentile(outcome["times"], 99)
+        return percentile(outcome["times"], 99), percentile(outcome["others"], 99)
 
     def all(self, attacks):
         """Runs each of the attacks that were asked for, in turn, as many times as there are rounds.
@@ -238,9 +270,9 @@ class Siege:
             print(f"{name}: the agent crashed before it", file=sys.stderr)
             return larder_agent.report(name, 1, 0)
         files = self.settled_files()
-        quiet = self.measure_quiet()
+        quiet, quiet_bystander = self.measure_quiet()
         before = self.agent.memory().anonymous
-        witness = Child(probe, self.agent.socket, None, self.user)
+        witness = Child(probe, self.agent.socket, self.bystander.socket, None, self.user)
         words = (self.shortest, function, str(self.agent.socket), *arguments)
         attacker = Child(again, *words, nice=10) if self.share else Child(aside, *words)
         found, most = None, before
@@ -252,7 +284,7 @@ class Siege:
             seen = witness.result()
         except (larder_agent.Hang, larder_agent.Died) as problem:
             print(f"{name}: {problem}", file=sys.stderr)
-            seen = {"times": [0.0], "wrong": 1}
+            seen = {"times": [0.0], "others": [0.0], "wrong": 1}
         finally:
             attacker.end()
             witness.end()
@@ -272,10 +304,11 @@ class Siege:
         lost = found["attempts"] - found["survived"] + len(problems)
         for problem in problems:
             print(f"{name}: {problem}", file=sys.stderr)
-        p99 = percentile(seen["times"], 99)
-        self.rows.setdefault(name, []).append((quiet, p99, len(seen["times"])))
+        p99, of_bystander = percentile(seen["times"], 99), percentile(seen["others"], 99)
+        row = Row(quiet, p99, quiet_bystander, of_bystander, len(seen["times"]))
+        self.rows.setdefault(name, []).append(row)
         note = (
-            f"p99 {p99 * 1e6:.0f} µs ({p99 / quiet:.1f} × quiet), memory {before >> 20} → {most >> 20} MiB"
+            f"p99 {p99 * 1e6:.0f} µs ({row.ratio:.1f} × quiet; a bystander's {row.bystander_ratio:.1f}), memory {before >> 20} → {most >> 20} MiB"
             + (f"; {found['note']}" if found.get("note") else "")
         )
         larder_agent.report(name, found["attempts"], found["survived"], lost, note)
@@ -293,11 +326,30 @@ class Siege:
     def print_times(self):
         """What the well-behaved client noticed, as lines for people and programs: of several rounds the medians, and each ratio."""
         for name, rounds in self.rows.items():
-            quiet, p99 = (median([each[index] for each in rounds]) * 1e6 for index in (0, 1))
-            ratios = [p99 / quiet for quiet, p99, _ in rounds]
-            gets = sum(count for _, _, count in rounds)
-            each = "\t" + " ".join(f"{ratio:.1f}" for ratio in ratios) if len(ratios) > 1 else ""
-            print(f"p99\t{name}\t{quiet:.0f}\t{p99:.0f}\t{median(ratios):.2f}\t{gets}{each}", flush=True)
+            quiet, p99 = (median([getattr(row, each) for row in rounds]) * 1e6 for each in ("quiet", "attacked"))
+            ratios = (median([getattr(row, each) for row in rounds]) for each in ("ratio", "bystander_ratio"))
+            ratio, bystander = (f"{each:.2f}" for each in ratios)
+            gets = sum(row.gets for row in rounds)
+            each = "\t" + " ".join(f"{row.ratio:.1f}/{row.bystander_ratio:.1f}" for row in rounds) if len(rounds) > 1 else ""
+            print(f"p99\t{name}\t{quiet:.0f}\t{p99:.0f}\t{ratio}\t{bystander}\t{gets}{each}", flush=True)
+
+
+class Row(typing.NamedTuple):
+    """The 99th percentiles of an attack and of the time before it, in seconds."""
+
+    quiet: float
+    attacked: float
+    quiet_bystander: float
+    attacked_bystander: float
+    gets: int
+
+    @property
+    def ratio(self):
+        return self.attacked / self.quiet
+
+    @property
+    def bystander_ratio(self):
+        return self.attacked_bystander / self.quiet_bystander
 
 
 class Sampler:

@@ -9,7 +9,8 @@
     busy processors     nobody asks for anything, and each processor computes: what the kernel's scheduler alone costs
 
 Prints a line of each for the table, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB each ratio.
+p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB gets, and of
+several rounds TAB both ratios of each.
 """
 
 import contextlib

@@ -12,7 +12,8 @@
 
 Needs root, which alone can connect as others; without it only the last five are tried, as the user that it is. Prints a
 line of each for the table, what agent.stats counted, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB each ratio.
+p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB gets, and of
+several rounds TAB both ratios of each.
 """
 
 import contextlib
