@@ -54,7 +54,14 @@ extension JSONValue {
     }
 
     /// The same value, compact, in a document of its own: for keeping a small part of a large document.
-    public func detached() -> JSONValue { JSONValue.building { $0.value(self) } }
+    public func detached() -> JSONValue {
+        let entry = entry
+        guard entry.has(Node.Flag.clean) else { return JSONValue.building { $0.value(self) } }
+        // Its text is its compact form, and its part of the tape says all that parsing it again would find out.
+        var builder = TapeBuilder(textCapacity: Int(entry.length), nodeCapacity: Int(entry.span))
+        builder.copy(document, node)
+        return builder.finish()
+    }
 }
 
 // There is no nil literal on purpose: with it `found ? value : nil` would be a JSON `null` where an absent value is

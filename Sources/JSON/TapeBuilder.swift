@@ -1,5 +1,5 @@
-/// Makes an object out of parts of other documents, text and tape together, so that nothing is parsed again. The parts
-/// are compact and have no duplicate members, and so is and has what it makes.
+/// Makes an object out of parts of other documents, or a document of one part, text and tape together, so that nothing is
+/// parsed again. The parts are compact and have no duplicate members, and so is and has what it makes.
 struct TapeBuilder {
     private struct Open {
         var node: Int
@@ -72,7 +72,7 @@ struct TapeBuilder {
         follows = false
     }
 
-    /// A value of another document, for the name before.
+    /// A value of another document: that of the name before, or all that there is.
     mutating func copy(_ source: Document, _ node: Int) {
         let entry = source.nodes[node]
         if entry.kind == Node.Kind.null || entry.has(Node.Flag.nullMembers), let last = open.indices.last {

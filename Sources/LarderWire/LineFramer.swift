@@ -21,8 +21,9 @@ public struct LineFramer: Sendable {
         case tooLong
     }
 
-    /// Room for longer lines grows in fewer steps.
+    /// Room for longer lines grows in fewer steps, mostly in one: what is not written to is no memory yet.
     private static let long = 32 * 1024
+    private static let roomForLong = 1 << 20
 
     /// The longest line in bytes, its line end not counted.
     public let maximumLineBytes: Int
@@ -93,7 +94,7 @@ public struct LineFramer: Sendable {
         guard isOver else {
             if total > partial.capacity, total > Self.long {
                 // Twice the room each time would be to copy all of it again and again.
-                partial.reserveCapacity(min(maximumLineBytes + 2, total * 4))
+                partial.reserveCapacity(min(maximumLineBytes + 2, max(total * 4, Self.roomForLong)))
             }
             partial.append(contentsOf: piece)
             return

@@ -40,6 +40,26 @@ struct PropertyTests {
         for _ in 0..<50 { check(try JSONValue(parsing: generator.document())) }
     }
 
+    @Test("each part of a document says the same detached, alone and in what is made of it", arguments: 600..<612)
+    func detached(seed: UInt64) throws {
+        var generator = Generator(seed: seed)
+        // Of parts with white space or duplicate members others are made than of those without.
+        generator.whitespace = seed % 2 == 0 ? 0 : 10
+        generator.duplicates = seed % 4 < 2 ? 0 : 5
+        generator.wide = 10
+        func check(_ value: JSONValue) throws {
+            let copy = value.detached()
+            #expect(Model(copy) == Model(value))
+            #expect(copy.withTextBytes { Array($0) } == value.compactBytes)
+            try checkMade(copy)
+            let merged = MergePatch.apply(copy, to: ["a": 1])
+            #expect(Model(merged) == Model.mergePatch(Model(["a": 1]), Model(value)))
+            for (_, member) in value.members { try check(member) }
+            for element in value.elements { try check(element) }
+        }
+        for _ in 0..<20 { try check(try JSONValue(parsing: generator.document())) }
+    }
+
     @Test("a value is equal to another exactly when the models are equivalent", arguments: 200..<210)
     func equality(seed: UInt64) throws {
         var generator = Generator(seed: seed)
