@@ -140,8 +140,14 @@ class Bystander:
         subprocess.run(["cc", "-O2", "-o", program, source], check=True)
         self.socket = directory / "bystander.sock"
         self.process = subprocess.Popen([program, self.socket])
-        larder_agent.eventually(self.socket.exists, "the bystander listens")
+        larder_agent.eventually(self.listens, "the bystander listens")
         self.socket.chmod(0o666)
+
+    def listens(self):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as stream:
+            stream.connect(str(self.socket))
+            return True
+        return False
 
     def end(self):
         self.process.kill()
@@ -227,11 +233,15 @@ class Siege:
         self.rows = {}
 
     def __enter__(self):
-        self.agent.__enter__()
+        self.bystander = Bystander(self.agent.directory)
+        try:
+            self.agent.__enter__()
+        except BaseException:
+            self.bystander.end()
+            raise
         self.agent.directory.chmod(0o711)
         with self.agent.connect() as client:
             client.call("config.set", **KNOWN)
-        self.bystander = Bystander(self.agent.directory)
         return self
 
     def __exit__(self, *problem):
@@ -308,7 +318,8 @@ class Siege:
         row = Row(quiet, p99, quiet_bystander, of_bystander, len(seen["times"]))
         self.rows.setdefault(name, []).append(row)
         note = (
-            f"p99 {p99 * 1e6:.0f} µs ({row.ratio:.1f} × quiet; a bystander's {row.bystander_ratio:.1f}), memory {before >> 20} → {most >> 20} MiB"
+            f"p99 {p99 * 1e6:.0f} µs ({row.ratio:.1f} × quiet; a bystander's {row.bystander_ratio:.1f}), "
+            f"memory {before >> 20} → {most >> 20} MiB"
             + (f"; {found['note']}" if found.get("note") else "")
         )
         larder_agent.report(name, found["attempts"], found["survived"], lost, note)
