@@ -43,7 +43,7 @@ struct PropertyTests {
     @Test("each part of a document says the same detached, alone and in what is made of it", arguments: 600..<612)
     func detached(seed: UInt64) throws {
         var generator = Generator(seed: seed)
-        // Of parts with white space or duplicate members others are made than of those without.
+        // Parts with white space or duplicate members are written and parsed anew; the others are copied with their tape.
         generator.whitespace = seed % 2 == 0 ? 0 : 10
         generator.duplicates = seed % 4 < 2 ? 0 : 5
         generator.wide = 10

@@ -236,12 +236,12 @@ class Siege:
         self.bystander = Bystander(self.agent.directory)
         try:
             self.agent.__enter__()
+            self.agent.directory.chmod(0o711)
+            with self.agent.connect() as client:
+                client.call("config.set", **KNOWN)
         except BaseException:
-            self.bystander.end()
+            self.__exit__(*sys.exc_info())
             raise
-        self.agent.directory.chmod(0o711)
-        with self.agent.connect() as client:
-            client.call("config.set", **KNOWN)
         return self
 
     def __exit__(self, *problem):
