@@ -57,6 +57,28 @@ struct SpareMemoryTests {
         #expect(record.waitingCount == 0)
     }
 
+    @Test("memory that comes and goes all the time is left alone until it does not, or for a minute")
+    func comesAndGoes() {
+        let record = Record()
+        let memory = record.memory
+        memory.freed(1 << 20)
+        for _ in 1...12 {
+            memory.freed(1 << 20)
+            record.timePasses()
+            #expect(record.givenBack == 0)
+            #expect(record.waitingCount == 1)
+        }
+        memory.freed(1 << 20)
+        record.timePasses()
+        #expect(record.givenBack == 1)
+        memory.freed(1 << 20)
+        record.timePasses()
+        #expect(record.givenBack == 1)
+        record.timePasses()
+        #expect(record.givenBack == 2)
+        #expect(record.waitingCount == 0)
+    }
+
     @Test("little is left to the allocator until it is much together")
     func little() {
         let record = Record()

@@ -2,8 +2,9 @@
 
 Attackers and the well-behaved client are processes of their own. What is measured is what the agent makes of an attack,
 and not how the kernel shares processors among programs that want them all: so attackers have the last processor, and of
-that what the agent and the well-behaved client leave (SCHED_IDLE). With --share they have all of them, like everybody
-else, and what the kernel makes of it is measured too: on two processors mostly that.
+that what the well-behaved client leaves (SCHED_IDLE), and the agent has the others. (Inside of a system call not even such
+an attacker makes way for a thread of the agent that the kernel has put behind it, beside an idle processor.) With --share
+all have all of them, and what the kernel makes of it is measured too: on two processors mostly that.
 
 The well-behaved client also asks a bystander, a bare loop that nobody attacks, in turns: what it waits longer for that one
 is what the machine makes of the attack, which on a busy or a shared machine may be most of it.
@@ -35,6 +36,14 @@ def stand_aside():
     """Takes what others leave of the last processor, and nothing of the others."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def leave_the_last(pid):
+    """Keeps the threads of a process, and those that they start, off the last processor, where there is another one."""
+    others = sorted(os.sched_getaffinity(0))[:-1]
+    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir() if others else []:
+        with contextlib.suppress(ProcessLookupError):  # one that has ended
+            os.sched_setaffinity(int(thread.name), others)
 
 
 class Child:
@@ -237,6 +246,8 @@ class Siege:
         try:
             self.agent.__enter__()
             self.agent.directory.chmod(0o711)
+            if not self.share:
+                leave_the_last(self.agent.pid)
             with self.agent.connect() as client:
                 client.call("config.set", **KNOWN)
         except BaseException:
@@ -389,7 +400,7 @@ def parser(text):
     parser.add_argument("--quick", action="store_true", help="a few seconds of each")
     parser.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
     parser.add_argument("--rounds", type=int, default=1, metavar="N", help="all of them so often; the ratio is the median then")
-    parser.add_argument("--share", action="store_true", help="attackers have all processors, as everybody else")
+    parser.add_argument("--share", action="store_true", help="everybody has all processors, attackers and the agent too")
     return parser
 
 

@@ -185,9 +185,9 @@ public final class BlobStore: Sendable {
     // MARK: References
 
     /// Counts a reference from a row of the index that was there before this process.
-    public func adopt(_ digest: BlobDigest, size: Int) { adopt([(digest, size)]) }
+    public func adopt(_ digest: BlobDigest, size: Int) { adopt(CollectionOfOne((digest: digest, size: size))) }
 
-    func adopt(_ blobs: [(digest: BlobDigest, size: Int)]) {
+    func adopt(_ blobs: some Collection<(digest: BlobDigest, size: Int)>) {
         state.withLock { state in
             state.reserveCapacity(state.entries.count + blobs.count)
             for (digest, size) in blobs {

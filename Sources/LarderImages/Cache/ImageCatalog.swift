@@ -1,3 +1,4 @@
+internal import LarderUpstream
 internal import Synchronization
 
 /// What is held, in memory, for everybody who asks: event loops read it and count uses in it; ``ImageCache`` alone changes
@@ -25,13 +26,17 @@ final class ImageCatalog: Sendable {
     init(_ entries: [ImageEntry], store: BlobStore, settings: ImageCacheSettings, fingerprint: UInt64) {
         self.store = store
         self.fingerprint = fingerprint
-        store.adopt(entries.map { ($0.digest, $0.size) })
+        store.adopt(entries.lazy.map { (digest: $0.digest, size: $0.size) })
         var state = State(
             table: ImageTable(capacity: entries.count), store: store, lookup: ImageLookup(settings.origins),
             maximumAge: settings.maximumAge)
-        // What was used last is what an order of arrival should remove last.
-        for entry in entries.sorted(by: { $0.lastUse < $1.lastUse }) { _ = state.put(entry) }
+        // What was used last is what an order of arrival should remove last. Positions are sorted, since they are small.
+        for position in entries.indices.sorted(by: { entries[$0].lastUse < entries[$1].lastUse }) {
+            _ = state.put(entries[position])
+        }
         self.state = Mutex(state)
+        // The caller lets go of them, and what they grew in is free already.
+        SpareMemory.shared.freed(2 * entries.count * MemoryLayout<ImageEntry>.stride)
     }
 
     /// Takes what concerns it of new settings.
