@@ -9,7 +9,8 @@ struct GrowthBenchmark: ParsableCommand {
             For each size, the namespace "size" with that number (such as size1000, which the agent's settings have to \
             declare) gets a document of so many bytes. One connection reads one small value of it, one request at a time: in \
             the same words again and again, in words that the agent has not heard before, and right after each change. Sizes \
-            take turns, round by round. The slope says how latencies grow: 0 not at all, 1 in proportion to the size.
+            take turns, request by request, so that what the machine makes of a moment is the same for all. The slope says how \
+            latencies grow: 0 not at all, 1 in proportion to the size.
             """)
 
     @Option(name: .customLong("socket"), help: ArgumentHelp("The agent's socket.", valueName: "path"))
@@ -21,7 +22,7 @@ struct GrowthBenchmark: ParsableCommand {
     @Option(help: "Rounds for each size.")
     var rounds = 5
 
-    @Option(help: "Seconds for each round.")
+    @Option(help: "Seconds for each size in a round.")
     var seconds = 0.5
 
     @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
@@ -48,12 +49,13 @@ struct GrowthBenchmark: ParsableCommand {
         var changed = same
         var samples = [[Double]](repeating: [], count: probes.count)
         for _ in 0..<rounds {
-            for (position, probe) in probes.enumerated() {
-                let round = try probe.sameWords(seconds: seconds)
-                samples[position].append(Double(round.percentile(50)) / 1000)
-                same[position].add(round)
-                new[position].add(try probe.newWords(seconds: seconds / 2))
-                changed[position].add(try probe.afterChanges(count: 20))
+            var round = [LatencyHistogram](repeating: LatencyHistogram(), count: probes.count)
+            try Self.takeTurns(probes, for: seconds, &round) { try $0.sameWords() }
+            try Self.takeTurns(probes, for: seconds / 2, &new) { try $0.newWords() }
+            for _ in 0..<20 { try Self.takeTurn(probes, &changed) { try $0.afterChange() } }
+            for (position, latencies) in round.enumerated() {
+                samples[position].append(Double(latencies.percentile(50)) / 1000)
+                same[position].add(latencies)
             }
         }
         func metrics(_ position: Int) -> [Report.Metric] {
@@ -80,6 +82,21 @@ struct GrowthBenchmark: ParsableCommand {
             rows: rows, comparedMetric: nil)
         report.notes = slopes
         report.print(asJSON: printsJSON)
+    }
+
+    private static func takeTurns(
+        _ probes: [GrowthProbe], for seconds: Double, _ latencies: inout [LatencyHistogram],
+        _ read: (GrowthProbe) throws -> UInt64
+    ) throws {
+        // Of each so many as if it were alone.
+        let end = MonotonicClock.nanoseconds() &+ UInt64(seconds * Double(probes.count) * 1e9)
+        repeat { try takeTurn(probes, &latencies, read) } while MonotonicClock.nanoseconds() < end
+    }
+
+    private static func takeTurn(
+        _ probes: [GrowthProbe], _ latencies: inout [LatencyHistogram], _ read: (GrowthProbe) throws -> UInt64
+    ) throws {
+        for (position, probe) in probes.enumerated() { latencies[position].record(try read(probe)) }
     }
 
     private static func sizes(_ text: String) throws -> [Int] {

@@ -29,35 +29,20 @@ final class GrowthProbe {
         }
     }
 
-    /// The same request again and again.
-    func sameWords(seconds: Double) throws(BenchError) -> LatencyHistogram {
-        try run(seconds: seconds) { batch.bytes }
+    /// How long the same request takes as before, in nanoseconds.
+    func sameWords() throws(BenchError) -> UInt64 { try read(batch.bytes) }
+
+    /// How long a request takes that the agent has not heard lately, in nanoseconds.
+    func newWords() throws(BenchError) -> UInt64 {
+        nextWording = (nextWording + 1) % wordings.count
+        return try read(wordings[nextWording])
     }
 
-    /// Requests that the agent has not heard lately.
-    func newWords(seconds: Double) throws(BenchError) -> LatencyHistogram {
-        try run(seconds: seconds) {
-            nextWording = (nextWording + 1) % wordings.count
-            return wordings[nextWording]
-        }
-    }
-
-    /// The first request after each of some changes to another value. The changes are not timed.
-    func afterChanges(count: Int) throws(BenchError) -> LatencyHistogram {
-        var latencies = LatencyHistogram()
-        for _ in 0..<count {
-            changes += 1
-            try control.ask(change(changes))
-            latencies.record(try read(batch.bytes))
-        }
-        return latencies
-    }
-
-    private func run(seconds: Double, _ next: () -> PreparedBytes) throws(BenchError) -> LatencyHistogram {
-        let end = MonotonicClock.nanoseconds() &+ UInt64(seconds * 1e9)
-        var latencies = LatencyHistogram()
-        repeat { latencies.record(try read(next())) } while MonotonicClock.nanoseconds() < end
-        return latencies
+    /// How long the first request takes after a change to another value, in nanoseconds. The change is not timed.
+    func afterChange() throws(BenchError) -> UInt64 {
+        changes += 1
+        try control.ask(change(changes))
+        return try read(batch.bytes)
     }
 
     private func read(_ request: PreparedBytes) throws(BenchError) -> UInt64 {
