@@ -92,6 +92,29 @@ extension JSONWriter {
         }
     }
 
+    /// Appends texts with the digits of a number after each, and bytes.
+    mutating func blocks(
+        _ first: StaticString, _ number: UInt64, _ second: StaticString, _ other: UInt64, _ rest: UnsafeRawBufferPointer
+    ) {
+        let (length, otherLength) = (Decimal.digitCount(number), Decimal.digitCount(other))
+        let count = first.utf8CodeUnitCount + length + second.utf8CodeUnitCount + otherLength + rest.count
+        append(upTo: count) { output in
+            var end = output
+            func copy(_ start: UnsafeRawPointer, _ count: Int) {
+                UnsafeMutableRawPointer(end).copyMemory(from: start, byteCount: count)
+                end += count
+            }
+            copy(first.utf8Start, first.utf8CodeUnitCount)
+            end += length
+            Decimal.write(number, endingAt: end)
+            copy(second.utf8Start, second.utf8CodeUnitCount)
+            end += otherLength
+            Decimal.write(other, endingAt: end)
+            if let start = rest.baseAddress { copy(start, rest.count) }
+            return count
+        }
+    }
+
     /// Appends as many bytes as `body` says that it wrote into the room for `capacity`. False if there were none.
     @inline(__always) @discardableResult
     private mutating func append(upTo capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) -> Bool {

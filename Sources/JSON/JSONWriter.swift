@@ -90,6 +90,12 @@ public struct JSONWriter: Sendable {
     /// The digits of a number, appended as they are.
     public mutating func rawUnframed(_ number: UInt64) { digits(number) }
 
+    /// A text, the digits of a number, both once more, and any bytes, appended as they are: in one step, for what is written
+    /// thousands of times.
+    public mutating func rawUnframed(
+        _ first: StaticString, _ number: UInt64, _ second: StaticString, _ other: UInt64, _ rest: UnsafeRawBufferPointer
+    ) { blocks(first, number, second, other, rest) }
+
     /// A place in what was written, to come back to.
     public struct Mark: Sendable {
         fileprivate let count: Int

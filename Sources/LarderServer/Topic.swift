@@ -25,6 +25,8 @@ final class Topic {
     private var bodies: [BodyKey: ByteBuffer] = [:]
     /// The one that was asked for last: mostly all subscriptions ask for the same.
     private var lastBody: (key: BodyKey, body: ByteBuffer)?
+    /// The one of a plain change, which mostly all ask for.
+    private var changeBody: ByteBuffer?
     /// What was current when they were encoded: a body tells the namespace's state, which changes without a snapshot.
     private var bodiesVersion = 0
 
@@ -82,6 +84,12 @@ final class Topic {
             bodiesVersion = version
         }
         let reason = subscription.pendingReason
+        if reason == nil, subscription.mode == .snapshot {
+            if let changeBody { return changeBody }
+            let body = snapshotBody(.change)
+            changeBody = body
+            return body
+        }
         if subscription.mode == .revision { return revisionBody(reason ?? .change) }
         if let reason { return snapshotBody(reason) }
         guard subscription.mode == .patch else { return snapshotBody(.change) }
@@ -110,6 +118,7 @@ final class Topic {
     private func forgetBodies() {
         bodies.removeAll(keepingCapacity: true)
         lastBody = nil
+        changeBody = nil
     }
 
     /// A snapshot with the value at the path that a revision had; nil where none is known. A value that was the same for

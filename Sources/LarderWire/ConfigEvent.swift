@@ -113,17 +113,20 @@ public struct ConfigEvent: Sendable, Equatable {
         Reason(rawValue: try reader.requiredString("reason"))
     }
 
-    /// Appends the head: all that comes before the shared body.
-    public static func appendHead(subscription: Int, sequence: Int, skipped: Int, to writer: inout JSONWriter) {
-        appendUnframed("{\"jsonrpc\":\"2.0\",\"method\":\"config.event\",\"params\":{\"subscription\":", to: &writer)
-        appendUnframed(subscription, to: &writer)
-        appendUnframed(",\"sequence\":", to: &writer)
-        appendUnframed(sequence, to: &writer)
-        if skipped > 0 {
-            appendUnframed(",\"skipped\":", to: &writer)
-            appendUnframed(skipped, to: &writer)
-        }
-        appendUnframed(",", to: &writer)
+    /// Appends an event: its head, and the shared body.
+    /// - Parameter body: as ``body(namespace:epoch:revision:state:content:)`` made it; empty where it is written by itself
+    public static func append(
+        subscription: Int, sequence: Int, skipped: Int, body: UnsafeRawBufferPointer, to writer: inout JSONWriter
+    ) {
+        let isWhole = skipped == 0
+        writer.rawUnframed(
+            "{\"jsonrpc\":\"2.0\",\"method\":\"config.event\",\"params\":{\"subscription\":", UInt64(subscription),
+            ",\"sequence\":", UInt64(sequence), isWhole ? body : UnsafeRawBufferPointer(start: nil, count: 0))
+        if isWhole { return }
+        let name: StaticString = ",\"skipped\":"
+        writer.rawUnframed(UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        writer.rawUnframed(UInt64(skipped))
+        writer.rawUnframed(body)
     }
 
     /// The shared body with the closing braces and the LF: what follows the head on the wire.
@@ -153,19 +156,12 @@ public struct ConfigEvent: Sendable, Equatable {
             writer.member("reason", reason.rawValue)
         }
         writer.endObject()
-        // The opening brace belongs to the head; the notification's own brace and the line end follow.
+        // The opening brace stands in the head, whose members it goes on from; the notification's own brace and the line end
+        // follow.
         var bytes = writer.bytes
-        bytes.removeFirst()
+        bytes[0] = UInt8(ascii: ",")
         bytes.append(UInt8(ascii: "}"))
         bytes.append(UInt8(ascii: "\n"))
         return bytes
-    }
-
-    private static func appendUnframed(_ text: StaticString, to writer: inout JSONWriter) {
-        writer.rawUnframed(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-    }
-
-    private static func appendUnframed(_ number: Int, to writer: inout JSONWriter) {
-        writer.rawUnframed(UInt64(number))
     }
 }

@@ -166,4 +166,18 @@ struct WriterTests {
         #expect(part == value[1])
         #expect(part.withTextBytes { String(decoding: $0, as: UTF8.self) } == #"{"a":[1]}"#)
     }
+
+    @Test(
+        "texts, numbers and bytes that are appended in one step are the same as one after the other",
+        arguments: [0, 7, 10, 99, 100, 9_999, 10_000, 123_456_789, UInt64.max] as [UInt64], [0, 3, 5_000])
+    func unframedInOneStep(number: UInt64, size: Int) {
+        let rest = (0..<size).map { UInt8(ascii: "a") + UInt8($0 % 26) }
+        var writer = JSONWriter(reservingCapacity: 8)
+        writer.beginArray()
+        rest.withUnsafeBytes { writer.rawUnframed("<", number, " to ", number / 3, $0) }
+        rest.withUnsafeBytes { writer.rawUnframed("", number, "", number, $0) }
+        let text = String(decoding: rest, as: UTF8.self)
+        let expected = "[<\(number) to \(number / 3)\(text)\(number)\(number)\(text)"
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == expected)
+    }
 }

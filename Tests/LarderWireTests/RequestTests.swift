@@ -180,12 +180,18 @@ struct ConfigEventTests {
             let event = ConfigEvent(
                 subscription: 2, sequence: 9, skipped: skipped, namespace: "web", epoch: "00ff00ff00ff00ff",
                 revision: 12, state: .stale, content: content)
-            var writer = JSONWriter()
-            ConfigEvent.appendHead(subscription: 2, sequence: 9, skipped: skipped, to: &writer)
-            let line =
-                writer.bytes
-                + ConfigEvent.body(
-                    namespace: "web", epoch: "00ff00ff00ff00ff", revision: 12, state: .stale, content: content)
+            let body = ConfigEvent.body(
+                namespace: "web", epoch: "00ff00ff00ff00ff", revision: 12, state: .stale, content: content)
+            func written(_ body: ArraySlice<UInt8>) -> [UInt8] {
+                var writer = JSONWriter()
+                body.withUnsafeBytes {
+                    ConfigEvent.append(subscription: 2, sequence: 9, skipped: skipped, body: $0, to: &writer)
+                }
+                return writer.bytes
+            }
+            let line = written(body[...])
+            // A large body is written by itself.
+            #expect(written([]) + body == line)
             #expect(line.last == UInt8(ascii: "\n"))
             #expect(line.dropLast().contains(UInt8(ascii: "\n")) == false)
             let message = try JSONValue(parsing: Array(line.dropLast()))

@@ -154,10 +154,13 @@ extension Session {
 
     private func write(_ subscription: Subscription, _ body: ByteBuffer, skipped: Int) {
         subscription.sequence += 1
-        ConfigEvent.appendHead(
-            subscription: subscription.id, sequence: subscription.sequence, skipped: skipped, to: &loop.output)
-        if body.readableBytes <= Self.smallBody {
-            body.withUnsafeReadableBytes { loop.output.rawUnframed($0) }
+        let isSmall = body.readableBytes <= Self.smallBody
+        body.withUnsafeReadableBytes { bytes in
+            ConfigEvent.append(
+                subscription: subscription.id, sequence: subscription.sequence, skipped: skipped,
+                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0), to: &loop.output)
+        }
+        if isSmall {
             flush()
         } else {
             flush(then: body)

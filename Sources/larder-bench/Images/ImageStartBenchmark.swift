@@ -20,7 +20,8 @@ struct ImageStartBenchmark: ParsableCommand {
     @Option(help: "Starts of each.")
     var rounds = 5
 
-    @Option(help: "Seconds between the start and the look at the memory. What the start needed is given back after five.")
+    // What the start needed is given back after five.
+    @Option(help: "Seconds between the start and the look at the memory.")
     var settle = 7.0
 
     @Flag(name: .customLong("json"), help: "Print one JSON object instead of a table.")
