@@ -16,13 +16,16 @@ struct Rerun {
 
     /// Starts `command`, whose last arguments run the tests that match `filter`.
     ///
-    /// - Parameter assignments: Each becomes "PREFIX NAME=VALUE" words of the command, for those that clear the
-    ///   environment; by default the environment is inherited.
+    /// - Parameter passing: The words of the command that pass on an assignment, `NAME=VALUE`, for those that clear the
+    ///   environment; by default it is inherited.
     init(_ filter: String, through command: [String], passing: (String) -> [String] = { _ in [] }) throws {
         let runner = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        // What sanitizers are told counts for both runs.
+        let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in name.hasSuffix("SAN_OPTIONS") }
+        let assignments = ["\(Rerun.marker)=1"] + sanitizers.map { "\($0)=\($1)" }
         process.arguments =
-            command + passing("\(Rerun.marker)=1") + [runner, "--testing-library", "swift-testing", "--filter", filter]
+            command + assignments.flatMap(passing) + [runner, "--testing-library", "swift-testing", "--filter", filter]
         process.environment = ProcessInfo.processInfo.environment.merging([Rerun.marker: "1"]) { $1 }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
