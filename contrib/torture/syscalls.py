@@ -254,9 +254,8 @@ def each_call(options, origin, library, generator):
             counts = counts | found
             run.remove()
         print("calls: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
-        if options.kind:
-            counts = {kind: count for kind, count in counts.items() if kind in options.kind}
-        orders = [Order(kind, number, error) for kind in KINDS for number in range(1, counts.get(kind, 0) + 3)
+        # Runs differ by some calls.
+        orders = [Order(kind, number, error) for kind in options.kind or KINDS for number in range(1, counts[kind] + 3)
                   for error in KINDS[kind]]
         if options.runs and len(orders) > options.runs:
             # Some of each kind, and more of what is seldom called.
