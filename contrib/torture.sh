@@ -54,7 +54,7 @@ printf '\n== what became of it\n'
 grep -E '^SKIPPED ' "$output" || true
 awk -F '\t' '
   $1 == "torture" { printf "%-62s %9d attempts %9d survived %5d lost\n", $2, $3, $4, $5; rows++; lost += $5 }
-  $1 == "p99" { line[++lines] = sprintf("%-62s %9s µs quiet %9s µs beside it, %s times, a bystander %s", $2, $3, $4, $5, $6) }
+  $1 == "p99" { line[++lines] = sprintf("%-62s %7s µs quiet %7s µs beside it, %s times, a bystander %s; work %5s µs and %5s µs, %s times", $2, $3, $4, $5, $6, $7, $8, $9) }
   END {
     if (lines) print "\n99th percentile of a get of a well-behaved client"
     for (i = 1; i <= lines; i++) print line[i]

@@ -8,8 +8,9 @@
     descriptors         passed with requests, in the middle of lines, and to a connection that is never read
 
 Prints a line of each for the table, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB gets, and of
-several rounds TAB both ratios of each.
+p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB the agent's
+work for a get, quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB the three ratios of each: the get's,
+its work's, the bystander's.
 """
 
 import array

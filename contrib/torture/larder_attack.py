@@ -7,7 +7,9 @@ an attacker makes way for a thread of the agent that the kernel has put behind i
 all have all of them, and what the kernel makes of it is measured too: on two processors mostly that.
 
 The well-behaved client also asks a bystander, a bare loop that nobody attacks, in turns: what it waits longer for that one
-is what the machine makes of the attack, which on a busy or a shared machine may be most of it.
+is what the machine makes of the attack, which on a busy or a shared machine may be most of it. And it looks at how long the
+agent works from a request to its answer, in processor time: that is what is before it in the agent's queue, and its own
+request. A virtual machine's host may take its processors away for milliseconds, which counts as waiting but not as work.
 """
 
 import contextlib
@@ -163,34 +165,75 @@ class Bystander:
         self.process.wait()
 
 
-def probe(talk, path, bystander, seconds, user=None):
-    """Asks for the known value, a request at a time, until the bell rings or the time is over: the times in seconds, and
-    those of the bystander, who is asked in between."""
-    if user is not None:
-        become(user)
-    times, others, wrong = [], [], 0
+def processor_clock(pid):
+    """The clock of the processor time of all threads of a process; see clock_getcpuclockid(3)."""
+    return ~pid << 3 | 2
+
+
+class Place:
+    """Where the well-behaved client runs: like everybody, or on the agent's processor and before it in turn (SCHED_FIFO), so
+    that the agent does nothing else between its answer and the client's look at the clock."""
+
+    def __init__(self, agent):
+        self.everywhere = os.sched_getaffinity(0)
+        self.agents = {min(os.sched_getaffinity(agent))}
+
+    def before_the_agent(self):
+        """Returns False where it may not."""
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        except PermissionError:
+            return False
+        os.sched_setaffinity(0, self.agents)
+        return True
+
+    def like_everybody(self):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(0, self.everywhere)
+
+
+def probe(talk, path, bystander, agent, seconds, user=None):
+    """Asks for the known value, a request at a time, until the bell rings or the time is over. What it noticed, and how many
+    answers were wrong. The bystander is asked in between; agent is a process."""
+    place, clock = Place(agent), processor_clock(agent)
+    waits, works, others, wrong = [], [], [], 0
     deadline = time.monotonic() + seconds if seconds else None
     request = json.dumps({"id": 1, "method": "config.get", "params": {"path": KNOWN["path"]}}).encode() + b"\n"
     expected = None
 
-    def ask(client, times):
+    def is_over():
+        return talk.is_rung if deadline is None else time.monotonic() > deadline
+
+    def ask(client, now, found):
         time.sleep(0.0005)
-        began = time.perf_counter()
+        began = now()
         client.send(request)
         line = client.line()
-        times.append(time.perf_counter() - began)
+        found.append(now() - began)
         return line
 
-    with larder_agent.Client(path) as client, larder_agent.Client(bystander) as other:
-        while not (talk.is_rung if deadline is None else time.monotonic() > deadline):
-            line = ask(client, times)
-            # Its revision may grow meanwhile, its value not.
-            if line != expected:
-                if json.loads(line).get("result", {}).get("value") != KNOWN["value"]:
-                    wrong += 1
-                expected = line
-            ask(other, others)
-    return {"times": times, "others": others, "wrong": wrong}
+    def check(line):
+        nonlocal expected, wrong
+        # Its revision may grow meanwhile, its value not.
+        if line != expected:
+            if json.loads(line).get("result", {}).get("value") != KNOWN["value"]:
+                wrong += 1
+            expected = line
+
+    with contextlib.ExitStack() as stack:
+        # A peer is who it was when it connected; this process stays who it is, who may set its place.
+        with connecting_as(user):
+            client, other = (stack.enter_context(larder_agent.Client(each)) for each in (path, bystander))
+        while not is_over():
+            for _ in range(20):
+                check(ask(client, time.perf_counter, waits))
+                ask(other, time.perf_counter, others)
+            if place.before_the_agent():
+                for _ in range(20):
+                    check(ask(client, lambda: time.clock_gettime(clock), works))
+                place.like_everybody()
+    noticed = Noticed(*(percentile(each or [0.0], 99) for each in (waits, works, others)), len(waits))
+    return {"noticed": noticed, "wrong": wrong}
 
 
 def again(talk, seconds, function, *arguments):
@@ -218,6 +261,24 @@ def become(user):
     os.setgroups([])
     os.setgid(user)
     os.setuid(user)
+
+
+@contextlib.contextmanager
+def connecting_as(user):
+    """Makes this process a user's for a while; None leaves it as it is."""
+    if user is None or os.geteuid() == user:
+        yield
+        return
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(user)
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
 
 
 def percentile(values, percent):
@@ -263,11 +324,11 @@ class Siege:
         return self.agent.__exit__(*problem)
 
     def measure_quiet(self):
-        """The well-behaved client without an attack: the 99th percentiles in seconds, and of the bystander."""
-        outcome = Child(probe, self.agent.socket, self.bystander.socket, QUIET_SECONDS, self.user).result()
+        """What the well-behaved client notices without an attack."""
+        outcome = Child(probe, self.agent.socket, self.bystander.socket, self.agent.pid, QUIET_SECONDS, self.user).result()
         if outcome["wrong"]:
             raise larder_agent.Died("the known value was wrong before anything was attacked")
-        return percentile(outcome["times"], 99), percentile(outcome["others"], 99)
+        return Noticed(*outcome["noticed"])
 
     def all(self, attacks):
         """Runs each of the attacks that were asked for, in turn, as many times as there are rounds.
@@ -291,9 +352,9 @@ class Siege:
             print(f"{name}: the agent crashed before it", file=sys.stderr)
             return larder_agent.report(name, 1, 0)
         files = self.settled_files()
-        quiet, quiet_bystander = self.measure_quiet()
+        quiet = self.measure_quiet()
         before = self.agent.memory().anonymous
-        witness = Child(probe, self.agent.socket, self.bystander.socket, None, self.user)
+        witness = Child(probe, self.agent.socket, self.bystander.socket, self.agent.pid, None, self.user)
         words = (self.shortest, function, str(self.agent.socket), *arguments)
         attacker = Child(again, *words, nice=10) if self.share else Child(aside, *words)
         found, most = None, before
@@ -305,7 +366,7 @@ class Siege:
             seen = witness.result()
         except (larder_agent.Hang, larder_agent.Died) as problem:
             print(f"{name}: {problem}", file=sys.stderr)
-            seen = {"times": [0.0], "others": [0.0], "wrong": 1}
+            seen = {"noticed": (0.0, 0.0, 0.0, 0), "wrong": 1}
         finally:
             attacker.end()
             witness.end()
@@ -325,11 +386,11 @@ class Siege:
         lost = found["attempts"] - found["survived"] + len(problems)
         for problem in problems:
             print(f"{name}: {problem}", file=sys.stderr)
-        p99, of_bystander = percentile(seen["times"], 99), percentile(seen["others"], 99)
-        row = Row(quiet, p99, quiet_bystander, of_bystander, len(seen["times"]))
+        row = Row(quiet, Noticed(*seen["noticed"]))
         self.rows.setdefault(name, []).append(row)
         note = (
-            f"p99 {p99 * 1e6:.0f} µs ({row.ratio:.1f} × quiet; a bystander's {row.bystander_ratio:.1f}), "
+            f"p99 {row.attacked.wait * 1e6:.0f} µs ({row.ratio('wait'):.1f} × quiet; a bystander's "
+            f"{row.ratio('wait_for_bystander'):.1f}), {row.attacked.work * 1e6:.0f} µs of it work ({row.ratio('work'):.1f} ×), "
             f"memory {before >> 20} → {most >> 20} MiB"
             + (f"; {found['note']}" if found.get("note") else "")
         )
@@ -348,30 +409,39 @@ class Siege:
     def print_times(self):
         """What the well-behaved client noticed, as lines for people and programs: of several rounds the medians, and each ratio."""
         for name, rounds in self.rows.items():
-            quiet, p99 = (median([getattr(row, each) for row in rounds]) * 1e6 for each in ("quiet", "attacked"))
-            ratios = (median([getattr(row, each) for row in rounds]) for each in ("ratio", "bystander_ratio"))
-            ratio, bystander = (f"{each:.2f}" for each in ratios)
-            gets = sum(row.gets for row in rounds)
-            each = "\t" + " ".join(f"{row.ratio:.1f}/{row.bystander_ratio:.1f}" for row in rounds) if len(rounds) > 1 else ""
-            print(f"p99\t{name}\t{quiet:.0f}\t{p99:.0f}\t{ratio}\t{bystander}\t{gets}{each}", flush=True)
+            wait, work, bystander = (median([row.ratio(what) for row in rounds]) for what in Noticed._fields[:3])
+            fields = [
+                *(f"{median([row[when].wait for row in rounds]) * 1e6:.0f}" for when in (0, 1)),
+                *(f"{each:.2f}" for each in (wait, bystander)),
+                *(f"{median([row[when].work for row in rounds]) * 1e6:.0f}" for when in (0, 1)),
+                f"{work:.2f}",
+                str(sum(row.attacked.gets for row in rounds)),
+            ]
+            if len(rounds) > 1:
+                fields.append(" ".join("/".join(f"{row.ratio(what):.1f}" for what in Noticed._fields[:3]) for row in rounds))
+            print("p99", name, *fields, sep="\t", flush=True)
+
+
+class Noticed(typing.NamedTuple):
+    """What the well-behaved client noticed: 99th percentiles in seconds, and how many gets the first is of."""
+
+    wait: float
+    # Processor time of the agent from the request to the answer; 0 where nobody may look.
+    work: float
+    wait_for_bystander: float
+    gets: int
 
 
 class Row(typing.NamedTuple):
-    """The 99th percentiles of an attack and of the time before it, in seconds."""
+    """What was noticed before an attack and beside it."""
 
-    quiet: float
-    attacked: float
-    quiet_bystander: float
-    attacked_bystander: float
-    gets: int
+    quiet: Noticed
+    attacked: Noticed
 
-    @property
-    def ratio(self):
-        return self.attacked / self.quiet
-
-    @property
-    def bystander_ratio(self):
-        return self.attacked_bystander / self.quiet_bystander
+    def ratio(self, what):
+        """How many times the quiet value."""
+        quiet = getattr(self.quiet, what)
+        return getattr(self.attacked, what) / quiet if quiet else 0.0
 
 
 class Sampler:

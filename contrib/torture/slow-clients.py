@@ -9,8 +9,9 @@
     busy processors     nobody asks for anything, and each processor computes: what the kernel's scheduler alone costs
 
 Prints a line of each for the table, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB gets, and of
-several rounds TAB both ratios of each.
+p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB the agent's
+work for a get, quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB the three ratios of each: the get's,
+its work's, the bystander's.
 """
 
 import contextlib

@@ -12,8 +12,9 @@
 
 Needs root, which alone can connect as others; without it only the last five are tried, as the user that it is. Prints a
 line of each for the table, what agent.stats counted, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB gets, and of
-several rounds TAB both ratios of each.
+p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB the agent's
+work for a get, quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB the three ratios of each: the get's,
+its work's, the bystander's.
 """
 
 import contextlib
