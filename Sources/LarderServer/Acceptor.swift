@@ -147,7 +147,10 @@ private final class Listener: EpollTarget {
         retry = loop.assumeIsolated().scheduleTask(in: Self.pause) { self.watchOrRetry() }
     }
 
-    override func ready(_ events: EpollEvents) {
+    /// Who is connected is served first.
+    override func ready(_ events: EpollEvents) { loop.letOthersFirst(self) }
+
+    override func takeTurn() {
         let end = NIODeadline.now() + Self.turnTime
         for _ in 1...Self.mostInTurn where isWatching {
             let connection = accept()

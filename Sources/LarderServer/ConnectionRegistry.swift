@@ -54,8 +54,6 @@ final class ConnectionRegistry: Sendable {
         _ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, on eventLoop: any EventLoop, _ logger: Logger
     ) {
         let error = UserUsageTable.refusal(of: peer, limits)
-        var peer = peer
-        peer.knownCommand = PeerCredentials.command(of: peer.pid)
         usageLog.add(error, "connectionsPerUser", of: peer, on: eventLoop, logger)
         Refusal.tell(socket, error)
     }

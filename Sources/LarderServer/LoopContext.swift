@@ -20,7 +20,7 @@ final class LoopContext {
     /// Room for what one read(2) brings.
     let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 64)
     /// How long the requests of one connection may keep the others waiting.
-    private static let turnTime = TimeAmount.microseconds(50)
+    static let turnTime = TimeAmount.microseconds(50)
     /// When the connection that is being served has to leave the rest for later; nil as long as it asked for little.
     private var turnEnd: NIODeadline?
     /// The loop's round that ``turnEnd`` is of.
@@ -39,7 +39,9 @@ final class LoopContext {
     let leaseSweep: LeaseSweep
     var traffic = AgentStats.Traffic()
     private let table = SessionTable()
-    private var isSweeping = false
+    /// Watches over clients whose output waits.
+    var stalls = StallWatch()
+    private var shares = UserShares()
     /// The most connections since memory was given back last.
     private var crowd = 0
     /// Fewer leave little behind.
@@ -77,6 +79,7 @@ final class LoopContext {
 
     func add(_ session: Session) {
         table.sessions[session.id] = session
+        session.share = shares.join(session.peer.uid)
         load.added()
         traffic.connectionsOpen += 1
         traffic.connectionsAccepted += 1
@@ -86,6 +89,7 @@ final class LoopContext {
     func remove(_ session: Session) {
         guard table.sessions.removeValue(forKey: session.id) != nil else { return }
         load.removed()
+        if let share = session.share { shares.leave(share) }
         traffic.connectionsOpen -= 1
         registry.sessionEnded()
         giveBackMemory()
@@ -116,6 +120,15 @@ final class LoopContext {
             return false
         }
         return now >= turnEnd
+    }
+
+    /// Whether others come first now, because the connections of this one's user have had their share of the round.
+    ///
+    /// Those of one user take turns as they come, however many there are. Where there are several users, one with a crowd
+    /// of connections does not keep another waiting for all of them.
+    func comesLater(_ session: Session) -> Bool {
+        guard shares.users > 1, let share = session.share, let loop = eventLoop as? EpollLoop else { return false }
+        return share.isUsedUp(in: loop.round)
     }
 
     /// Has something done once all connections that have something to say were served.
@@ -165,28 +178,5 @@ final class LoopContext {
         } else {
             output.removeAll()
         }
-    }
-
-    // MARK: Stalled clients
-
-    /// Watches over clients whose output waits, as long as there are any.
-    func watchForStalls(within limit: TimeAmount) {
-        if isSweeping { return }
-        isSweeping = true
-        sweepStalls(every: min(.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500)))
-    }
-
-    private func sweepStalls(every turn: TimeAmount) {
-        let now = NIODeadline.now()
-        let waiting = sessions.values.filter(\.isOutputPending)
-        for session in waiting { session.dropIfStalled(at: now) }
-        for session in waiting { session.countHeldBytes() }
-        let inTheWay = waiting.filter { $0.isInTheWay(at: now) }
-        for session in inTheWay.sorted(by: { $0.heldBytes > $1.heldBytes }) where session.isInTheWay(at: now) {
-            session.dropBecauseOfUsage()
-        }
-        isSweeping = !waiting.isEmpty
-        guard isSweeping else { return }
-        eventLoop.assumeIsolated().scheduleTask(in: turn) { self.sweepStalls(every: turn) }
     }
 }

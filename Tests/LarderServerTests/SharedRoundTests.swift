@@ -15,13 +15,23 @@ struct SharedRoundTests {
     private final class Crowd {
         let sessions: [Session]
         let ends: [CInt]
-        /// Which sessions were still open when the last one was served.
+        /// Which sessions were still open when one asked to look.
         var wereOpen: [Bool] = []
+        /// Which sessions had asked for something by then.
+        var hadAsked: [Bool] = []
 
-        init(_ count: Int, on eventLoop: EpollLoop, _ server: ServerContext) throws {
+        /// - Parameter users: whose each of them is; nil for the user that runs the tests.
+        init(
+            _ users: [Int?], on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings()
+        ) throws {
             var table = MethodTable.agent
             var look: () -> Void = {}
             table.addSlow()
+            table.add(
+                "much",
+                .immediate { (_, _, writer) throws(WireError) in
+                    writer.string(String(repeating: "x", count: 50_000))
+                })
             table.add(
                 "look",
                 .immediate { (_, _, writer) throws(WireError) in
@@ -33,19 +43,32 @@ struct SharedRoundTests {
                 LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table, registry: registry)
             let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
             var (sessions, ends): ([Session], [CInt]) = ([], [])
-            for _ in 0..<count {
+            for user in users {
                 var pair: [CInt] = [-1, -1]
                 guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SessionClient.NoSocket() }
-                let limits = LimitSettings()
+                var peer = PeerCredentials.own
+                peer.uid = user ?? peer.uid
+                // So that what is much for a client is little for the machine.
+                var room: CInt = 4096
+                setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
                 let session = Session(
-                    id: registry.admit(limit: count) ?? 0, loop: loop, socket: pair[1], peer: .own, limits: limits,
-                    usage: registry.join(.own, limits) ?? UserUsage(of: .own))
+                    id: registry.admit(limit: users.count) ?? 0, loop: loop, socket: pair[1], peer: peer,
+                    limits: limits,
+                    usage: registry.join(peer, limits) ?? UserUsage(of: peer))
                 session.start()
                 sessions.append(session)
                 ends.append(pair[0])
             }
             (self.sessions, self.ends) = (sessions, ends)
-            look = { [unowned self] in wereOpen = self.sessions.map { !$0.isClosed } }
+            look = { [unowned self] in
+                wereOpen = self.sessions.map { !$0.isClosed }
+                hadAsked = self.sessions.map { $0.requests > 0 }
+            }
+        }
+
+        func close() {
+            for session in sessions { session.close() }
+            for end in ends { Glibc.close(end) }
         }
 
         func send(_ line: String, by client: Int) {
@@ -61,11 +84,11 @@ struct SharedRoundTests {
         let loop = try EpollLoop(name: "round")
         // While the loop does this it is told of nothing: it finds all of it at once, in this order.
         let crowd = try await loop.submit {
-            let crowd = try Crowd(4, on: loop, context)
+            let crowd = try Crowd([nil, nil, nil, nil], on: loop, context)
             // The time begins with the first one's.
             crowd.send(#"{"id":1,"method":"slow"}"#, by: 0)
             crowd.send(#"{"id":2,"method":"slow"}"#, by: 1)
-            close(crowd.ends[2])
+            shutdown(crowd.ends[2], CInt(SHUT_RDWR))
             crowd.send(#"{"id":3,"method":"look"}"#, by: 3)
             return NIOLoopBound(crowd, eventLoop: loop)
         }.get()
@@ -78,10 +101,77 @@ struct SharedRoundTests {
         }
         #expect(wereOpen == [true, true, true, true])
         #expect(areOpen == [true, true, false, true])
-        try await loop.submit {
-            for session in crowd.value.sessions { session.close() }
-            for client in [0, 1, 3] { close(crowd.value.ends[client]) }
+        try await loop.submit { crowd.value.close() }.get()
+        loop.stop()
+        await context.namespaces.stop()
+    }
+
+    /// Which of these had asked by the time that the last one was served, all of which asked at once, in this order.
+    private func served(_ users: [Int?]) async throws -> [Bool] {
+        let context = try await SessionFixture.serverContext()
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let loop = try EpollLoop(name: "round")
+        let crowd = try await loop.submit {
+            let crowd = try Crowd(users, on: loop, context)
+            for client in users.indices.dropLast() { crowd.send(#"{"id":1,"method":"agent.ping"}"#, by: client) }
+            crowd.send(#"{"id":1,"method":"look"}"#, by: users.count - 1)
+            return NIOLoopBound(crowd, eventLoop: loop)
         }.get()
+        var (hadAsked, haveAsked): ([Bool], [Bool]) = ([], [false])
+        while haveAsked.contains(false) {
+            (hadAsked, haveAsked) = try await loop.submit {
+                (crowd.value.hadAsked, crowd.value.sessions.map { $0.requests > 0 })
+            }.get()
+        }
+        try await loop.submit { crowd.value.close() }.get()
+        loop.stop()
+        await context.namespaces.stop()
+        return hadAsked
+    }
+
+    @Test("a user with a crowd of connections does not keep another one waiting for all of them")
+    func crowdOfAnother() async throws {
+        let hadAsked = try await served(Array(repeating: 12_345, count: 40) + [nil])
+        #expect(hadAsked.prefix(40).filter { $0 }.count == UserShare.mostInRound, "the others come later")
+        #expect(hadAsked.last == true)
+    }
+
+    @Test("the connections of one user take turns as they come")
+    func crowdOfOneUser() async throws {
+        #expect(try await served(Array(repeating: nil, count: 41)).allSatisfy { $0 })
+    }
+
+    @Test("while hundreds are dropped who do not read, the others are served")
+    func manyStalled() async throws {
+        let context = try await SessionFixture.serverContext()
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let loop = try EpollLoop(name: "round")
+        var limits = LimitSettings()
+        limits.stall = .milliseconds(1)
+        let (count, stalled) = (150, limits)
+        let crowd = try await loop.submit {
+            let crowd = try Crowd(Array(repeating: nil, count: count + 1), on: loop, context, limits: stalled)
+            for client in 0..<count {
+                crowd.send(#"{"id":1,"method":"much"}"#, by: client)
+                crowd.sessions[client].ready(.readable)
+            }
+            crowd.send(#"{"id":1,"method":"look"}"#, by: count)
+            #expect(crowd.sessions.filter(\.isOutputPending).count == count)
+            // The next look at them is due by now; all of them have taken nothing for too long.
+            let due = NIODeadline.now() + .milliseconds(20)
+            while NIODeadline.now() < due {}
+            return NIOLoopBound(crowd, eventLoop: loop)
+        }.get()
+        var (wereOpen, areOpen): ([Bool], [Bool]) = ([], [])
+        while areOpen.filter({ !$0 }).count < count {
+            (wereOpen, areOpen) = try await loop.submit {
+                (crowd.value.wereOpen, crowd.value.sessions.map { !$0.isClosed })
+            }.get()
+        }
+        #expect(wereOpen.prefix(count).contains(false), "some were dropped already")
+        #expect(wereOpen.prefix(count).contains(true), "and not yet all of them")
+        #expect(areOpen.last == true)
+        try await loop.submit { crowd.value.close() }.get()
         loop.stop()
         await context.namespaces.stop()
     }

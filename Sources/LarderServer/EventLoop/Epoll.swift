@@ -10,6 +10,9 @@ import CLinuxShims
 class EpollTarget {
     /// Called on the loop's thread with the events that came (`EPOLLIN` and so on, epoll_ctl(2)).
     func ready(_ events: EpollEvents) {}
+
+    /// Called on the loop's thread after ``ready(_:)``, where it asked for that (``EpollLoop/letOthersFirst(_:)``).
+    func takeTurn() {}
 }
 
 /// Events of epoll_ctl(2).

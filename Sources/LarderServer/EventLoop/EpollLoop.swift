@@ -43,6 +43,8 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         var work = Deque<Work>()
         /// How often sockets were waited for.
         var round = 0
+        /// Who waits until the other sockets of a turn were served.
+        var last: [EpollTarget] = []
         /// What is done once everything else of a turn is, a little each turn.
         var leftOver = Deque<() -> Void>()
 
@@ -118,6 +120,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             runTimers()
             own.round &+= 1
             own.epoll.wait(atMost: patience())
+            if !own.last.isEmpty { serveLast() }
             runLeftOver()
         }
     }
@@ -183,6 +186,10 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         while let action = own.timers.takeDue(at: now) { action() }
     }
 
+    private func serveLast() {
+        while let target = own.last.popLast() { target.takeTurn() }
+    }
+
     private func runLeftOver() {
         // What they leave over themselves waits for the next turn.
         var count = own.leftOver.count
@@ -203,6 +210,9 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         preconditionInEventLoop()
         own.leftOver.append(piece)
     }
+
+    /// Who was told of a socket goes on once those were served of which the loop was told together with it.
+    func letOthersFirst(_ target: EpollTarget) { own.last.append(target) }
 
     private static var currentThread: UInt { UInt(pthread_self()) }
 

@@ -38,11 +38,13 @@ final class UsageLog: Sendable {
         _ subject: Subject, _ count: Int, _ error: WireError, _ peer: PeerCredentials, on eventLoop: any EventLoop,
         _ logger: Logger
     ) {
+        // Only now: it takes three system calls, and whoever is refused in a loop would have them made each time.
+        let command = peer.knownCommand ?? PeerCredentials.command(of: peer.pid)
         logger.warning(
             "a client was refused: \(error.detail)",
             metadata: [
                 "refused": "\(count)", "limit": "\(subject.limit)", "peer_uid": "\(peer.uid)",
-                "peer_pid": "\(peer.pid)", "peer_command": "\(peer.command)",
+                "peer_pid": "\(peer.pid)", "peer_command": "\(command)",
             ])
         eventLoop.scheduleTask(in: Self.interval) {
             let count = self.recent.withLock { recent in

@@ -17,10 +17,11 @@ extension Session {
     /// What is read at once of short lines: so many of them are served in a turn at most, however quick each is.
     private static let slice = 8 * 1024
 
-    /// Reads, unless more of a long line comes: many who send such lines at once leave time for those who ask for little.
+    /// Reads, unless more of a long line comes, or others come first: many who send such lines at once leave time for those
+    /// who ask for little, and a user with many connections for others.
     func readInTurn() {
         if willGoOn { return }
-        if isLineLong { goOnLater() } else { read() }
+        if isLineLong || loop.comesLater(self) { goOnLater() } else { read() }
     }
 
     /// Whether a line is under way that is longer than what is read at once of others.

@@ -61,7 +61,7 @@ extension Session {
             loop.eventLoop.assumeIsolated().execute { self.hangUp() }
             return
         }
-        loop.watchForStalls(within: limits.stallTime)
+        loop.watchForStalls(of: self)
     }
 
     /// The socket takes bytes again, or might.

@@ -112,7 +112,6 @@ extension Session {
     }
 
     private func log(_ error: WireError, _ limit: String) {
-        identifyPeer()
         loop.registry.usageLog.add(error, limit, of: peer, on: loop.eventLoop, loop.server.logger)
     }
 

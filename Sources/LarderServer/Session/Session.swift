@@ -21,6 +21,8 @@ final class Session: EpollTarget {
     private(set) var peer: PeerCredentials
     let limits: LimitSettings
     let usage: UserUsage
+    /// What its user has of a round; nil before its time.
+    var share: UserShare?
     private var knownRights: PeerRights
     private let connectedAt: Timestamp
     /// Closed when the session ends.
@@ -71,6 +73,8 @@ final class Session: EpollTarget {
     var isBroken = false
     /// How long the next wait for descriptors is, while the kernel allows no more.
     var retryPause: TimeAmount?
+    /// Whether the loop looks after it because output waits, or waited a moment ago.
+    var isWatchedForStalls = false
 
     // Subscriptions
     var subscriptions: [Int: Subscription] = [:]
