@@ -90,7 +90,7 @@ public final class ConfigPublication: Sendable {
 
     /// Has it told that another snapshot is current, or that the namespace ended; and once at the beginning. Costs less than
     /// ``follow()``, which is for whom can wait.
-    /// - Parameter tell: called by whoever publishes, which it must not keep: it hands the work to somebody else.
+    /// - Parameter tell: called by whoever publishes, which it must not keep for more than some microseconds.
     /// - Returns: what ``remove(_:)`` takes.
     public func observe(_ tell: @escaping @Sendable () -> Void) -> Observer {
         let observer = Observer(tell)
