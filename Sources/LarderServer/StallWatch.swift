@@ -17,7 +17,11 @@ extension LoopContext {
         if stalls.isSweeping { return }
         stalls.isSweeping = true
         let limit = session.limits.stallTime
-        sweepStalls(every: min(.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500)))
+        sweepStalls(after: min(.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500)))
+    }
+
+    private func sweepStalls(after pause: TimeAmount) {
+        eventLoop.assumeIsolated().scheduleTask(in: pause) { self.sweepStalls(every: pause) }
     }
 
     private func sweepStalls(every pause: TimeAmount) {
@@ -33,7 +37,7 @@ extension LoopContext {
             self.dropThoseInTheWay(waiting, now) {
                 self.stalls.isSweeping = !self.stalls.sessions.isEmpty
                 guard self.stalls.isSweeping else { return }
-                self.eventLoop.assumeIsolated().scheduleTask(in: pause) { self.sweepStalls(every: pause) }
+                self.sweepStalls(after: pause)
             }
         }
     }

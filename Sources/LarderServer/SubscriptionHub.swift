@@ -65,8 +65,9 @@ final class SubscriptionHub {
         let news = News()
         feed.observer = feed.publication.observe {
             // A few have it before the change is logged, answered and noted for the disk. A crowd would keep the store.
-            if let epollLoop, epollLoop.isInStep, bound.value.isSmall {
-                return bound.value.advance(to: bound.value.publication.current)
+            if let epollLoop, epollLoop.isInStep {
+                let current = bound.value.publication.current
+                if bound.value.isQuick(to: current.snapshot) { return bound.value.advance(to: current) }
             }
             // A loop that is slower than the changes goes on to the newest one.
             guard news.begin() else { return }
@@ -107,12 +108,14 @@ final class Feed {
 
     var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
 
-    /// Whether to tell all of them is a matter of microseconds.
-    var isSmall: Bool {
-        topics.count + waits.count <= Self.few && topics.values.allSatisfy { $0.subscriptions.count <= Self.few }
+    /// Whether to tell all of them of a snapshot is a matter of microseconds.
+    func isQuick(to snapshot: ConfigSnapshot) -> Bool {
+        snapshot.bytes <= Self.smallBytes && topics.count + waits.count <= Self.few
+            && topics.values.reduce(0) { $0 + $1.subscriptions.count } <= Self.few
     }
 
     private static let few = 4
+    private static let smallBytes = 16 * 1024
 
     func topic(_ path: JSONPath) -> Topic {
         let key = HashedPath(path)

@@ -17,12 +17,15 @@ struct SharedRoundTests {
         let ends: [CInt]
         /// Which sessions were still open when one asked to look.
         var wereOpen: [Bool] = []
-        /// Which sessions had asked for something by then.
-        var hadAsked: [Bool] = []
+        /// How much sessions had asked for by then.
+        var hadAsked: [Int] = []
 
-        /// - Parameter users: whose each of them is; nil for the user that runs the tests.
+        /// - Parameters:
+        ///   - users: whose each of them is; nil for the user that runs the tests.
+        ///   - room: for so much unread output: what is much for a client is little for the machine.
         init(
-            _ users: [Int?], on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings()
+            _ users: [Int?], on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings(),
+            room: CInt = 4096
         ) throws {
             var table = MethodTable.agent
             var look: () -> Void = {}
@@ -31,6 +34,11 @@ struct SharedRoundTests {
                 "much",
                 .immediate { (_, _, writer) throws(WireError) in
                     writer.string(String(repeating: "x", count: 50_000))
+                })
+            table.add(
+                "most",
+                .immediate { (_, _, writer) throws(WireError) in
+                    writer.string(String(repeating: "x", count: 66_000))
                 })
             table.add(
                 "look",
@@ -48,8 +56,7 @@ struct SharedRoundTests {
                 guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SessionClient.NoSocket() }
                 var peer = PeerCredentials.own
                 peer.uid = user ?? peer.uid
-                // So that what is much for a client is little for the machine.
-                var room: CInt = 4096
+                var room = room
                 setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
                 let session = Session(
                     id: registry.admit(limit: users.count) ?? 0, loop: loop, socket: pair[1], peer: peer,
@@ -62,13 +69,20 @@ struct SharedRoundTests {
             (self.sessions, self.ends) = (sessions, ends)
             look = { [unowned self] in
                 wereOpen = self.sessions.map { !$0.isClosed }
-                hadAsked = self.sessions.map { $0.requests > 0 }
+                hadAsked = self.sessions.map(\.requests)
             }
         }
 
         func close() {
             for session in sessions { session.close() }
             for end in ends { Glibc.close(end) }
+        }
+
+        /// What has come to a client and was not looked at yet.
+        func received(by client: Int) -> String {
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            let count = recv(ends[client], &bytes, bytes.count, 0)
+            return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
         }
 
         func send(_ line: String, by client: Int) {
@@ -106,6 +120,21 @@ struct SharedRoundTests {
         await context.namespaces.stop()
     }
 
+    /// For how much the sessions had asked when one looked. Waits for something to be so of all, and closes them.
+    private static func requests(
+        of crowd: NIOLoopBound<Crowd>, on loop: EpollLoop, once condition: @escaping @Sendable (Session) -> Bool
+    ) async throws -> [Int] {
+        var (hadAsked, haveAsked): ([Int], Bool) = ([], false)
+        while !haveAsked {
+            (hadAsked, haveAsked) = try await loop.submit {
+                (crowd.value.hadAsked, crowd.value.sessions.allSatisfy(condition))
+            }.get()
+        }
+        try await loop.submit { crowd.value.close() }.get()
+        loop.stop()
+        return hadAsked
+    }
+
     /// Which of these had asked by the time that the last one was served, all of which asked at once, in this order.
     private func served(_ users: [Int?]) async throws -> [Bool] {
         let context = try await SessionFixture.serverContext()
@@ -117,16 +146,9 @@ struct SharedRoundTests {
             crowd.send(#"{"id":1,"method":"look"}"#, by: users.count - 1)
             return NIOLoopBound(crowd, eventLoop: loop)
         }.get()
-        var (hadAsked, haveAsked): ([Bool], [Bool]) = ([], [false])
-        while haveAsked.contains(false) {
-            (hadAsked, haveAsked) = try await loop.submit {
-                (crowd.value.hadAsked, crowd.value.sessions.map { $0.requests > 0 })
-            }.get()
-        }
-        try await loop.submit { crowd.value.close() }.get()
-        loop.stop()
+        let hadAsked = try await Self.requests(of: crowd, on: loop) { $0.requests > 0 }
         await context.namespaces.stop()
-        return hadAsked
+        return hadAsked.map { $0 > 0 }
     }
 
     @Test("a user with a crowd of connections does not keep another one waiting for all of them")
@@ -136,9 +158,64 @@ struct SharedRoundTests {
         #expect(hadAsked.last == true)
     }
 
+    @Test("a crowd that reads at last does not keep another user waiting for all that it had asked before")
+    func crowdThatReads() async throws {
+        let context = try await SessionFixture.serverContext()
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let loop = try EpollLoop(name: "round")
+        let count = 40
+        let crowd = try await loop.submit {
+            let crowd = try Crowd(Array(repeating: 12_345, count: count) + [nil], on: loop, context, room: 24_576)
+            for client in 0..<count {
+                crowd.send(#"{"id":1,"method":"most"}"# + "\n" + #"{"id":2,"method":"agent.ping"}"#, by: client)
+            }
+            return NIOLoopBound(crowd, eventLoop: loop)
+        }.get()
+        while try await loop.submit({ !crowd.value.sessions.prefix(count).allSatisfy(\.isOutputPending) }).get() {}
+        // The loop is told of all of it at once.
+        try await loop.submit {
+            #expect(crowd.value.sessions.prefix(count).allSatisfy { $0.requests == 1 })
+            for client in 0..<count { while !crowd.value.received(by: client).isEmpty {} }
+            crowd.value.send(#"{"id":1,"method":"look"}"#, by: count)
+        }.get()
+        let hadAsked = try await Self.requests(of: crowd, on: loop) { $0.requests > 1 || $0.peer.uid != 12_345 }
+        #expect((1...UserShare.mostInRound).contains(hadAsked.prefix(count).filter { $0 == 2 }.count))
+        await context.namespaces.stop()
+    }
+
     @Test("the connections of one user take turns as they come")
     func crowdOfOneUser() async throws {
         #expect(try await served(Array(repeating: nil, count: 41)).allSatisfy { $0 })
+    }
+
+    @Test(
+        "a few subscribers have an event when the change is answered, a crowd soon after",
+        arguments: [(1, true), (4, true), (5, false)])
+    func eventsBeforeAnswers(subscribers: Int, atOnce: Bool) async throws {
+        let context = try await SessionFixture.serverContext()
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let (namespace, path) = (try #require(context.namespaces["default"]), try JSONPath("a"))
+        let loop = try EpollLoop(name: "round")
+        let crowd = try await loop.submit {
+            let crowd = try Crowd(Array(repeating: nil, count: subscribers), on: loop, context)
+            for client in 0..<subscribers {
+                crowd.send(#"{"id":1,"method":"config.subscribe","params":{"path":"a"}}"#, by: client)
+                crowd.sessions[client].ready(.readable)
+                #expect(crowd.received(by: client).contains(#""subscription":1"#))
+            }
+            return NIOLoopBound(crowd, eventLoop: loop)
+        }.get()
+        let events = await withCheckedContinuation { (continuation: CheckedContinuation<[String], Never>) in
+            _ = namespace.set(path, to: 7, timeToLive: nil, by: nil, on: LoopTaskExecutor(loop)) { _ in
+                continuation.resume(returning: (0..<subscribers).map { crowd.value.received(by: $0) })
+            }
+        }
+        #expect(events.map { $0.contains(#""value":7"#) } == Array(repeating: atOnce, count: subscribers))
+        let later = try await loop.submit { (0..<subscribers).map { crowd.value.received(by: $0) } }.get()
+        #expect(later.map { $0.contains(#""value":7"#) } == Array(repeating: !atOnce, count: subscribers))
+        try await loop.submit { crowd.value.close() }.get()
+        loop.stop()
+        await context.namespaces.stop()
     }
 
     @Test("while hundreds are dropped who do not read, the others are served")

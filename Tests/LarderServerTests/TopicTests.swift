@@ -55,7 +55,7 @@ struct TopicTests {
     }
 
     /// Which revision a hub's loop is at right after another one was published on its thread, and which it comes to.
-    private static func revisions(topics: Int, inStep: Bool) async throws -> [Int] {
+    private static func revisions(topics: Int, value: JSONValue = 2, inStep: Bool) async throws -> [Int] {
         let loop = try EpollLoop(name: "hub")
         defer { loop.stop() }
         let publication = publication()
@@ -66,7 +66,7 @@ struct TopicTests {
         }.get()
         let publish: @Sendable () -> Int = {
             publication.publish(
-                ConfigSnapshot(value: ["p1": 2], revision: 8, publishedAt: 0),
+                ConfigSnapshot(value: ["p1": value], revision: 8, publishedAt: 0),
                 status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
             return feed.value.1.snapshot.revision
         }
@@ -85,6 +85,12 @@ struct TopicTests {
     @Test("a crowd is told once the task that publishes has gone on")
     func crowdToldLater() async throws {
         #expect(try await Self.revisions(topics: 5, inStep: true) == [7, 8])
+    }
+
+    @Test("of something large everybody is told once the task that publishes has gone on")
+    func largeToldLater() async throws {
+        let text: JSONValue = .string(String(repeating: "x", count: 20_000))
+        #expect(try await Self.revisions(topics: 1, value: text, inStep: true) == [7, 8])
     }
 
     @Test("nobody is told while the loop serves something else, which may be writing")

@@ -158,11 +158,13 @@ def malformed(talk, path, count, generator):
 
 
 def pass_files(stream, data, files):
-    """Sends data with files, or alone where the kernel lets nobody pass files to the agent: what there was to try, then."""
+    """Sends data with files, or alone where the kernel lets nobody pass files to the agent. Returns how many it refused."""
     try:
         stream.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))])
     except PermissionError:
         stream.sendall(data)
+        return len(files)
+    return 0
 
 
 def is_closed(reader):
@@ -174,7 +176,7 @@ def is_closed(reader):
 
 def descriptors(talk, path, count, generator):
     """Each is closed: seen by the other end of a pipe, of which the agent was given the only one left."""
-    survived = passed = 0
+    survived = passed = refused = 0
     while passed < count:
         with larder_agent.Client(path) as client:
             reader, writer = os.pipe()
@@ -183,26 +185,27 @@ def descriptors(talk, path, count, generator):
             if kind == 0:  # with whole lines, of which the kernel gives out one at a time
                 number = min(number, count - passed) // 3 * 3 or 3
                 for _ in range(3):
-                    pass_files(client.stream, PING, [writer] * (number // 3))
+                    refused += pass_files(client.stream, PING, [writer] * (number // 3))
                 for _ in range(3):
                     client.line()
             elif kind == 1:  # in the middle of one
                 client.send(PING[:10])
-                pass_files(client.stream, PING[10:20], [writer] * number)
+                refused += pass_files(client.stream, PING[10:20], [writer] * number)
                 client.send(PING[20:])
                 client.line()
             elif kind == 2:  # with one that has no end
-                pass_files(client.stream, PING[:10], [writer] * number)
+                refused += pass_files(client.stream, PING[:10], [writer] * number)
             else:  # with what the agent does not read before the client reads
                 client.send(line(1, "config.get", namespace="relaxed", path="large") * 4)
-                pass_files(client.stream, PING, [writer] * number)
+                refused += pass_files(client.stream, PING, [writer] * number)
             os.close(writer)
             if kind > 1:
                 client.close()
             survived += number if is_closed(reader) else 0
             os.close(reader)
             passed += number
-    return {"attempts": passed, "survived": survived}
+    note = f"{refused} were refused by the kernel" if refused else ""
+    return {"attempts": passed, "survived": survived, "note": note}
 
 
 def large_value(path):

@@ -40,6 +40,10 @@ final class UsageLog: Sendable {
     ) {
         // Only now: it takes three system calls, and whoever is refused in a loop would have them made each time.
         let command = peer.knownCommand ?? PeerCredentials.command(of: peer.pid)
+        // By the time of the next line the process may be gone.
+        var known = peer
+        known.knownCommand = command
+        let named = known
         logger.warning(
             "a client was refused: \(error.detail)",
             metadata: [
@@ -52,7 +56,7 @@ final class UsageLog: Sendable {
                 recent[subject] = count > 0 ? 0 : nil
                 return count
             }
-            if count > 0 { self.write(subject, count, error, peer, on: eventLoop, logger) }
+            if count > 0 { self.write(subject, count, error, named, on: eventLoop, logger) }
         }
     }
 }

@@ -81,6 +81,9 @@ extension Session {
         }
     }
 
+    /// Whether there is something to be served as soon as that is possible.
+    var holdsRequests: Bool { heldInput != nil || unstartedBatch != nil || hasInput }
+
     private func goOn() {
         if isClosed { return }
         if heldInput != nil || unstartedBatch != nil {
