@@ -43,20 +43,19 @@ final class UsageLog: Sendable {
         // By the time of the next line the process may be gone.
         var known = peer
         known.knownCommand = command
-        let named = known
         logger.warning(
             "a client was refused: \(error.detail)",
             metadata: [
                 "refused": "\(count)", "limit": "\(subject.limit)", "peer_uid": "\(peer.uid)",
                 "peer_pid": "\(peer.pid)", "peer_command": "\(command)",
             ])
-        eventLoop.scheduleTask(in: Self.interval) {
+        eventLoop.scheduleTask(in: Self.interval) { [known] in
             let count = self.recent.withLock { recent in
                 let count = recent[subject] ?? 0
                 recent[subject] = count > 0 ? 0 : nil
                 return count
             }
-            if count > 0 { self.write(subject, count, error, named, on: eventLoop, logger) }
+            if count > 0 { self.write(subject, count, error, known, on: eventLoop, logger) }
         }
     }
 }

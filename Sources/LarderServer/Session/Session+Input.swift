@@ -81,12 +81,12 @@ extension Session {
         }
     }
 
-    /// Whether there is something to be served as soon as that is possible.
-    var holdsRequests: Bool { heldInput != nil || unstartedBatch != nil || hasInput }
+    /// Whether something was read that is to be served as soon as that is possible.
+    var holdsRequests: Bool { heldInput != nil || unstartedBatch != nil }
 
     private func goOn() {
         if isClosed { return }
-        if heldInput != nil || unstartedBatch != nil {
+        if holdsRequests {
             resumeInput()
             closeIfDone()
         } else {
