@@ -131,6 +131,17 @@ final class LoopContext {
         return share.isUsedUp(in: loop.round)
     }
 
+    /// Has something done for a connection once all that have something to say were served. Where several users have left
+    /// something over, they take turns.
+    func leaveOver(of session: Session, _ piece: @escaping () -> Void) {
+        guard shares.users > 1, let share = session.share else { return leaveOver(piece) }
+        if share.leaveOver(piece) { leaveOver { self.runLeftOver(of: share) } }
+    }
+
+    private func runLeftOver(of share: UserShare) {
+        if share.runLeftOver(for: Self.turnTime) { leaveOver { self.runLeftOver(of: share) } }
+    }
+
     /// Has something done once all connections that have something to say were served.
     func leaveOver(_ piece: @escaping () -> Void) {
         if let loop = eventLoop as? EpollLoop { return loop.leaveOver(piece) }

@@ -1,3 +1,6 @@
+import DequeModule
+import NIOCore
+
 /// What the connections of one user have of a round of their event loop. Used on that loop only.
 final class UserShare {
     /// How many of them are served in a round before those of other users are.
@@ -7,6 +10,8 @@ final class UserShare {
     fileprivate var connections = 0
     private var round = 0
     private var served = 0
+    /// What they left over, in the order in which they did.
+    private var leftOver = Deque<() -> Void>()
 
     fileprivate init(user: Int) { self.user = user }
 
@@ -16,6 +21,27 @@ final class UserShare {
         if round != self.round { (self.round, served) = (round, 0) }
         served += 1
         return served > Self.mostInRound
+    }
+
+    /// Keeps what a connection leaves over.
+    /// - Returns: whether it is the first, so that somebody has to see to it that it is done.
+    func leaveOver(_ piece: @escaping () -> Void) -> Bool {
+        leftOver.append(piece)
+        return leftOver.count == 1
+    }
+
+    /// Does what was left over, until the time is over. What that leaves over itself waits.
+    /// - Returns: whether something is left, so that somebody has to see to it again.
+    func runLeftOver(for time: TimeAmount) -> Bool {
+        let end = NIODeadline.now() + time
+        // The first one stays as long as it is done: while there is one, nobody else sees to them.
+        for _ in 0..<leftOver.count {
+            let piece = leftOver[0]
+            piece()
+            leftOver.removeFirst()
+            if NIODeadline.now() >= end { break }
+        }
+        return !leftOver.isEmpty
     }
 }
 

@@ -74,7 +74,7 @@ extension Session {
     func goOnLater() {
         if willGoOn { return }
         willGoOn = true
-        loop.leaveOver {
+        loop.leaveOver(of: self) {
             self.willGoOn = false
             self.loop.beginLeftOver()
             self.goOn()

@@ -125,9 +125,10 @@ final class Session: EpollTarget {
     }
 
     override func ready(_ events: EpollEvents) {
+        // First, so that who takes output and sends at once has one turn, not two.
+        hasInput = true
         if events.contains(.writable) { continueOutput() }
         if isClosed { return }
-        hasInput = true
         if !events.isDisjoint(with: .hungUp) { return hangUp() }
         if events.contains(.inputEnded) { willEnd = true }
         readInTurn()
