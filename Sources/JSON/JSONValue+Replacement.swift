@@ -118,6 +118,7 @@ private struct ScalarEdit {
     private static func copy(
         _ old: Document.Storage, _ new: Document.Storage, from first: Int, to end: Int, shift: Int
     ) {
+        if shift == 0 { return (new.nodes + first).update(from: old.nodes + first, count: end - first) }
         let shift = UInt32(truncatingIfNeeded: shift)
         if old.slotCount == 0 {
             for index in first..<end {

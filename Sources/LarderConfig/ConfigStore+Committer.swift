@@ -95,7 +95,7 @@ extension ConfigStore {
         }
         if saysOther {
             writeBehind()
-            armExpiry()
+            armExpiry(after: operations)
         }
     }
 

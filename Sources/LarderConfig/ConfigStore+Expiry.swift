@@ -11,12 +11,42 @@ extension ConfigStore {
         lifetimes = lifetimes.filter { ends.contains($0.key) }
         for end in ends where lifetimes[end] == nil { lifetimes[end] = lived + max(0, end - now) }
         let next = ends.min().flatMap { end in lifetimes.values.min().map { NextExpiry(end: end, uptime: $0) } }
-        if next == expiryTimer?.next { return }
-        expiryTimer?.task.cancel()
-        expiryTimer = next.map { next in (next, Task { await self.wait(for: next) }) }
+        wait(for: next)
     }
 
-    private func wait(for next: NextExpiry) async {
+    /// The same after these changes to the overrides, which takes no longer the more overrides end. For what they removed the
+    /// timer may go off in vain, once.
+    func armExpiry(after operations: [JournalRecord.Operation]) {
+        var added: [Int] = []
+        for operation in operations {
+            switch operation {
+            case .set(let entry): if let end = entry.expiresAt { added.append(end) }
+            case .rollback: return armExpiry()
+            case .unset, .expire, .remote, .dropRemote, .release, .experiment: continue
+            }
+        }
+        if added.isEmpty || changes.isStopping { return }
+        let (now, lived) = (wallClock.now, uptime().milliseconds)
+        var next = expiryTimer?.next
+        for end in added {
+            let lifetime = lived + max(0, end - now)
+            lifetimes[end] = lifetime
+            next = NextExpiry(end: min(next?.end ?? end, end), uptime: min(next?.uptime ?? lifetime, lifetime))
+        }
+        // Of those that were replaced since, too much is not kept.
+        if lifetimes.count > 2 * layers.override.ending + Self.fewLifetimes { return armExpiry() }
+        wait(for: next)
+    }
+
+    private static let fewLifetimes = 64
+
+    private func wait(for next: NextExpiry?) {
+        if next == expiryTimer?.next { return }
+        expiryTimer?.task.cancel()
+        expiryTimer = next.map { next in (next, Task { await self.wait(until: next) }) }
+    }
+
+    private func wait(until next: NextExpiry) async {
         while true {
             let rest = min(next.end - wallClock.now, next.uptime - uptime().milliseconds)
             if rest <= 0 { break }

@@ -28,27 +28,29 @@ struct OverrideLayer: Sendable {
         }
 
         /// Whether it is at a path or below it.
-        fileprivate func isWithin(_ other: Entry) -> Bool {
+        func isWithin(_ other: Entry) -> Bool {
             if path.count == other.path.count, fingerprint != other.fingerprint { return false }
             return path.begins(withNames: other.path)
         }
     }
 
     /// The entries: what refines another one comes behind it.
-    private(set) var entries: [Entry] = []
+    private(set) var entries = OverrideEntries()
     /// The size of all values and their paths together.
     private(set) var bytes = 0
     /// How many of them end at a time.
-    private var ending = 0
+    private(set) var ending = 0
     /// How many of them have had nulls, which hide what lower layers say: members stand where a null was that they took the
     /// place of.
     private var hiding = 0
 
-    init(entries: [Entry] = []) {
-        self.entries = entries
-        bytes = entries.reduce(0) { $0 + $1.bytes }
-        ending = entries.reduce(0) { $0 + ($1.expiresAt == nil ? 0 : 1) }
-        hiding = entries.reduce(0) { $0 + ($1.value.hidesSomething ? 1 : 0) }
+    init() {}
+
+    init(entries: some Sequence<Entry>) {
+        self.entries = OverrideEntries(entries)
+        bytes = self.entries.reduce(0) { $0 + $1.bytes }
+        ending = self.entries.count { $0.expiresAt != nil }
+        hiding = self.entries.count { $0.value.hidesSomething }
     }
 
     /// What became of an entry that was set.
@@ -67,25 +69,20 @@ struct OverrideLayer: Sendable {
     /// - Parameter maximumBytes: what all entries together may have.
     @discardableResult
     mutating func set(_ entry: Entry, maximumBytes: Int = .max) -> Placement {
-        var (total, ends) = (bytes + entry.bytes, ending + (entry.expiresAt == nil ? 0 : 1))
-        var (last, replaced) = (0, 0)
-        for index in entries.indices where entries[index].isWithin(entry) {
-            (last, replaced) = (index, replaced + 1)
-            total -= entries[index].bytes
-            if entries[index].expiresAt != nil { ends -= 1 }
-        }
+        let former = entries.positions(within: entry)
+        let total = former.reduce(bytes + entry.bytes) { $0 - entries[$1].bytes }
         if total > maximumBytes { return .refused(bytes: total) }
-        (bytes, ending) = (total, ends)
-        if replaced == 1, entries[last].path.count == entry.path.count {
-            let former = entries[last].value
-            entries[last] = entry
-            if entry.value.hidesSomething { hiding += 1 }
-            return .replaced(former)
-        }
-        if replaced > 0 { entries.removeAll { $0.isWithin(entry) } }
-        entries.append(entry)
+        bytes = total
+        ending += (entry.expiresAt == nil ? 0 : 1) - former.count { entries[$0].expiresAt != nil }
         if entry.value.hidesSomething { hiding += 1 }
-        return replaced > 0 || hiding > 0 ? .addedAmongOthers : .added
+        if former.count == 1, entries[former[0]].path.count == entry.path.count {
+            let value = entries[former[0]].value
+            entries[former[0]] = entry
+            return .replaced(value)
+        }
+        if !former.isEmpty { entries = OverrideEntries(entries.filter { !$0.isWithin(entry) }) }
+        entries.append(entry)
+        return former.isEmpty && hiding == 0 ? .added : .addedAmongOthers
     }
 
     /// Removes what was set at the path and below it.
@@ -102,10 +99,8 @@ struct OverrideLayer: Sendable {
     }
 
     private mutating func remove(_ isGoing: (Entry) -> Bool) -> Bool {
-        let before = entries.count
-        entries.removeAll(where: isGoing)
-        if entries.count == before { return false }
-        self = OverrideLayer(entries: entries)
+        if !entries.contains(where: isGoing) { return false }
+        self = OverrideLayer(entries: entries.filter { !isGoing($0) })
         return true
     }
 

@@ -17,10 +17,28 @@ extension [String] {
     /// A number by which paths that differ are mostly told apart; those that are the same have the same. Whoever wants many to
     /// have one number can do so: they are then compared one by one.
     var fingerprint: Int {
-        var hash = UInt64(truncatingIfNeeded: count)
-        for name in self { hash = (hash ^ name.ends) &* 0x9E37_79B9_7F4A_7C15 ^ hash >> 29 }
-        return Int(truncatingIfNeeded: hash >> 1)
+        var fingerprint = PathFingerprint()
+        for name in self { fingerprint.append(name) }
+        return fingerprint.value
     }
+
+    /// The fingerprints of the paths that lead to this one, without the whole document's.
+    var fingerprintsAbove: [Int] {
+        var fingerprint = PathFingerprint()
+        return dropLast().map { name in
+            fingerprint.append(name)
+            return fingerprint.value
+        }
+    }
+}
+
+/// The fingerprint of a path, name by name.
+private struct PathFingerprint {
+    private var hash: UInt64 = 1
+
+    var value: Int { Int(truncatingIfNeeded: hash >> 1) }
+
+    mutating func append(_ name: String) { hash = (hash ^ name.ends) &* 0x9E37_79B9_7F4A_7C15 ^ hash >> 29 }
 }
 
 extension String {

@@ -81,6 +81,52 @@ struct OverrideLayerTests {
         }
     }
 
+    @Test("what is found by its path is what one finds who looks through all, also where paths have one fingerprint")
+    func placesOfMany() {
+        // Alike at both ends.
+        let alike = ["beginning-one-the-end", "beginning-two-the-end", "beginning-six-the-end"]
+        #expect(Set(alike.map { [$0].fingerprint }).count == 1)
+        let names = alike + (0..<12).map { "name\($0)" }
+        var generator = SeededGenerator(seed: 11)
+        var (layer, all) = (OverrideLayer(), [OverrideLayer.Entry]())
+        var (placements, most): ([String: Int], Int) = ([:], 0)
+        for round in 0..<5000 {
+            let path = (0..<Int.random(in: 0...20, using: &generator) % 4).map { _ in
+                names.randomElement(using: &generator) ?? ""
+            }
+            // Mostly there are many.
+            if path.count < 2, Int.random(in: 0..<100, using: &generator) > 0 { continue }
+            if Int.random(in: 0..<50, using: &generator) == 0 {
+                let (isUnset, before) = (layer.unset(path), all.count)
+                all.removeAll { $0.path.starts(with: path) }
+                #expect(isUnset == (all.count < before))
+                continue
+            }
+            let new = OverrideLayer.Entry(path: path, value: .int(round), setAt: round)
+            let former = all.filter { $0.path.starts(with: path) }
+            let copy = layer
+            let placement = layer.set(new)
+            #expect(copy.entries.elementsEqual(all), "a copy stays as it was")
+            if former.count == 1, former[0].path == path {
+                guard case .replaced(former[0].value) = placement else { return #expect(Bool(false), "\(placement)") }
+                all = all.map { $0.path == path ? new : $0 }
+                placements["replaced", default: 0] += 1
+            } else {
+                all = all.filter { !$0.path.starts(with: path) } + [new]
+                switch placement {
+                case .added: #expect(former.isEmpty)
+                case .addedAmongOthers: #expect(!former.isEmpty)
+                case .replaced, .refused: return #expect(Bool(false), "\(placement)")
+                }
+                placements[former.isEmpty ? "added" : "among others", default: 0] += 1
+            }
+            #expect(layer.entries.elementsEqual(all))
+            most = max(most, all.count)
+        }
+        #expect(most > 64, "there are several blocks")
+        for placement in ["replaced", "added", "among others"] { #expect(placements[placement, default: 0] > 50) }
+    }
+
     @Test("a replaced scalar stands where the layers have it, also after a document that said the same otherwise")
     func replacementBehindReordering() async throws {
         let fixture = StoreFixture()

@@ -1,0 +1,148 @@
+import JSON
+import Synchronization
+import Testing
+
+@testable import LarderConfig
+
+/// By how much the time of day was set back.
+private final class SetBack: Sendable {
+    let milliseconds = Atomic(0)
+}
+
+@Suite("Overrides that end by themselves")
+struct OverrideExpiryTests {
+    private func withStore(
+        _ fixture: StoreFixture, _ body: (ConfigStore) async throws -> Void
+    ) async throws {
+        let store = try await fixture.open()
+        try await body(store)
+        await store.stop()
+    }
+
+    private func local() -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        return fixture
+    }
+
+    @Test("an override ends by itself at its time, and the next one after it")
+    func expiry() async throws {
+        let clock = ManualClock()
+        var fixture = local()
+        fixture.clock = clock
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            _ = await changes.next()
+            _ = try await store.set(JSONPath(["late"]), to: 1, timeToLive: .seconds(20))
+            _ = try await store.set(JSONPath(["early"]), to: 1, timeToLive: .seconds(10))
+            while await changes.next()?.snapshot.value != ["late": 1, "early": 1] {}
+            // One sleeps for the expiry, one for the write behind.
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == ["late": 1])
+            await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+    }
+
+    @Test("an override ends after its time also where the clock is set back a day meanwhile, and stays ended")
+    func expiryWhileClockGoesBack() async throws {
+        let clock = ManualClock()
+        let day = 86_400_000
+        let setBack = SetBack()
+        var fixture = local()
+        fixture.clock = clock
+        fixture.wallClock = WallClock {
+            100 * day + clock.now.offset.milliseconds - setBack.milliseconds.load(ordering: .relaxed)
+        }
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            _ = await changes.next()
+            _ = try await store.set(JSONPath(["before"]), to: 1, timeToLive: .seconds(20))
+            setBack.milliseconds.store(day, ordering: .relaxed)
+            _ = try await store.set(JSONPath(["after"]), to: 1, timeToLive: .seconds(10))
+            while await changes.next()?.snapshot.value != ["before": 1, "after": 1] {}
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == ["before": 1])
+            await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+        try await withStore(fixture) { (store) async throws in
+            #expect(store.value == .emptyObject)
+        }
+    }
+
+    @Test("an override that ended while the agent was down is gone at the next start")
+    func expiryOverRestart() async throws {
+        let clock = ManualClock()
+        var fixture = local()
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
+        }
+        clock.advance(by: .seconds(60))
+        try await withStore(fixture) { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            await store.armExpiry()
+            while let current = await changes.next(), current.snapshot.value != .emptyObject {}
+            #expect(store.value == .emptyObject)
+        }
+    }
+
+    @Test("an override that is set again before its end lasts as long as it was set for last, and others end beside it")
+    func renewal() async throws {
+        let clock = ManualClock()
+        var fixture = local()
+        fixture.clock = clock
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            _ = await changes.next()
+            _ = try await store.set(JSONPath(["renewed"]), to: 1, timeToLive: .seconds(10))
+            _ = try await store.set(JSONPath(["removed"]), to: 1, timeToLive: .seconds(15))
+            _ = try await store.set(JSONPath(["renewed"]), to: 2, timeToLive: .seconds(30))
+            _ = try await store.unset(JSONPath(["removed"]))
+            while await changes.next()?.snapshot.value != ["renewed": 2] {}
+            let revision = store.revision
+            await clock.waitForSleepers(2)
+            // Nobody has to end now: what was waited for was set again.
+            clock.advance(by: .seconds(10))
+            await clock.waitForSleepers(1)
+            #expect(store.revision == revision)
+            _ = try await store.set(JSONPath(["beside"]), to: 3, timeToLive: .seconds(10))
+            while await changes.next()?.snapshot.value != ["renewed": 2, "beside": 3] {}
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == ["renewed": 2])
+            await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(10))
+            #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+    }
+
+    @Test("of an override that is set again and again no more is kept than of a few")
+    func manyRenewals() async throws {
+        let clock = ManualClock()
+        var fixture = local()
+        fixture.clock = clock
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        fixture.durability = .relaxed
+        defer { fixture.remove() }
+        try await withStore(fixture) { (store) async throws in
+            for number in 1...500 {
+                let time = Duration.milliseconds(3_600_000 + number)
+                _ = try await store.set(JSONPath(["again"]), to: .int(number), timeToLive: time)
+                let kept = await store.lifetimes.count
+                #expect(kept <= 66)
+            }
+        }
+    }
+}
