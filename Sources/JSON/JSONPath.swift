@@ -125,7 +125,7 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
 
     private static func pointerSegments(_ text: String, _ maximumSegments: Int) throws(JSONError) -> [String] {
         var segments = try split(text, at: UInt8(ascii: "/"), from: 1, maximumSegments)
-        guard position(of: UInt8(ascii: "~"), in: text, from: 0) != nil else { return segments }
+        guard text.utf8.contains(UInt8(ascii: "~")) else { return segments }
         var offset = 1
         for index in segments.indices {
             let length = segments[index].utf8.count
@@ -168,27 +168,26 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
     private static func split(
         _ text: String, at separator: UInt8, from start: Int, _ maximum: Int
     ) throws(JSONError) -> [String] {
-        var pieces: [String] = []
         var (text, start) = (text, start)
-        while pieces.count < maximum {
-            guard let end = position(of: separator, in: text, from: start) else {
-                pieces.append(text.withUTF8 { String(decoding: $0[start...], as: UTF8.self) })
-                return pieces
+        let pieces: [String]? = text.withUTF8 { bytes in
+            var pieces: [String] = []
+            pieces.reserveCapacity(min(bytes.count { $0 == separator } + 1, maximum))
+            while pieces.count < maximum {
+                let rest = UnsafeBufferPointer(rebasing: bytes[start...])
+                let length = position(of: separator, in: rest)
+                pieces.append(String(decoding: rest.prefix(length ?? rest.count), as: UTF8.self))
+                guard let length else { return pieces }
+                start += length + 1
             }
-            pieces.append(text.withUTF8 { String(decoding: $0[start..<end], as: UTF8.self) })
-            start = end + 1
+            return nil
         }
-        throw tooManySegments(maximum, at: start)
+        guard let pieces else { throw tooManySegments(maximum, at: start) }
+        return pieces
     }
 
-    private static func position(of byte: UInt8, in text: String, from start: Int) -> Int? {
-        var text = text
-        return text.withUTF8 { bytes in
-            guard start < bytes.count, let base = bytes.baseAddress,
-                let found = memchr(base + start, CInt(byte), bytes.count - start)
-            else { return nil }
-            return UnsafeRawPointer(found) - UnsafeRawPointer(base)
-        }
+    private static func position(of byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>) -> Int? {
+        guard let base = bytes.baseAddress, let found = memchr(base, CInt(byte), bytes.count) else { return nil }
+        return UnsafeRawPointer(found) - UnsafeRawPointer(base)
     }
 
     private static func tooManySegments(_ maximum: Int, at offset: Int) -> JSONError {

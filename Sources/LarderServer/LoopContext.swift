@@ -131,10 +131,10 @@ final class LoopContext {
         return share.isUsedUp(in: loop.round)
     }
 
-    /// Has something done for a connection once all that have something to say were served. Where several users have left
-    /// something over, they take turns.
+    /// Has something done for a connection once all that have something to say were served. Users who have left something
+    /// over take turns; who comes beside a crowd of another's is not behind it.
     func leaveOver(of session: Session, _ piece: @escaping () -> Void) {
-        guard shares.users > 1, let share = session.share else { return leaveOver(piece) }
+        guard let share = session.share else { return leaveOver(piece) }
         if share.leaveOver(piece) { leaveOver { self.runLeftOver(of: share) } }
     }
 

@@ -15,7 +15,7 @@ final class SubscriptionHub {
     func topic(_ path: JSONPath, of publication: ConfigPublication) -> Topic {
         let key = ObjectIdentifier(publication)
         // It writes, and finds clients that are gone: the last one takes the feed with it.
-        feeds[key]?.advance(to: publication.current)
+        feeds[key]?.advance()
         return feed(of: publication).topic(path)
     }
 
@@ -66,14 +66,13 @@ final class SubscriptionHub {
         feed.observer = feed.publication.observe {
             // A few have it before the change is logged, answered and noted for the disk. A crowd would keep the store.
             if let epollLoop, epollLoop.isInStep {
-                let current = bound.value.publication.current
-                if bound.value.isQuick(to: current.snapshot) { return bound.value.advance(to: current) }
+                if bound.value.isQuick(to: bound.value.publication.current.snapshot) { return bound.value.advance() }
             }
             // A loop that is slower than the changes goes on to the newest one.
             guard news.begin() else { return }
             eventLoop.execute {
                 news.end()
-                bound.value.advance(to: bound.value.publication.current)
+                if let epollLoop { bound.value.goOn(on: epollLoop) } else { bound.value.advance() }
             }
         }
     }
@@ -88,67 +87,4 @@ private final class News: Sendable {
 
     /// It looks now, and sees at least what was there when ``begin()`` said no.
     func end() { _ = isUnseen.exchange(false, ordering: .acquiringAndReleasing) }
-}
-
-/// One namespace as the subscriptions of one event loop see it.
-final class Feed {
-    let publication: ConfigPublication
-    private(set) var snapshot: ConfigSnapshot
-    var observer: ConfigPublication.Observer?
-    private var topics: [HashedPath: Topic] = [:]
-    private var waits: [ObjectIdentifier: SnapshotWait] = [:]
-    /// The revision before the current one, as this loop saw them.
-    private var previousRevision: Int
-
-    init(publication: ConfigPublication) {
-        self.publication = publication
-        snapshot = publication.current.snapshot
-        previousRevision = snapshot.revision
-    }
-
-    var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
-
-    /// Whether to tell all of them of a snapshot is a matter of microseconds.
-    func isQuick(to snapshot: ConfigSnapshot) -> Bool {
-        snapshot.bytes <= Self.smallBytes && topics.count + waits.count <= Self.few
-            && topics.values.reduce(0) { $0 + $1.subscriptions.count } <= Self.few
-    }
-
-    private static let few = 4
-    private static let smallBytes = 16 * 1024
-
-    func topic(_ path: JSONPath) -> Topic {
-        let key = HashedPath(path)
-        if let topic = topics[key] { return topic }
-        let topic = Topic(key, feed: self)
-        topics[key] = topic
-        return topic
-    }
-
-    func remove(_ topic: Topic) { topics[topic.key] = nil }
-
-    func add(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = wait }
-
-    func remove(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = nil }
-
-    /// Goes on to a newer snapshot and offers it to the subscriptions whose value changed.
-    func advance(to current: ConfigPublication.Current) {
-        let (old, new) = (snapshot, current.snapshot)
-        if new.revision > old.revision {
-            snapshot = new
-            previousRevision = old.revision
-            for topic in topics.values where topic.advance(from: old, to: new) {
-                for subscription in topic.subscriptions {
-                    subscription.session?.offer(subscription, after: previousRevision)
-                }
-                topic.forgetBase()
-            }
-            for wait in waits.values { wait.look(at: current) }
-        }
-        if current.hasEnded {
-            let subscriptions = topics.values.flatMap(\.subscriptions)
-            for subscription in subscriptions { subscription.session?.end(subscription, .namespaceRemoved) }
-            for wait in waits.values { wait.giveUp(.namespaceRemoved) }
-        }
-    }
 }

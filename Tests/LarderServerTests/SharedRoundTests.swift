@@ -11,86 +11,6 @@ import Testing
 /// What the connections of one event loop do to each other, of which it is told at once.
 @Suite("Sessions of one round", .timeLimit(.minutes(1)))
 struct SharedRoundTests {
-    /// Sessions on an event loop of their own, and the clients' ends of their sockets. Used on the loop only.
-    private final class Crowd {
-        let sessions: [Session]
-        let ends: [CInt]
-        /// Which sessions were still open when one asked to look.
-        var wereOpen: [Bool] = []
-        /// How much sessions had asked for by then.
-        var hadAsked: [Int] = []
-
-        /// - Parameters:
-        ///   - users: whose each of them is; nil for the user that runs the tests.
-        ///   - room: for so much unread output: what is much for a client is little for the machine.
-        init(
-            _ users: [Int?], on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings(),
-            room: CInt = 4096
-        ) throws {
-            var table = MethodTable.agent
-            var look: () -> Void = {}
-            table.addSlow()
-            table.add(
-                "much",
-                .immediate { (_, _, writer) throws(WireError) in
-                    writer.string(String(repeating: "x", count: 50_000))
-                })
-            table.add(
-                "most",
-                .immediate { (_, _, writer) throws(WireError) in
-                    writer.string(String(repeating: "x", count: 66_000))
-                })
-            table.add(
-                "look",
-                .immediate { (_, _, writer) throws(WireError) in
-                    look()
-                    writer.value(true)
-                })
-            let registry = ConnectionRegistry()
-            let loop = LoopContext(
-                LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table, registry: registry)
-            let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-            var (sessions, ends): ([Session], [CInt]) = ([], [])
-            for user in users {
-                var pair: [CInt] = [-1, -1]
-                guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SessionClient.NoSocket() }
-                var peer = PeerCredentials.own
-                peer.uid = user ?? peer.uid
-                var room = room
-                setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
-                let session = Session(
-                    id: registry.admit(limit: users.count) ?? 0, loop: loop, socket: pair[1], peer: peer,
-                    limits: limits,
-                    usage: registry.join(peer, limits) ?? UserUsage(of: peer))
-                session.start()
-                sessions.append(session)
-                ends.append(pair[0])
-            }
-            (self.sessions, self.ends) = (sessions, ends)
-            look = { [unowned self] in
-                wereOpen = self.sessions.map { !$0.isClosed }
-                hadAsked = self.sessions.map(\.requests)
-            }
-        }
-
-        func close() {
-            for session in sessions { session.close() }
-            for end in ends { Glibc.close(end) }
-        }
-
-        /// What has come to a client and was not looked at yet.
-        func received(by client: Int) -> String {
-            var bytes = [UInt8](repeating: 0, count: 4096)
-            let count = recv(ends[client], &bytes, bytes.count, 0)
-            return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
-        }
-
-        func send(_ line: String, by client: Int) {
-            let bytes = Array((line + "\n").utf8)
-            _ = bytes.withUnsafeBytes { Foundation.send(ends[client], $0.baseAddress, $0.count, 0) }
-        }
-    }
-
     @Test("who is gone waits for those who are there, where there is no time for both")
     func gone() async throws {
         let context = try await SessionFixture.serverContext()
@@ -98,7 +18,7 @@ struct SharedRoundTests {
         let loop = try EpollLoop(name: "round")
         // While the loop does this it is told of nothing: it finds all of it at once, in this order.
         let crowd = try await loop.submit {
-            let crowd = try Crowd([nil, nil, nil, nil], on: loop, context)
+            let crowd = try SessionCrowd([nil, nil, nil, nil], on: loop, context)
             // The time begins with the first one's.
             crowd.send(#"{"id":1,"method":"slow"}"#, by: 0)
             crowd.send(#"{"id":2,"method":"slow"}"#, by: 1)
@@ -122,7 +42,7 @@ struct SharedRoundTests {
 
     /// For how much the sessions had asked when one looked. Waits for something to be so of all, and closes them.
     private static func requests(
-        of crowd: NIOLoopBound<Crowd>, on loop: EpollLoop, once condition: @escaping @Sendable (Session) -> Bool
+        of crowd: NIOLoopBound<SessionCrowd>, on loop: EpollLoop, once condition: @escaping @Sendable (Session) -> Bool
     ) async throws -> [Int] {
         var (hadAsked, haveAsked): ([Int], Bool) = ([], false)
         while !haveAsked {
@@ -141,7 +61,7 @@ struct SharedRoundTests {
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "round")
         let crowd = try await loop.submit {
-            let crowd = try Crowd(users, on: loop, context)
+            let crowd = try SessionCrowd(users, on: loop, context)
             for client in users.indices.dropLast() { crowd.send(#"{"id":1,"method":"agent.ping"}"#, by: client) }
             crowd.send(#"{"id":1,"method":"look"}"#, by: users.count - 1)
             return NIOLoopBound(crowd, eventLoop: loop)
@@ -165,7 +85,7 @@ struct SharedRoundTests {
         let loop = try EpollLoop(name: "round")
         let count = 40
         let crowd = try await loop.submit {
-            let crowd = try Crowd(Array(repeating: 12_345, count: count) + [nil], on: loop, context)
+            let crowd = try SessionCrowd(Array(repeating: 12_345, count: count) + [nil], on: loop, context)
             let slow = #"{"id":1,"method":"slow"}"# + "\n"
             for client in 0..<count { crowd.send(slow + slow, by: client) }
             crowd.send(slow + #"{"id":2,"method":"look"}"#, by: count)
@@ -178,6 +98,32 @@ struct SharedRoundTests {
         await context.namespaces.stop()
     }
 
+    @Test("who connects beside a crowd of another user that has left much over is not behind all of it")
+    func joinsBesideCrowd() async throws {
+        let context = try await SessionFixture.serverContext()
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let loop = try EpollLoop(name: "round")
+        let count = 40
+        let crowd = try await loop.submit {
+            let crowd = try SessionCrowd(Array(repeating: 12_345, count: count), on: loop, context)
+            let slow = #"{"id":1,"method":"slow"}"# + "\n"
+            for client in 0..<count { crowd.send(slow + slow + slow, by: client) }
+            return NIOLoopBound(crowd, eventLoop: loop)
+        }.get()
+        // All of the crowd have been served once then, and have 80 ms of work left.
+        let before = try await loop.scheduleTask(in: .milliseconds(45)) {
+            try crowd.value.join(nil)
+            let slow = #"{"id":1,"method":"slow"}"# + "\n"
+            crowd.value.send(slow + slow + #"{"id":2,"method":"look"}"#, by: count)
+            return crowd.value.sessions.reduce(0) { $0 + $1.requests }
+        }.futureResult.get()
+        let hadAsked = try await Self.requests(of: crowd, on: loop) {
+            $0.requests == 3
+        }
+        #expect(hadAsked.prefix(count).reduce(0, +) - before < 10)
+        await context.namespaces.stop()
+    }
+
     @Test("a crowd that reads at last does not keep another user waiting for all that it had asked before")
     func crowdThatReads() async throws {
         let context = try await SessionFixture.serverContext()
@@ -185,7 +131,8 @@ struct SharedRoundTests {
         let loop = try EpollLoop(name: "round")
         let count = 40
         let crowd = try await loop.submit {
-            let crowd = try Crowd(Array(repeating: 12_345, count: count) + [nil], on: loop, context, room: 24_576)
+            let crowd = try SessionCrowd(
+                Array(repeating: 12_345, count: count) + [nil], on: loop, context, room: 24_576)
             for client in 0..<count {
                 crowd.send(#"{"id":1,"method":"most"}"# + "\n" + #"{"id":2,"method":"agent.ping"}"#, by: client)
             }
@@ -217,7 +164,7 @@ struct SharedRoundTests {
         let (namespace, path) = (try #require(context.namespaces["default"]), try JSONPath("a"))
         let loop = try EpollLoop(name: "round")
         let crowd = try await loop.submit {
-            let crowd = try Crowd(Array(repeating: nil, count: subscribers), on: loop, context)
+            let crowd = try SessionCrowd(Array(repeating: nil, count: subscribers), on: loop, context)
             for client in 0..<subscribers {
                 crowd.send(#"{"id":1,"method":"config.subscribe","params":{"path":"a"}}"#, by: client)
                 crowd.sessions[client].ready(.readable)
@@ -247,7 +194,7 @@ struct SharedRoundTests {
         limits.stall = .milliseconds(1)
         let (count, stalled) = (150, limits)
         let crowd = try await loop.submit {
-            let crowd = try Crowd(Array(repeating: nil, count: count + 1), on: loop, context, limits: stalled)
+            let crowd = try SessionCrowd(Array(repeating: nil, count: count + 1), on: loop, context, limits: stalled)
             for client in 0..<count {
                 crowd.send(#"{"id":1,"method":"much"}"#, by: client)
                 crowd.sessions[client].ready(.readable)

@@ -55,7 +55,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// How often the inbox is looked at before the sockets are.
     private static let mostRounds = 8
     /// How long a turn is busy with the inbox, where it looks at it more than once, and then with what was left over from
-    /// other turns, where that is more than one piece.
+    /// other turns: it begins no other piece after that.
     private static let longEnough = TimeAmount.microseconds(50)
 
     private let inbox = Mutex(Inbox())
@@ -201,15 +201,12 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     private func runLeftOver() {
         // What they leave over themselves waits for the next turn.
         var count = own.leftOver.count
-        guard count > 0, let first = own.leftOver.popFirst() else { return }
-        first()
-        count -= 1
         if count == 0 { return }
         let end = NIODeadline.now() + Self.longEnough
-        while count > 0, NIODeadline.now() < end, let piece = own.leftOver.popFirst() {
-            piece()
+        repeat {
+            own.leftOver.removeFirst()()
             count -= 1
-        }
+        } while count > 0 && NIODeadline.now() < end
     }
 
     /// Has something done on the loop, where the caller is, once all sockets that have something were served: what one

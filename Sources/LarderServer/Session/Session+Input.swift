@@ -82,7 +82,7 @@ extension Session {
     }
 
     /// Whether something was read that is to be served as soon as that is possible.
-    var holdsRequests: Bool { heldInput != nil || unstartedBatch != nil }
+    private var holdsRequests: Bool { heldInput != nil || unstartedBatch != nil }
 
     private func goOn() {
         if isClosed { return }
@@ -124,8 +124,14 @@ extension Session {
         if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
     }
 
+    /// Goes on with what had to wait, unless others come first: a crowd that reads at last, or is answered at once, has no
+    /// more of the round for what it asked besides.
+    func goOnInTurn() {
+        if holdsRequests, loop.comesLater(self) { goOnLater() } else { resumeInput() }
+    }
+
     /// Goes on with input that had to wait.
-    func resumeInput() {
+    private func resumeInput() {
         guard !isFinishing, !willGoOn else { return }
         loop.beginLongTurn()
         if unstartedBatch != nil {

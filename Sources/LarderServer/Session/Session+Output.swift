@@ -79,8 +79,7 @@ extension Session {
     private func outputDrained() {
         countHeldBytes()
         catchUp()
-        // Who reads at last from a crowd of connections has no more of the round than others.
-        if holdsRequests, loop.comesLater(self) { goOnLater() } else { resumeInput() }
+        goOnInTurn()
         closeIfDone()
     }
 

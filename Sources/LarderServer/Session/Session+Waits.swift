@@ -32,8 +32,9 @@ extension Session {
         inFlight[ticket]?.cancel = { wait.giveUp($0) }
         wait.begin(on: loop.eventLoop) { result in
             self.loop.hub.remove(wait)
-            // Not here: whoever found that it is over, such as a publication, may be at work with other connections.
-            self.loop.eventLoop.assumeIsolated().execute { self.complete(ticket, result) }
+            // Not here: whoever found that it is over, such as a publication, may be at work with other connections, and may
+            // find thousands.
+            self.loop.leaveOver(of: self) { self.complete(ticket, result) }
         }
         loop.hub.add(wait)
         // Something may have been published before the feed was there.

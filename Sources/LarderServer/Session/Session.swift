@@ -125,7 +125,7 @@ final class Session: EpollTarget {
     }
 
     override func ready(_ events: EpollEvents) {
-        // First, so that who takes output and sends at once has one turn, not two.
+        // Before output goes on, so that requests that waited for it and what has come since are one turn, not two.
         hasInput = true
         if events.contains(.writable) { continueOutput() }
         if isClosed { return }

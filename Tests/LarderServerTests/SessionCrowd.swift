@@ -1,0 +1,105 @@
+import CLinuxShims
+import Foundation
+import JSON
+import LarderConfig
+import LarderWire
+import NIOCore
+
+@testable import LarderServer
+
+/// Sessions on an event loop of their own, and the clients' ends of their sockets. Used on the loop only.
+final class SessionCrowd {
+    private(set) var sessions: [Session] = []
+    private(set) var ends: [CInt] = []
+    private let loop: LoopContext
+    private let registry = ConnectionRegistry()
+    private let (limits, room): (LimitSettings, CInt)
+    /// Which sessions were still open when one asked to look.
+    var wereOpen: [Bool] = []
+    /// How much sessions had asked for by then.
+    var hadAsked: [Int] = []
+
+    /// - Parameters:
+    ///   - users: whose each of them is; nil for the user that runs the tests.
+    ///   - room: for so much unread output: what is much for a client is little for the machine.
+    init(
+        _ users: [Int?], on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings(),
+        room: CInt = 4096
+    ) throws {
+        var table = MethodTable.agent
+        var look: () -> Void = {}
+        table.addSlow()
+        table.add(
+            "much",
+            .immediate { (_, _, writer) throws(WireError) in
+                writer.string(String(repeating: "x", count: 50_000))
+            })
+        table.add(
+            "most",
+            .immediate { (_, _, writer) throws(WireError) in
+                writer.string(String(repeating: "x", count: 66_000))
+            })
+        table.add(
+            "look",
+            .immediate { (_, _, writer) throws(WireError) in
+                look()
+                writer.value(true)
+            })
+        loop = LoopContext(
+            LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table, registry: registry)
+        (self.limits, self.room) = (limits, room)
+        for user in users { try join(user) }
+        look = { [unowned self] in
+            wereOpen = self.sessions.map { !$0.isClosed }
+            hadAsked = self.sessions.map(\.requests)
+        }
+    }
+
+    /// Another one connects.
+    func join(_ user: Int?) throws {
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        var pair: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SessionClient.NoSocket() }
+        var peer = PeerCredentials.own
+        peer.uid = user ?? peer.uid
+        var room = room
+        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
+        let session = Session(
+            id: registry.admit(limit: .max) ?? 0, loop: loop, socket: pair[1], peer: peer,
+            limits: limits,
+            usage: registry.join(peer, limits) ?? UserUsage(of: peer))
+        session.start()
+        sessions.append(session)
+        ends.append(pair[0])
+    }
+
+    var eventsSent: Int { loop.traffic.eventsSent }
+    var requestsInFlight: Int { loop.traffic.requestsInFlight }
+
+    func close() {
+        for session in sessions { session.close() }
+        for end in ends { Glibc.close(end) }
+    }
+
+    /// What has come to a client and was not looked at yet, up to 4,096 bytes.
+    func received(by client: Int) -> String {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = recv(ends[client], &bytes, bytes.count, 0)
+        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    }
+
+    /// All that has come.
+    func allReceived(by client: Int) -> String {
+        var all = ""
+        while true {
+            let more = received(by: client)
+            if more.isEmpty { return all }
+            all += more
+        }
+    }
+
+    func send(_ line: String, by client: Int) {
+        let bytes = Array((line + "\n").utf8)
+        _ = bytes.withUnsafeBytes { Foundation.send(ends[client], $0.baseAddress, $0.count, 0) }
+    }
+}
