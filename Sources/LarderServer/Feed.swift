@@ -67,8 +67,8 @@ final class Feed {
     private var hasNews = false
     /// Whether it goes on by itself.
     private var isLeftOver = false
-    /// How many are told before somebody looks at the time.
-    private static let fewTold = 8
+    /// How many are told of something small before somebody looks at the time.
+    private static let fewTold = 16
 
     /// Goes on to the newest snapshot and offers it to all subscriptions whose value changed, here and now.
     func advance() {
@@ -124,10 +124,12 @@ final class Feed {
     /// - Returns: whether all know.
     private func tell(until end: NIODeadline?) -> Bool {
         guard let telling else { return true }
-        var count = 0
+        let few = snapshot.bytes <= Self.smallBytes ? Self.fewTold : 1
+        var left = few
         func isTimeForOthers() -> Bool {
-            count += 1
-            guard let end, count.isMultiple(of: Self.fewTold) else { return false }
+            left -= 1
+            guard left == 0, let end else { return false }
+            left = few
             return NIODeadline.now() >= end
         }
         repeat {
