@@ -29,6 +29,8 @@ final class Topic {
     private var changeBody: ByteBuffer?
     /// What was current when they were encoded: a body tells the namespace's state, which changes without a snapshot.
     private var bodiesVersion = 0
+    /// The snapshot that they are of. The feed goes on to a newer one before each of its topics takes note of it.
+    private var bodiesRevision = 0
 
     /// A snapshot, and the first one with the same value at the path.
     private struct Base {
@@ -76,10 +78,10 @@ final class Topic {
 
     /// The shared part of the event that brings a client from the revision which it holds to the current one.
     func body(for subscription: Subscription) -> ByteBuffer {
-        let version = feed.publication.version
-        if version != bodiesVersion {
+        let (version, revision) = (feed.publication.version, feed.snapshot.revision)
+        if version != bodiesVersion || revision != bodiesRevision {
             forgetBodies()
-            bodiesVersion = version
+            (bodiesVersion, bodiesRevision) = (version, revision)
         }
         let reason = subscription.pendingReason
         if reason == nil, subscription.mode == .snapshot {

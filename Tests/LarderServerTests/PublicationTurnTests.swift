@@ -140,4 +140,44 @@ struct PublicationTurnTests {
         loop.stop()
         await context.namespaces.stop()
     }
+
+    @Test(
+        "what a client is sent that was behind is of the snapshot that is being told, before its turn to be told as well"
+    )
+    func bodiesBetweenTurns() async throws {
+        let context = try await SessionFixture.serverContext()
+        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
+        let loop = try EpollLoop(name: "many")
+        let count = 400
+        func snapshot(_ revision: Int) throws -> ConfigSnapshot {
+            let members = (0..<count).map { #""p\#($0)":\#(revision)"# }
+            let value = try JSONValue(parsing: Array("{\(members.joined(separator: ","))}".utf8))
+            return ConfigSnapshot(value: value, revision: revision, publishedAt: 0)
+        }
+        let status = StatusRecord(NamespaceStatus(source: nil), holding: Layers())
+        let publication = ConfigPublication(namespace: "default", epoch: "e", snapshot: try snapshot(7), status: status)
+        let new = try snapshot(8)
+        let texts = try await loop.submit {
+            let crowd = try SessionCrowd([nil], on: loop, context)
+            let feed = Feed(publication: publication)
+            let subscriptions = (0..<count).map { number in
+                let topic = feed.topic(JSONPath(["p\(number)"]))
+                let subscription = Subscription(
+                    id: number, session: crowd.sessions[0], topic: topic, mode: .snapshot, delivered: 7)
+                topic.add(subscription)
+                return subscription
+            }
+            publication.publish(new, status: status)
+            let before = subscriptions.map { String(buffer: $0.topic.body(for: $0)) }
+            feed.goOn(on: loop)
+            let after = subscriptions.map { String(buffer: $0.topic.body(for: $0)) }
+            crowd.close()
+            for subscription in subscriptions { feed.remove(subscription.topic) }
+            return (before, after)
+        }.get()
+        #expect(texts.0.allSatisfy { $0.contains(#""value":7"#) })
+        #expect(texts.1.count { $0.contains(#""value":8"#) } == count)
+        loop.stop()
+        await context.namespaces.stop()
+    }
 }
