@@ -9,7 +9,7 @@ Prints what the agent has in memory and how many descriptors every minute, and a
     events are exact                sequences without a hole, revisions that grow, the last value the right one
     memory is flat                  after the first minute, and descriptors as well
 
---minutes 20 is a soak; the default is what is bearable in CI.
+--minutes 20 is a soak; the default is a short look.
 """
 
 import array
