@@ -9,25 +9,11 @@ import Testing
 
 @Suite("The configuration store")
 struct ConfigStoreTests {
-    private func withStore(
-        _ fixture: StoreFixture, _ body: (ConfigStore) async throws -> Void
-    ) async throws {
-        let store = try await fixture.open()
-        try await body(store)
-        await store.stop()
-    }
-
-    private func local() -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        return fixture
-    }
-
     @Test("a namespace without a remote source has a snapshot at once")
     func empty() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             #expect(store.revision == 1)
             #expect(store.value == .emptyObject)
             #expect(store.publication.current.freshness == .fresh)
@@ -39,10 +25,10 @@ struct ConfigStoreTests {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
         files.holdJournal(at: gate)
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.files = files
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             async let commit = store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
             await gate.waitForArrival()
             #expect(store.value == .emptyObject)
@@ -59,10 +45,10 @@ struct ConfigStoreTests {
         let files = FaultyFileSystem()
         let gate = DispatchGate()
         files.holdJournal(at: gate)
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.files = files
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             let first = Task { try await store.set(JSONPath(["first"]), to: 0, timeToLive: nil) }
             await gate.waitForArrival()
             let others = (0..<50).map { number in
@@ -85,10 +71,10 @@ struct ConfigStoreTests {
         arguments: [EIO, ENOSPC])
     func brokenDisk(errno: CInt) async throws {
         let files = FaultyFileSystem()
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.files = files
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
             files.failWrites(with: errno)
             let error = await #expect(throws: ConfigError.self) {
@@ -101,13 +87,13 @@ struct ConfigStoreTests {
             files.failWrites(with: nil)
             #expect(try await store.set(JSONPath(["a"]), to: 3, timeToLive: nil).revision == 3)
         }
-        try await withStore(fixture) { (store) async throws in #expect(store.value == ["a": 3]) }
+        try await fixture.withStore { (store) async throws in #expect(store.value == ["a": 3]) }
     }
 
     @Test("a refused change does not come to life at the next start")
     func refusedChangeStaysRefused() async throws {
         let files = FaultyFileSystem()
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.files = files
         defer { fixture.remove() }
         let store = try await fixture.open()
@@ -116,15 +102,15 @@ struct ConfigStoreTests {
         _ = await #expect(throws: ConfigError.self) { try await store.set(JSONPath(["a"]), to: 2, timeToLive: nil) }
         files.failWrites(with: nil)
         // No clean stop: a second store reads what a crash would leave.
-        try await withStore(fixture) { (reopened) async throws in #expect(reopened.value == ["a": 1]) }
+        try await fixture.withStore { (reopened) async throws in #expect(reopened.value == ["a": 1]) }
         await store.stop()
     }
 
     @Test("a set that changes nothing keeps the revision")
     func unchanged() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             let first = try await store.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil)
             let second = try await store.set(JSONPath(["a", "b"]), to: 1, timeToLive: nil)
             #expect(first == ConfigStore.Commit(revision: 2, changed: true, layerChanged: true))
@@ -148,9 +134,9 @@ struct ConfigStoreTests {
 
     @Test("an element of an array cannot be overridden, and the whole is an object")
     func invalidChanges() async throws {
-        let fixture = local()
+        let fixture = StoreFixture.local()
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             _ = try await store.set(JSONPath(["list"]), to: [1, 2], timeToLive: nil)
             for (path, value) in [(["list", "0"], 5), ([], 5)] as [([String], JSONValue)] {
                 let error = await #expect(throws: ConfigError.self) {
@@ -164,10 +150,10 @@ struct ConfigStoreTests {
 
     @Test("readers on other threads see whole snapshots whose revision never goes back")
     func wholeSnapshots() async throws {
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.durability = .relaxed
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             let publication = store.publication
             let readers = (0..<2).map { _ in
                 Task.detached {  // Away from this test's executor, as event loops are.

@@ -11,28 +11,14 @@ private final class SetBack: Sendable {
 
 @Suite("Overrides that end by themselves")
 struct OverrideExpiryTests {
-    private func withStore(
-        _ fixture: StoreFixture, _ body: (ConfigStore) async throws -> Void
-    ) async throws {
-        let store = try await fixture.open()
-        try await body(store)
-        await store.stop()
-    }
-
-    private func local() -> StoreFixture {
-        var fixture = StoreFixture()
-        fixture.hasRemote = false
-        return fixture
-    }
-
     @Test("an override ends by itself at its time, and the next one after it")
     func expiry() async throws {
         let clock = ManualClock()
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.clock = clock
         fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             var changes = store.publication.follow().makeAsyncIterator()
             _ = await changes.next()
             _ = try await store.set(JSONPath(["late"]), to: 1, timeToLive: .seconds(20))
@@ -53,13 +39,13 @@ struct OverrideExpiryTests {
         let clock = ManualClock()
         let day = 86_400_000
         let setBack = SetBack()
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.clock = clock
         fixture.wallClock = WallClock {
             100 * day + clock.now.offset.milliseconds - setBack.milliseconds.load(ordering: .relaxed)
         }
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             var changes = store.publication.follow().makeAsyncIterator()
             _ = await changes.next()
             _ = try await store.set(JSONPath(["before"]), to: 1, timeToLive: .seconds(20))
@@ -73,7 +59,7 @@ struct OverrideExpiryTests {
             clock.advance(by: .seconds(10))
             #expect(await changes.next()?.snapshot.value == .emptyObject)
         }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             #expect(store.value == .emptyObject)
         }
     }
@@ -81,14 +67,14 @@ struct OverrideExpiryTests {
     @Test("an override that ended while the agent was down is gone at the next start")
     func expiryOverRestart() async throws {
         let clock = ManualClock()
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
         }
         clock.advance(by: .seconds(60))
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             var changes = store.publication.follow().makeAsyncIterator()
             await store.armExpiry()
             while let current = await changes.next(), current.snapshot.value != .emptyObject {}
@@ -99,11 +85,11 @@ struct OverrideExpiryTests {
     @Test("an override that is set again before its end lasts as long as it was set for last, and others end beside it")
     func renewal() async throws {
         let clock = ManualClock()
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.clock = clock
         fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             var changes = store.publication.follow().makeAsyncIterator()
             _ = await changes.next()
             _ = try await store.set(JSONPath(["renewed"]), to: 1, timeToLive: .seconds(10))
@@ -131,12 +117,12 @@ struct OverrideExpiryTests {
     @Test("of an override that is set again and again no more is kept than of a few")
     func manyRenewals() async throws {
         let clock = ManualClock()
-        var fixture = local()
+        var fixture = StoreFixture.local()
         fixture.clock = clock
         fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
         fixture.durability = .relaxed
         defer { fixture.remove() }
-        try await withStore(fixture) { (store) async throws in
+        try await fixture.withStore { (store) async throws in
             for number in 1...500 {
                 let time = Duration.milliseconds(3_600_000 + number)
                 _ = try await store.set(JSONPath(["again"]), to: .int(number), timeToLive: time)

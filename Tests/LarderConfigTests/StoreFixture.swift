@@ -49,6 +49,20 @@ struct StoreFixture {
             logger: Self.silent)
     }
 
+    /// One without a remote source.
+    static func local() -> StoreFixture {
+        var fixture = StoreFixture()
+        fixture.hasRemote = false
+        return fixture
+    }
+
+    /// Opens a store, which is stopped at the end.
+    func withStore(_ body: (ConfigStore) async throws -> Void) async throws {
+        let store = try await open()
+        try await body(store)
+        await store.stop()
+    }
+
     func remove() { try? FileManager.default.removeItem(atPath: directory) }
 
     /// Runs a body with a store and its refresher at work, and stops them.
