@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "CLinuxShims.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
 #include <signal.h>
@@ -66,3 +67,7 @@ void larder_prefer_short_slices(void) {
 }
 
 int larder_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+int larder_pipe(int ends[2], bool is_nonblocking) {
+    return pipe2(ends, O_CLOEXEC | (is_nonblocking ? O_NONBLOCK : 0));
+}

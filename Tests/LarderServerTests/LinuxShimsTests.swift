@@ -144,6 +144,17 @@ struct LinuxShimsTests {
         #expect(fcntl(file, F_GETFD) & FD_CLOEXEC != 0)
     }
 
+    @Test("a pipe is closed in every other program, and waits unless it is told not to", arguments: [false, true])
+    func pipes(isNonblocking: Bool) throws {
+        var ends: [CInt] = [-1, -1]
+        try #require(larder_pipe(&ends, isNonblocking) == 0)
+        for end in ends {
+            #expect(fcntl(end, F_GETFD) == FD_CLOEXEC)
+            #expect((fcntl(end, F_GETFL) & O_NONBLOCK != 0) == isNonblocking)
+            close(end)
+        }
+    }
+
     @Test("the records of one read are walked with their names")
     func inotifyRecords() throws {
         try withDirectory { path in

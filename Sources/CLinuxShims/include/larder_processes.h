@@ -1,6 +1,7 @@
 /// Programs: what glibc declares under _GNU_SOURCE only.
 #pragma once
 
+#include <stdbool.h>
 #include <unistd.h>
 
 /// execve(2) of a program that is looked for in PATH, as execvp(3), with an environment of its own. Returns only with
@@ -16,6 +17,10 @@ static inline int larder_spawn_closes_from(void *actions, int from) {
     extern int posix_spawn_file_actions_addclosefrom_np(void *, int);
     return posix_spawn_file_actions_addclosefrom_np(actions, from);
 }
+
+/// Makes a pipe whose ends no other program gets, not even one that another thread starts at this moment: pipe2(2) with
+/// O_CLOEXEC, and with O_NONBLOCK where it is not to wait. Returns 0, or -1 with errno set.
+int larder_pipe(int ends[2], bool is_nonblocking);
 
 /// Names the calling thread, as top(1) and perf(1) show it: pthread_setname_np(3). A name over 15 bytes is cut off.
 void larder_name_thread(const char *name);

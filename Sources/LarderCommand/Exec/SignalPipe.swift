@@ -1,3 +1,4 @@
+import CLinuxShims
 import Synchronization
 
 #if canImport(Glibc)
@@ -29,13 +30,9 @@ final class SignalPipe: Sendable {
     /// Makes the pipe.
     init() throws(Failure) {
         var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else {
+        // A handler must not wait; when the pipe is full there is something to be read in any case.
+        guard larder_pipe(&ends, true) == 0 else {
             throw Failure(.failure, "cannot make a pipe: \(String(cString: strerror(errno)))")
-        }
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            // A handler must not wait; when the pipe is full there is something to be read in any case.
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
         }
         self.ends = (ends[0], ends[1])
         Self.handlersEnd.store(ends[1], ordering: .sequentiallyConsistent)

@@ -10,8 +10,7 @@ final class Descriptor {
     /// A pipe, its two ends closed in children.
     static func pipe() throws -> (read: Descriptor, write: Descriptor) {
         var ends: [CInt] = [-1, -1]
-        guard Glibc.pipe(&ends) == 0 else { throw HarnessError.system("pipe") }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        guard larder_pipe(&ends, false) == 0 else { throw HarnessError.system("pipe") }
         return (Descriptor(ends[0]), Descriptor(ends[1]))
     }
 

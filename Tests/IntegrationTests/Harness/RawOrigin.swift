@@ -241,11 +241,7 @@ final class RawOrigin: Sendable {
 
     private static func pipe() throws -> (read: CInt, write: CInt) {
         var ends: [CInt] = [-1, -1]
-        guard Glibc.pipe(&ends) == 0 else { throw HarnessError.system("pipe") }
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
+        guard larder_pipe(&ends, true) == 0 else { throw HarnessError.system("pipe") }
         return (ends[0], ends[1])
     }
 }

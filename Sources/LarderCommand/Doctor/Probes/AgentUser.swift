@@ -28,13 +28,15 @@ struct AgentUser: Sendable, Equatable {
     }
 
     /// Asks as that user whether a file may be read, which only root can; nil where that cannot be found out.
-    func mayRead(_ path: String) async -> Bool? {
+    /// - Parameter limit: how long that may take. A machine in trouble is slow to start a program, and it is looked at
+    ///   because it is in trouble.
+    func mayRead(_ path: String, limit: Duration = .seconds(20)) async -> Bool? {
         guard geteuid() == 0 else { return nil }
         let list = groups.map {
             $0.isEmpty ? "--clear-groups" : "--groups=" + $0.map(String.init).joined(separator: ",")
         }
         let words = ["setpriv", "--reuid=\(user)", "--regid=\(group)", list ?? "--init-groups", "test", "-r", path]
-        switch await CapturedProgram.run(words)?.end {
+        switch await CapturedProgram.run(words, limit: limit)?.end {
         case .exited(0): return true
         case .exited(1): return false
         default: return nil

@@ -1,3 +1,4 @@
+import CLinuxShims
 import LarderClient
 
 #if canImport(Glibc)
@@ -32,7 +33,8 @@ struct CapturedProgram: Sendable {
 
     private static func capture(_ program: Program, _ limit: Duration) -> CapturedProgram? {
         var ends: [CInt] = [0, 0]
-        guard pipe(&ends) == 0 else { return nil }
+        // Closed in whatever another thread starts meanwhile: the end of input comes with this child's end.
+        guard larder_pipe(&ends, false) == 0 else { return nil }
         defer { close(ends[0]) }
         let child = try? program.start(hasOwnGroup: false, output: ends[1], errors: ends[1])
         close(ends[1])
@@ -40,8 +42,10 @@ struct CapturedProgram: Sendable {
         let text = read(ends[0], until: ContinuousClock.now + limit)
         if text == nil { kill(child, SIGKILL) }
         var status: CInt = 0
-        while waitpid(child, &status, 0) < 0, errno == EINTR {}
-        return text.map { CapturedProgram(end: ProgramEnd(waitStatus: status), text: $0) }
+        var ended: pid_t
+        repeat { ended = waitpid(child, &status, 0) } while ended < 0 && errno == EINTR
+        guard let text, ended == child else { return nil }
+        return CapturedProgram(end: ProgramEnd(waitStatus: status), text: text)
     }
 
     /// Everything until the end of input; nil where that does not come in time.
