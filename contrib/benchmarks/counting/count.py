@@ -77,17 +77,17 @@ def request(method, identifier=100, **parameters):
 class Agent:
     """A larderd in a directory of its own."""
 
-    def __init__(self, program, directory, before=(), environment=None):
+    def __init__(self, program, directory, before=(), environment=None, settings=None):
         self.directory = pathlib.Path(directory)
         self.path = str(self.directory / "sock")
-        settings = self.directory / "settings.json5"
-        settings.write_text(json.dumps({
+        file = self.directory / "settings.json5"
+        file.write_text(json.dumps({
             "socket": {"path": self.path}, "state": {"directory": str(self.directory / "state")},
             "cache": {"directory": str(self.directory / "cache")}, "images": {"enabled": False},
-            "namespaces": {"default": {"durability": "relaxed"}}}))
+            "namespaces": {"default": {"durability": "relaxed"}}, **(settings or {})}))
         self.log = open(self.directory / "log", "w")
         variables = {"HOME": str(self.directory), "PATH": os.environ["PATH"], **(environment or {})}
-        self.process = subprocess.Popen([*before, program, "--settings", str(settings), "--log-level", "warning"],
+        self.process = subprocess.Popen([*before, program, "--settings", str(file), "--log-level", "warning"],
                                         stdout=self.log, stderr=self.log, env=variables)
         deadline = time.monotonic() + 120
         while True:
