@@ -6,6 +6,7 @@ most come first.
 """
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -91,7 +92,7 @@ def main():
         control("dump")
     finally:
         agent.stop()
-    found = functions((place / "out.1").read_text(), program)
+    found = functions((place / "out.1").read_text(), os.path.realpath(program))
     if len(found) < 1000:
         sys.exit(f"record: only {len(found)} functions have names: is the program stripped?")
     print("\n".join(found))
