@@ -40,14 +40,13 @@ final class CopyDirectory: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Replaces the copy of a namespace in one step, unless it is right already, as most are when an agent starts again.
+    /// Replaces the copy of a namespace in one step.
     /// - Parameter mode: its permission bits.
     ///
     /// It is not synchronised with the disk: the directory of a socket hardly outlives the system's start, and the agent
     /// compares every copy when it starts.
     func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(CopyError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
-        if holds(bytes, name, mode: mode) { return }
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
         let file = uninterrupted { openat(descriptor, temporary, flags, 0o600) }
         guard file >= 0 else { throw CopyError("create", "\(path)/\(temporary)") }
@@ -71,10 +70,12 @@ final class CopyDirectory: Sendable {
         }
     }
 
-    /// Whether a file is this very copy, with this mode, and of no other name or owner: what it says stays what it is.
-    private func holds(_ bytes: [UInt8], _ name: String, mode: UInt32) -> Bool {
+    /// Whether the copy of a namespace is right already, as most are when an agent starts again: this very one, with this
+    /// mode, and of no other name or owner, so that what it says stays what it is.
+    func holds(_ bytes: [UInt8], of namespace: String, mode: UInt32) -> Bool {
         // Not to be held up by a pipe that somebody put there.
-        let file = uninterrupted { openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let file = uninterrupted { openat(descriptor, Self.name(of: namespace), flags) }
         guard file >= 0 else { return false }
         defer { close(file) }
         var status = stat()

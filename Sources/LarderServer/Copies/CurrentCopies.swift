@@ -220,8 +220,17 @@ public final class CurrentCopies: Sendable {
             if current.snapshot.revision == 0 {
                 try directory.remove(name)
             } else {
-                let text = current.snapshot.value.withTextBytes { [UInt8]($0) } + [UInt8(ascii: "\n")]
-                try directory.write(text, of: name, mode: mode)
+                let text = current.snapshot.value.withTextBytes { bytes in
+                    var text: [UInt8] = []
+                    text.reserveCapacity(bytes.count + 1)
+                    text.append(contentsOf: bytes)
+                    text.append(UInt8(ascii: "\n"))
+                    return text
+                }
+                // What was written here before is another one.
+                if written != nil || !directory.holds(text, of: name, mode: mode) {
+                    try directory.write(text, of: name, mode: mode)
+                }
             }
             state.withLock { $0.written[name] = position }
         }
