@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Finds the merge patch between two values, without recursion and visiting each member once.
 struct Difference {

@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// A way from a document to a value in it: member names and, in arrays, indexes.
 public struct JSONPath: Sendable, Hashable, CustomStringConvertible {

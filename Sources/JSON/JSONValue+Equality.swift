@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 extension JSONValue: Equatable {
     /// Whether two values are the same: objects regardless of the order of members, strings by what they say (their

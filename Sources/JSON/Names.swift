@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Member names inside one object of a tape: comparing, finding, and settling duplicates.
 ///

@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 extension String {
     /// Whether two strings have the same UTF-8, as JSON tells names apart: without normalisation, where two ways to write an

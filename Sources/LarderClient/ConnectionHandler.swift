@@ -2,12 +2,7 @@ import JSON
 import LarderWire
 import NIOCore
 import Synchronization
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Whether a connection takes new calls, for who is not on its event loop.
 final class UseFlag: Sendable {

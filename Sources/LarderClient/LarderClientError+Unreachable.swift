@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 extension LarderClientError {
     /// Says why connect(2) failed, each cause with its own advice (the errors are those of connect(2) and unix(7)).

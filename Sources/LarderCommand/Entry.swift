@@ -1,11 +1,6 @@
 import ArgumentParser
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// The command line as a program: parses, runs, and turns each failure into one line and an exit status.
 public enum CommandEntry {

@@ -1,11 +1,6 @@
 import ArgumentParser
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// The program's exit statuses, the same for every verb.
 enum ExitStatus: Int32, CaseIterable {

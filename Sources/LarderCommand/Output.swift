@@ -1,10 +1,5 @@
 import CLinuxShims
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// Standard output and standard error, without a buffer in between: what is printed is out.
 enum Output {

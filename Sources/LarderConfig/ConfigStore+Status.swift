@@ -1,11 +1,6 @@
 import JSON
 import LarderUpstream
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// What the store knows of its sources, and tells of them.
 extension ConfigStore {

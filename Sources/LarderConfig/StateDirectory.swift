@@ -1,10 +1,5 @@
 internal import LarderUpstream
-
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// The state directory: held by one agent at a time, and with a random name for its life.
 public final class StateDirectory: Sendable {

@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// The time of day, for what people read and for the end of an override. Waiting is done on a monotonic `Clock`.
 public struct WallClock: Sendable {

@@ -1,12 +1,7 @@
 import CLinuxShims
 import NIOCore
 import Synchronization
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Accepts connections, on one event loop at a time.
 ///

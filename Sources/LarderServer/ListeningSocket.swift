@@ -1,11 +1,6 @@
 import CLinuxShims
 import LarderUpstream
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// The Unix socket that the server listens on: handed over by systemd, or made here.
 ///

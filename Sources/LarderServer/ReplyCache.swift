@@ -1,12 +1,7 @@
 import JSON
 import LarderConfig
 import NIOCore
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Replies to reads of the current snapshot, kept by the words of the request but for its id, so that a read which comes
 /// again and again is parsed, looked up and encoded once for each revision. One for each event loop.

@@ -2,12 +2,7 @@ import JSON
 import LarderConfig
 import LarderWire
 import NIOCore
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// All subscriptions of one event loop to one path of one namespace. What they are told is encoded once for all.
 final class Topic {

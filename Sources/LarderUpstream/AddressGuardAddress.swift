@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// An IPv4 or IPv6 address, without a port and without a zone.
 public struct IPAddress: Sendable, Hashable, CustomStringConvertible {

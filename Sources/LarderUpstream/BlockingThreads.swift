@@ -2,12 +2,7 @@ internal import CLinuxShims
 internal import DequeModule
 internal import Dispatch
 internal import Synchronization
-
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// A few threads for what may wait for a disk.
 ///

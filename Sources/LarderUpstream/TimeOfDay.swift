@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// The time of day, for what is compared with dates that come from outside. Everything that waits uses the continuous
 /// clock.

@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// Makes a system call, and makes it again for as long as a signal interrupts it (signal(7)). On file systems that a
 /// program or the network serves, any call on a file may be interrupted, rename(2) and mkdir(2) included.

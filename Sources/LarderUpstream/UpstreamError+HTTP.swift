@@ -1,5 +1,5 @@
 internal import AsyncHTTPClient
-internal import Glibc
+import Glibc
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTPCompression

@@ -1,11 +1,6 @@
 import CLinuxShims
 public import JSON
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// A snapshot in this process's memory, mapped from the file that the agent passed. Looking a value up takes no system call
 /// and copies nothing; any number of threads may do it at once.

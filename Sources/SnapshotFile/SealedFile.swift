@@ -1,10 +1,5 @@
 import CLinuxShims
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// A file in memory that nobody can change any more (memfd_create(2), fcntl(2) "File Sealing").
 public final class SealedFile: Sendable {

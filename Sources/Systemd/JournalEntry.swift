@@ -1,5 +1,5 @@
 internal import CSystemd
-internal import Glibc
+import Glibc
 
 /// The fields of one journal entry, in the form that `sd_journal_sendv(3)` takes: "NAME=value" each, binary-safe.
 struct JournalEntry {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 public import Logging
 
 /// Writes log statements to the system's journal with their fields kept apart (`sd_journal_sendv(3)`).

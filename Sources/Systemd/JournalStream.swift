@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Whether an output stream ends in the system's journal (`systemd.exec(5)`, `$JOURNAL_STREAM`).
 public enum JournalStream {

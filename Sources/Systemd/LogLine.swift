@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// One line of text for one log statement, which nothing inside the statement can break in two.
 enum LogLine {

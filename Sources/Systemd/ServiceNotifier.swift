@@ -1,5 +1,5 @@
 internal import CSystemd
-internal import Glibc
+import Glibc
 
 /// Tells the service manager how this service is doing (`sd_notify(3)`).
 ///

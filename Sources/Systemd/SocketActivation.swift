@@ -1,5 +1,5 @@
 internal import CSystemd
-internal import Glibc
+import Glibc
 
 /// A descriptor that the service manager opened before it started this process.
 ///

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 public import Logging
 
 /// Writes each log statement as one line of text: time, level, message, metadata.

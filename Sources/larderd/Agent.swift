@@ -9,12 +9,7 @@ import NIOPosix
 import ServiceLifecycle
 import Systemd
 import UnixSignals
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Puts the parts together, runs them, and takes them down in the reverse order.
 struct Agent {

@@ -3,12 +3,7 @@ import LarderConfig
 import LarderServer
 import LarderWire
 import Logging
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// What the agent is to do: the settings file, the command line over it, and the default paths under it.
 struct AgentPlan: Sendable {

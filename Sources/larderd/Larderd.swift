@@ -5,12 +5,7 @@ import LarderWire
 import Logging
 import Systemd
 import UnixSignals
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// The agent's command line, and under the name `larder` that of its users: one program with two names takes half the
 /// room of two, since most of either is the same libraries.

@@ -1,12 +1,7 @@
 import CLinuxShims
 import Logging
 import Systemd
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// What concerns the process as a whole.
 enum Process {

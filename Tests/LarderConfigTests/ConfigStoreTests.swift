@@ -2,10 +2,7 @@ import JSON
 import Testing
 
 @testable import LarderConfig
-
-#if canImport(Glibc)
-    import Glibc
-#endif
+import Glibc
 
 @Suite("The configuration store")
 struct ConfigStoreTests {

@@ -2,12 +2,7 @@ import JSON
 import Testing
 
 @testable import SnapshotFile
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 @Suite("Snapshot files")
 struct SnapshotFileTests {

@@ -1,12 +1,7 @@
 import CLinuxShims
 import JSON
 import LarderWire
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// One request whose reply brings an open file with it (unix(7), `SCM_RIGHTS`), over a connection of its own: the client's
 /// connection reads as streams are read, and what is passed with the bytes is lost there.
@@ -86,11 +81,7 @@ private final class DescriptorStream: Sendable {
             throw .unreachable(path, errno: ENAMETOOLONG)
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        #if canImport(Glibc)
-            let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        #else
-            let kind = CInt(SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK)
-        #endif
+        let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let descriptor = socket(AF_UNIX, kind, 0)
         guard descriptor >= 0 else { throw .unreachable(path, errno: errno) }
         let result = withUnsafePointer(to: &address) {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// Users and groups by number and name, as the host knows them (getpwuid_r(3), getgrgid_r(3), getgrouplist(3)).
 enum Accounts {

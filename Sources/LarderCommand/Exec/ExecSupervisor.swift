@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// What `larder exec --watch` does about changes, signals and the end of its program: a state machine without input,
 /// output or clock. Each call says what happened and when, and answers what is to be done.

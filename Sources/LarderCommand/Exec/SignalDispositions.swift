@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// Which signals a process blocks and ignores: what survives execve(2), and so is what a program's parent decided.
 ///

@@ -1,10 +1,5 @@
 import ArgumentParser
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// A signal on the command line: `HUP`, `SIGHUP` or `1`.
 struct SignalName: ExpressibleByArgument, Equatable {

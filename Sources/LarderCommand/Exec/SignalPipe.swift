@@ -1,11 +1,6 @@
 import CLinuxShims
 import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// Signals, and news from other threads, as bytes of a pipe that one thread can wait for with poll(2).
 ///

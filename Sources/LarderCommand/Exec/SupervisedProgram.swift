@@ -1,11 +1,6 @@
 import LarderClient
 import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// A program that runs under `larder exec --watch`, from its start to its end.
 ///

@@ -1,12 +1,7 @@
 import CLinuxShims
 import Crypto
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// Copies an image out of the cache: whole and as the agent described it, or not at all.
 struct ImageFileCopy {

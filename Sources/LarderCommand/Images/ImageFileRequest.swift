@@ -2,12 +2,7 @@ import CLinuxShims
 import JSON
 import LarderClient
 import LarderWire
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// A request for an image whose file the agent passes open, with the first byte of its reply (unix(7), `SCM_RIGHTS`): so
 /// that those get it, too, who may connect to the agent and not enter the directories of its cache.

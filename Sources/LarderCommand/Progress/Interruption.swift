@@ -1,10 +1,5 @@
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// The first of the signals by which a person or the service manager ends a program: there is time to say what was done.
 /// The second one ends it at once.

@@ -1,10 +1,5 @@
 import CLinuxShims
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// Shows how far a prefetch has come: a bar that is drawn again in its place on a terminal, a plain line now and then
 /// elsewhere.

@@ -1,10 +1,5 @@
 import ArgumentParser
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// Who a file is to belong to: `user`, `user:group`, `:group`, by names or numbers.
 struct FileOwner: ExpressibleByArgument, Equatable {

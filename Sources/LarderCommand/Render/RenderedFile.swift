@@ -1,10 +1,5 @@
 import CLinuxShims
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// A file that is replaced as a whole or not at all.
 struct RenderedFile {

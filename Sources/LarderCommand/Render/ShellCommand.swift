@@ -1,10 +1,5 @@
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// A command of the user's about a file: `{}` in it stands for the file's path, as does `$LARDER_FILE`.
 struct ShellCommand {

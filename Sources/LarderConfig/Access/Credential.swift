@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// Where a secret is kept: a token or a password. It is read anew for each use, so that one that was exchanged counts at
 /// once, and it appears in no description.

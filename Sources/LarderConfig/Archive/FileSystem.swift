@@ -1,10 +1,5 @@
 internal import LarderUpstream
-
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// The system calls that the archive needs, as thin synchronous functions: no suspension point can hide in them.
 ///

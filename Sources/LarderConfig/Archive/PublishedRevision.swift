@@ -1,12 +1,7 @@
 import CLinuxShims
 import LarderUpstream
 import Synchronization
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// The revision that a namespace published last, where it outlives the process but not the machine: in a file in memory
 /// (tmpfs), as a runtime directory has it.

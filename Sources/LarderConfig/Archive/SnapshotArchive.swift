@@ -1,12 +1,7 @@
 import Crypto
 import Logging
 import Synchronization
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// A namespace's state on disk: generations, the journal of what came after the newest one, and the revision numbers
 /// that are reserved. Every function here blocks on the disk.

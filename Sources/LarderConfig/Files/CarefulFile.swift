@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Reads a file that others may be writing: the bytes are of one version of the file, or there is an error.
 struct CarefulFile {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 internal import LarderUpstream
 
 /// An open file descriptor that is closed when it goes out of scope.

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 internal import LarderUpstream
 
 /// The error number of a system call that failed.

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// A directory of JSON files that together are one document: the host layer, or a remote source.
 ///

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 internal import JSON
 
 /// The files that together are one document, as they were at one moment.

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// What shows that a file did not change while it was read, as far as a file system can tell (stat(2)).
 struct FileIdentity: Equatable {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Why a file or a directory of files gave no usable document.
 public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible {

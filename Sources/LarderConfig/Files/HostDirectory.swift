@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 internal import JSON
 internal import Synchronization
 

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 public import Logging
 
 /// Tells when files may have changed: "read again", never what happened.

@@ -1,5 +1,5 @@
 internal import CLinuxShims
-internal import Glibc
+import Glibc
 internal import Synchronization
 
 /// One inotify(7) queue for the process, shared by all watches: an instance per watch would soon use up what a user may

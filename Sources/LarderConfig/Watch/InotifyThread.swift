@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// The thread that reads the inotify queue; see ``Inotify`` for why there is one.
 enum InotifyThread {

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 internal import Logging
 
 /// Follows one path for one stream: waits for a signal, lets the burst settle, goes the way anew, and says "read now".

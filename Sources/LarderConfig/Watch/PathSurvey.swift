@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Goes the way that the kernel goes when it looks a path up, and watches all that could lead it elsewhere next time: each
 /// directory on the way, for the one name in it that matters, behind each symbolic link as well (path_resolution(7)).

@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// The system calls on the cache directory, thin and synchronous: no suspension point can hide in them. Names are relative
 /// to the directory, made by us of hexadecimal digits and fixed words, and lead nowhere else (``OpenBeneath``).

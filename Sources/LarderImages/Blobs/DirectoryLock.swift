@@ -1,10 +1,5 @@
 internal import LarderUpstream
-
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// The claim of one process on the cache directory: flock(2) on a file in it, which ends with the process however that
 /// dies. The file's text is the holder's pid, for people.

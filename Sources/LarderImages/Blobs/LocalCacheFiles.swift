@@ -1,10 +1,5 @@
 internal import LarderUpstream
-
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// The real cache directory.
 final class LocalCacheFiles: CacheFiles {

@@ -1,11 +1,6 @@
 import CLinuxShims
 import LarderUpstream
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Opening what is below a directory, and nothing elsewhere: a name with "..", an absolute one, and a symbolic link
 /// anywhere on the way are refused.

@@ -1,10 +1,5 @@
 internal import LarderUpstream
-
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 internal import Synchronization
 
 /// Which images are held: a database on disk (`index.sqlite`), and beside it each row as a small file

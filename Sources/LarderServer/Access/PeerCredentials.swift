@@ -1,12 +1,7 @@
 import CLinuxShims
 import LarderConfig
 import LarderWire
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Who is at the other end of a connection, as the kernel recorded it when they connected (`SO_PEERCRED`, unix(7)).
 struct PeerCredentials: Sendable, Hashable {

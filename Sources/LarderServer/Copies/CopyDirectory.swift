@@ -1,11 +1,6 @@
 import LarderConfig
 import LarderUpstream
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// The directory of the plain copies, open and locked. Its functions wait for the disk.
 ///

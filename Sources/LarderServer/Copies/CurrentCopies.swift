@@ -3,12 +3,7 @@ public import LarderConfig
 public import LarderUpstream
 public import Logging
 import Synchronization
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// Plain copies of the current snapshots, `current/NAMESPACE.json` beside the socket, for readers that only know files.
 ///

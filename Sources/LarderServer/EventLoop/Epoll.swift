@@ -1,10 +1,5 @@
 import CLinuxShims
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// What is told that its descriptor can be read or written.
 class EpollTarget {

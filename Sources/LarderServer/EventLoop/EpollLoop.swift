@@ -3,12 +3,7 @@ import DequeModule
 public import Dispatch
 public import NIOCore
 import Synchronization
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// An event loop of the system's: one thread that waits for sockets (epoll(7)), for timers, and for what other threads hand
 /// to it, and does one after the other.

@@ -1,12 +1,7 @@
 import JSON
 import LarderImages
 import LarderWire
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// What one `image.get` asks for: the same for all that come in the same words.
 final class AskedImage {

@@ -1,11 +1,6 @@
 import CLinuxShims
 import LarderWire
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// A file that a peer names, open to be read to it: one that the peer owns, or that everybody may read, and that the peer
 /// could come to by itself. Root and who runs the agent may give any.

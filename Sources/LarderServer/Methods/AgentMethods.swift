@@ -3,12 +3,7 @@ import LarderConfig
 import LarderImages
 import LarderWire
 import NIOCore
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 extension MethodTable {
     /// Adds `agent.…`, `rpc.discover` and `request.cancel`.

@@ -1,12 +1,7 @@
 import CLinuxShims
 import JSON
 import LarderWire
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// A connection that is one too many: it is told why, and closed.
 enum Refusal {

@@ -2,12 +2,7 @@ import CLinuxShims
 import LarderWire
 import Logging
 import NIOCore
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// What comes in. While output waits for the client, or too many of its requests are in flight, its requests are not read.
 ///

@@ -3,12 +3,7 @@ import LarderConfig
 import LarderWire
 import Logging
 import NIOCore
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// One connection: lines in, replies and events out, all on the connection's event loop.
 ///

@@ -1,12 +1,7 @@
 import CLinuxShims
 import DequeModule
 import NIOCore
-
-#if canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
+import Glibc
 
 /// The way out of one connection, in the order in which it is written.
 ///

@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 public import LarderWire
 public import Logging
 

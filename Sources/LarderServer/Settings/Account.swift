@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 internal import Logging
 
 /// A user or a group, as the settings name it.

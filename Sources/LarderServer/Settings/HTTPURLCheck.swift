@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// What an upstream's URL and headers must be before anything is sent.
 enum HTTPURLCheck {

@@ -1,9 +1,5 @@
 import CLinuxShims
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 import LarderClient
 
 extension AgentAnswer {

@@ -1,11 +1,6 @@
 import CLinuxShims
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// A program that was run to its end, with what it printed.
 struct CapturedProgram: Sendable {

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// What systemd knows of the agent.
 enum ServiceFacts: Sendable, Equatable {

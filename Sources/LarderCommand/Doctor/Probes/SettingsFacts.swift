@@ -1,10 +1,5 @@
 import CLinuxShims
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 import LarderClient
 
 /// The settings file, and what the agent's own check says of it.

@@ -1,10 +1,5 @@
 import CLinuxShims
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 import LarderClient
 
 /// What there is at the socket's path, and who asks.

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// The file system that a directory of the agent's is on.
 struct VolumeFacts: Sendable, Equatable {

@@ -1,11 +1,6 @@
 import ArgumentParser
 import LarderClient
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
+import Glibc
 
 /// `larder image clear`
 struct ImageClearCommand: AsyncParsableCommand {

@@ -1,8 +1,4 @@
-#if canImport(Musl)
-    internal import Musl
-#else
-    internal import Glibc
-#endif
+import Glibc
 
 /// JPEG: from marker to marker up to EOI. Segments are passed over by their lengths, so that the end of a thumbnail in one is
 /// not taken for the picture's; in a scan a marker is what is not followed by 0 (B.1.1.5), and stray bytes anywhere are
