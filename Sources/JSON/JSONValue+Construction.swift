@@ -23,7 +23,6 @@ extension JSONValue {
     private static let yes: JSONValue = building { $0.bool(true) }
     private static let no: JSONValue = building { $0.bool(false) }
 
-    /// A string.
     public static func string(_ text: String) -> JSONValue { building { $0.string(text) } }
     /// An integer.
     public static func int(_ number: Int) -> JSONValue { building { $0.int(number) } }
@@ -69,13 +68,11 @@ extension JSONValue {
 extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-    /// `true` or `false`.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     /// An integer.
     public init(integerLiteral value: Int) { self = .int(value) }
     /// A number in its shortest form.
     public init(floatLiteral value: Double) { self = .double(value) }
-    /// A string.
     public init(stringLiteral value: String) { self = .string(value) }
     /// An array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }

@@ -6,7 +6,6 @@ extension JSONValue {
         /// A number, string or truth value.
         public var value: JSONValue
 
-        /// Makes it.
         public init(at path: [String], by value: JSONValue) {
             self.path = path
             self.value = value

@@ -32,10 +32,8 @@ public struct JSONWriter: Sendable {
     /// The name of the member whose value comes next.
     public mutating func name(_ name: StaticString) { quote(name, isName: true) }
 
-    /// A string.
     public mutating func string(_ text: String) { quote(text, isName: false) }
 
-    /// A string.
     public mutating func string(_ text: StaticString) { quote(text, isName: false) }
 
     /// An integer.
@@ -51,7 +49,6 @@ public struct JSONWriter: Sendable {
         bytes.append(contentsOf: number.description.utf8)
     }
 
-    /// `true` or `false`.
     public mutating func bool(_ truth: Bool) { word(truth ? "true" : "false") }
 
     /// `null`.

@@ -25,11 +25,9 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         /// No snapshot of that revision is known, or no longer.
         public static let notFound = Self(kind: .notFound)
 
-        /// The code's name.
         public var description: String { kind.rawValue }
     }
 
-    /// Which kind of error.
     public let code: Code
     /// What happened and what to do, in one line.
     public let message: String
@@ -47,6 +45,5 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         self.deletion = deletion
     }
 
-    /// The message.
     public var description: String { message }
 }

@@ -19,7 +19,6 @@ public struct ConfigStatusReport: Sendable {
     public struct Problem: Sendable {
         /// What kind of thing.
         public var error: ConfigError
-        /// When.
         public var at: Int
     }
 
@@ -27,9 +26,7 @@ public struct ConfigStatusReport: Sendable {
     public struct Refusal: Sendable {
         /// Its upstream version, where it had one.
         public var version: String?
-        /// Why.
         public var reason: String
-        /// When.
         public var at: Int
     }
 
@@ -49,7 +46,6 @@ public struct ConfigStatusReport: Sendable {
         public var revision: Int
         /// The upstream version that the rollback refused, where it had one.
         public var refusedVersion: String?
-        /// When.
         public var since: Int
     }
 

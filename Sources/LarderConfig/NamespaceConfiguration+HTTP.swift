@@ -10,7 +10,6 @@ extension NamespaceConfiguration {
             /// The member of the query that tells it so; nil for `Prefer: wait=N` (RFC 7240).
             public var queryMember: String?
 
-            /// Makes it.
             public init(waitSeconds: Int, queryMember: String? = nil) {
                 self.waitSeconds = waitSeconds
                 self.queryMember = queryMember
@@ -38,7 +37,6 @@ extension NamespaceConfiguration {
         /// The largest answer taken.
         public var maximumBytes: Int
 
-        /// Makes it.
         public init(
             url: String, body: [UInt8]? = nil, answerPath: JSONPath? = nil, interval: Duration = .seconds(60),
             timeout: Duration = .seconds(10), longPoll: LongPoll? = nil, staleIfError: Duration? = nil,
@@ -79,7 +77,6 @@ extension NamespaceConfiguration {
         /// The largest document taken, and the largest event.
         public var maximumBytes: Int
 
-        /// Makes it.
         public init(
             url: String, pollURL: String? = nil, interval: Duration = .seconds(300),
             heartbeat: Duration = .seconds(60), timeout: Duration = .seconds(10), patchEvents: [String] = ["patch"],

@@ -11,7 +11,6 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         /// The largest document taken, and the most that the files of a directory may have together.
         public var maximumBytes: Int
 
-        /// Makes it.
         public init(path: String, versionPath: JSONPath? = nil, maximumBytes: Int = 16 << 20) {
             self.path = path
             self.versionPath = versionPath
@@ -56,7 +55,6 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     /// Which values are masked for peers that may not see secrets.
     public var secrets: SecretPatterns
 
-    /// Makes it.
     public init(
         name: String, durability: ConfigStore.Durability = .full, maximumBytes: Int = 16 << 20,
         maximumDeletion: Int? = nil, defaultsPath: String? = nil, hostDirectory: String? = nil,

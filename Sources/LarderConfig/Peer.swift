@@ -7,7 +7,6 @@ public struct Peer: Sendable, Hashable {
     /// The process's short name, at most 15 bytes (proc(5), `comm`); empty where it could not be read.
     public var command: String
 
-    /// Makes it.
     public init(pid: Int, uid: Int, command: String) {
         self.pid = pid
         self.uid = uid

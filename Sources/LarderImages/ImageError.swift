@@ -57,11 +57,9 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The agent is stopping.
         public static let shuttingDown = Self(kind: .shuttingDown)
 
-        /// The code's name.
         public var description: String { kind.rawValue }
     }
 
-    /// Which kind of error.
     public let code: Code
     /// What happened and what to do, in one line, without secrets.
     public let message: String
@@ -78,7 +76,6 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         self.cause = cause
     }
 
-    /// The message.
     public var description: String { message }
 }
 

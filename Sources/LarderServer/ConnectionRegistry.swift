@@ -67,7 +67,6 @@ final class ConnectionRegistry: Sendable {
         Refusal.tell(socket, of: limits)
     }
 
-    /// How many there are.
     var connections: Int { open.load(ordering: .relaxed) }
 
     /// How long there has been none; nil while there is one.

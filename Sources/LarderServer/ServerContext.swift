@@ -18,7 +18,6 @@ public final class ServerContext: Sendable {
         /// The settings file in force; nil for none.
         public var settingsPath: String?
 
-        /// Makes it.
         public init(
             version: String, socketPath: String, isActivated: Bool, stateDirectory: String, settingsPath: String?
         ) {

@@ -10,11 +10,9 @@ public struct ServerError: Error, Sendable, Hashable, CustomStringConvertible {
         /// A system call on the way to a listening socket failed.
         public static let cannotListen = Self(kind: .cannotListen)
 
-        /// The code's name.
         public var description: String { kind.rawValue }
     }
 
-    /// Which kind of error.
     public let code: Code
     /// What happened and what to do, in one line.
     public let message: String
@@ -24,6 +22,5 @@ public struct ServerError: Error, Sendable, Hashable, CustomStringConvertible {
         self.message = message
     }
 
-    /// The message.
     public var description: String { message }
 }

@@ -10,7 +10,6 @@ public protocol HostResolver: Sendable {
 
 /// The system's resolver (getaddrinfo(3)): files, DNS and whatever else nsswitch.conf(5) says, in the order of RFC 6724.
 public struct SystemResolver: HostResolver {
-    /// Makes it.
     public init() {}
 
     /// Asks on a thread that may wait. A cancelled caller does not: the answer is then thrown away when it comes.

@@ -10,7 +10,6 @@ public struct EventStreamParser: Sendable {
         /// Its data, the lines joined by LF. The bytes are as they came: whoever reads them checks that they are UTF-8.
         public var data: [UInt8]
 
-        /// Makes it.
         public init(type: String, data: [UInt8]) {
             self.type = type
             self.data = data

@@ -9,7 +9,6 @@ public struct TLSOptions: Sendable, Hashable {
         /// What is in it.
         public var bytes: [UInt8]
 
-        /// Makes it.
         public init(path: String, bytes: [UInt8]) {
             self.path = path
             self.bytes = bytes

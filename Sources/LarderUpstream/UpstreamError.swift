@@ -3,7 +3,6 @@
 /// The error is a value that can be kept, compared and shown: ``message`` is one line that says what happened and what
 /// to do about it, and never holds a query string, a header or a credential.
 public struct UpstreamError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure.
     public let code: Code
     /// The status code of the answer, where there was one that decided the failure.
     public let status: Int?

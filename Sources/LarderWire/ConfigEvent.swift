@@ -11,7 +11,6 @@ public struct ConfigEvent: Sendable, Equatable {
     /// Why an event carries the whole value, or why the subscription ended. A reason that this version does not know is kept
     /// as it came.
     public struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// The name on the wire.
         public let rawValue: String
         /// Makes a reason from its name on the wire.
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -33,7 +32,6 @@ public struct ConfigEvent: Sendable, Equatable {
         /// The settings no longer let the peer read the namespace.
         public static let denied = Self(rawValue: "denied")
 
-        /// The name on the wire.
         public var description: String { rawValue }
     }
 

@@ -1,6 +1,5 @@
 /// What a namespace's configuration is worth right now. A value that this version does not know is kept as it came.
 public struct ConfigState: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-    /// The name on the wire.
     public let rawValue: String
     /// Makes a state from its name on the wire.
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -17,7 +16,6 @@ public struct ConfigState: RawRepresentable, Sendable, Hashable, CustomStringCon
     /// `staleIfErrorSeconds`; it is served all the same.
     public static let failed = Self(rawValue: "failed")
 
-    /// The name on the wire.
     public var description: String { rawValue }
 }
 

@@ -39,9 +39,7 @@ public protocol WireResult: Sendable {
 
 /// The parameters of a method that takes none.
 public struct NoParameters: WireParameters {
-    /// None.
     public static var positional: [String] { [] }
-    /// Makes them.
     public init() {}
     /// Takes any object: unknown members are ignored.
     public init(from reader: MemberReader) {}

@@ -9,7 +9,6 @@ public struct WirePeer: Sendable, Hashable {
     /// The process's short name when it connected; empty where that could not be read.
     public var command: String
 
-    /// Makes it.
     public init(pid: Int, uid: Int, command: String) {
         self.pid = pid
         self.uid = uid

@@ -23,7 +23,6 @@ public struct SystemdError: Error, Sendable, Equatable, CustomStringConvertible 
         public var description: String { value.rawValue }
     }
 
-    /// The kind of failure.
     public let code: Code
     /// One line: what happened, and what to do about it.
     public let reason: String

@@ -9,7 +9,6 @@ public struct HTTPAccess: Sendable, Equatable {
     /// Certificates and keys.
     public var tls: TLSFiles
 
-    /// Makes it.
     public init(headers: [String: String] = [:], token: Credential? = nil, tls: TLSFiles = TLSFiles()) {
         self.headers = headers
         self.token = token

@@ -10,7 +10,6 @@ public struct TLSFiles: Sendable, Equatable {
     /// The key of that certificate, without a passphrase; as private as a credential.
     public var privateKey: String?
 
-    /// Makes it.
     public init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {
         self.certificateAuthority = certificateAuthority
         self.certificate = certificate

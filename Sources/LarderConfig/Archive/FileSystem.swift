@@ -83,7 +83,6 @@ public struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// The real file system.
 public struct LocalFileSystem: FileSystem {
-    /// Makes it.
     public init() {}
 
     /// Follows mkdir(2).

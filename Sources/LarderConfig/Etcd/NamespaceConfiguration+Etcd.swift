@@ -28,7 +28,6 @@ extension NamespaceConfiguration {
             /// Where the password is kept.
             public var password: Credential
 
-            /// Makes it.
             public init(name: String, password: Credential) {
                 self.name = name
                 self.password = password
@@ -52,7 +51,6 @@ extension NamespaceConfiguration {
         /// The largest document taken.
         public var maximumBytes: Int
 
-        /// Makes it.
         public init(
             endpoints: [String], keys: Keys, format: Format = .json, user: User? = nil,
             tls: TLSFiles = TLSFiles(), timeout: Duration = .seconds(10), interval: Duration = .seconds(300),

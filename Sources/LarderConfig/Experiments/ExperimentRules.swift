@@ -9,7 +9,6 @@ public struct ExperimentRules: Sendable, Equatable {
     /// The overlays that the settings declare.
     public var overlays: [ExperimentOverlay]
 
-    /// Makes them.
     public init(unit: String? = nil, member: String? = nil, overlays: [ExperimentOverlay] = []) {
         self.unit = unit
         self.member = member

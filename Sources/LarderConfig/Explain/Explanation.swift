@@ -65,7 +65,6 @@ public struct Explanation: Sendable {
         public var settings: String?
     }
 
-    /// The path.
     public var path: JSONPath
     /// The snapshot that is explained.
     public var revision: Int

@@ -6,7 +6,6 @@ import Glibc
 /// be read or understood, or is no regular file, makes the whole reading an error that names it: the caller keeps what
 /// it has, and no file that is half written ever empties a layer. Reading blocks until the disk has answered.
 struct DocumentDirectory: Sendable, Hashable {
-    /// Where it is.
     let path: String
     /// The largest file accepted, and the largest sum of all, in bytes.
     let maximumBytes: Int

@@ -2,7 +2,6 @@
 ///
 /// Reading blocks until the disk has answered. Nothing is kept between two readings.
 struct DocumentFile: Sendable, Hashable {
-    /// Where it is.
     let path: String
     /// The largest content accepted, in bytes.
     let maximumBytes: Int

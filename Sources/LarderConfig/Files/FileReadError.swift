@@ -42,7 +42,6 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
         public var description: String { kind.rawValue }
     }
 
-    /// The kind of failure.
     public let code: Code
     /// The file or directory that it is about.
     public let path: String

@@ -7,7 +7,6 @@ internal import Synchronization
 /// Unlike a remote source it need not be there: until somebody makes it, the layer is empty. Once it was there and is
 /// gone, that is an error, because who moves it away for a moment, or does not mount it, does not want to empty the layer.
 final class HostDirectory: Sendable {
-    /// Where it is.
     let path: String
     /// Whether somebody named it. One that is only taken for granted may be missing together with what it is in.
     let isNamed: Bool

@@ -38,7 +38,6 @@ public struct CachedImage: Sendable, Hashable {
     /// Its age in seconds (RFC 9111, section 4.2.3).
     public var age: Int
 
-    /// Makes one.
     public init(
         digest: BlobDigest, type: ImageType, width: Int, height: Int, bytes: Int, freshness: Freshness, source: Source,
         age: Int

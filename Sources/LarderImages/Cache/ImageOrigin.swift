@@ -43,7 +43,6 @@ public struct ImageCredential: Sendable {
     /// The fields to send, read anew for each request: tokens change. It may wait for the disk.
     public let fields: @Sendable () throws(ImageError) -> [(name: String, value: String)]
 
-    /// Makes it.
     public init(_ fields: @escaping @Sendable () throws(ImageError) -> [(name: String, value: String)]) {
         self.fields = fields
     }

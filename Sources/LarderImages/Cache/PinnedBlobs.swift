@@ -4,7 +4,6 @@ struct PinnedBlobs: Sendable {
     /// Their bytes together.
     private(set) var bytes = 0
 
-    /// How many there are.
     var count: Int { images.count }
 
     /// Counts an image, if it is pinned.

@@ -16,7 +16,6 @@ public struct PrefetchSummary: Sendable, Hashable {
     public struct Failure: Sendable, Hashable {
         /// Which of the requests, counted from 0.
         public let index: Int
-        /// Why.
         public let error: ImageError
     }
 

@@ -19,7 +19,6 @@ struct ImageLeases {
     private var numbers: [BlobDigest: Int] = [:]
     private var lastNumber = 0
 
-    /// How many there are.
     var count: Int { leases.count }
 
     /// Whether there is room for a lease on a blob.

@@ -118,7 +118,6 @@ struct ManifestElements: Sendable {
         values = Array(value.elements)
     }
 
-    /// How many there are.
     var count: Int { values.count }
 
     /// What some of them say.

@@ -6,7 +6,6 @@ public struct CurrentSettings: Sendable, Equatable {
     /// Default: "0640".
     public var mode: UInt32 = 0o640
 
-    /// The defaults.
     public init() {}
 }
 

@@ -13,7 +13,6 @@ public struct ImageOriginSettings: Sendable, Equatable {
     /// end, all that begin so. Default: none.
     public var ignoredQuery: [String] = []
 
-    /// The defaults.
     public init() {}
 
     /// Whether requests to this origin show something that not everybody has.

@@ -34,7 +34,6 @@ public struct ImageSettings: Sendable, Equatable {
     /// `https://img.example.org`. Default: nothing.
     public var origins: [String: ImageOriginSettings] = [:]
 
-    /// The defaults.
     public init() {}
 }
 

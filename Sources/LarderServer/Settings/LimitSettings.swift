@@ -27,7 +27,6 @@ public struct LimitSettings: Sendable, Equatable {
     /// `stallSeconds`: how long a client may accept no byte before it is dropped, 1 s to 1 hour. Default: 30 s.
     public var stall = Duration.seconds(30)
 
-    /// The defaults.
     public init() {}
 
     /// How many connections one user may have.

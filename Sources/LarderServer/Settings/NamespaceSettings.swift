@@ -31,7 +31,6 @@ public struct NamespaceSettings: Sendable, Equatable {
     /// `access`: who may do what in this namespace, in the place of what holds for the whole agent; `nil` where that holds.
     public var access: AccessSettings?
 
-    /// The defaults.
     public init() {}
 }
 
@@ -40,7 +39,6 @@ public struct HostLayerSettings: Sendable, Equatable {
     /// `directory`: the directory whose `*.json` files are merged in the order of their names. An absolute path.
     public var directory: String?
 
-    /// The defaults.
     public init() {}
 }
 

@@ -4,7 +4,6 @@ public struct ServiceSettings: Sendable, Equatable {
     /// where systemd holds the socket, which starts it again. Default: it stays.
     public var idleExitMinutes: Int?
 
-    /// The defaults.
     public init() {}
 }
 

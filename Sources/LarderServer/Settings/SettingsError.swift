@@ -39,7 +39,6 @@ public struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible
         public var description: String { value.rawValue }
     }
 
-    /// The kind of failure.
     public let code: Code
     /// One line: what is wrong, and what to do about it.
     public let reason: String

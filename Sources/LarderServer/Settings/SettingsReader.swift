@@ -131,7 +131,6 @@ struct SettingsReader {
         return digits.flatMap { UInt32($0, radix: 8) }
     }
 
-    /// `true` or `false`.
     func truth(_ name: String) throws(SettingsError) -> Bool? {
         guard let value = value(name) else { return nil }
         guard case .bool(let truth) = value.content else { throw wrongType(name, "true or false", value) }

@@ -10,7 +10,6 @@ public struct SocketSettings: Sendable, Equatable {
     /// `group`: the group, by name or number, that the socket is given to. Default: that of the process.
     public var group: String?
 
-    /// The defaults.
     public init() {}
 }
 

@@ -1,6 +1,5 @@
 /// How good an image is that answers a request. A value that this version does not know is kept as it came.
 public struct ImageFreshness: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-    /// The name on the wire.
     public let rawValue: String
     /// Makes one from its name on the wire.
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -12,6 +11,5 @@ public struct ImageFreshness: RawRepresentable, Sendable, Hashable, CustomString
     /// The origin was asked for this request and said that it is current.
     public static let revalidated = Self(rawValue: "revalidated")
 
-    /// The name on the wire.
     public var description: String { rawValue }
 }

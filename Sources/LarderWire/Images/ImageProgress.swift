@@ -16,7 +16,6 @@ public struct ImageProgress: Sendable, Hashable {
     /// Images asked for.
     public var total: Int
 
-    /// Makes one.
     public init(request: RequestID, done: Int, failed: Int, bytes: Int, total: Int) {
         self.request = request
         self.done = done

@@ -14,17 +14,14 @@ public struct ImageReference: WireParameters, Hashable {
     public var cacheKey: String?
     /// `url`, `cacheKey`
     public static var positional: [String] { ["url", "cacheKey"] }
-    /// Makes one.
     public init(url: String, cacheKey: String? = nil) {
         self.url = url
         self.cacheKey = cacheKey
     }
-    /// Reads it.
     public init(from reader: MemberReader) throws(WireError) {
         url = try reader.requiredText("url", bytes: 1...Self.longestURL)
         cacheKey = try reader.text("cacheKey", bytes: 1...Self.longestCacheKey)
     }
-    /// Writes it.
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writeMembers(to: &writer)

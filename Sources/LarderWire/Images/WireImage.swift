@@ -13,7 +13,6 @@ public struct WireImage: Sendable, Hashable {
     /// The size of its file in bytes.
     public var bytes: Int
 
-    /// Makes it.
     public init(digest: WireDigest, mediaType: String, width: Int, height: Int, bytes: Int) {
         self.digest = digest
         self.mediaType = mediaType

@@ -4,7 +4,6 @@ public import JSON
 public enum AgentClients: WireMethod {
     /// `agent.clients`
     public static let name = "agent.clients"
-    /// None.
     public typealias Parameters = NoParameters
 
     /// What a client said of a snapshot.
@@ -19,7 +18,6 @@ public enum AgentClients: WireMethod {
         public var reason: String?
         /// When it said so.
         public var at: Timestamp
-        /// Makes it.
         public init(namespace: String, revision: Int, accepted: Bool, reason: String?, at: Timestamp) {
             self.namespace = namespace
             self.revision = revision
@@ -52,7 +50,6 @@ public enum AgentClients: WireMethod {
         /// The last that it said of each namespace's snapshots, in the order of their names.
         public var acknowledged: [Acknowledgement]
 
-        /// Makes it.
         public init(
             id: Int, peer: AgentInfo.Peer, command: String, connectedAt: Timestamp, requests: Int, subscriptions: Int,
             bytesReceived: Int, bytesSent: Int, pendingBytes: Int, acknowledged: [Acknowledgement] = []
@@ -69,7 +66,6 @@ public enum AgentClients: WireMethod {
             self.acknowledged = acknowledged
         }
 
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             id = try reader.requiredInt("id")
@@ -89,7 +85,6 @@ public enum AgentClients: WireMethod {
             }
         }
 
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("id", id)
@@ -116,10 +111,8 @@ public enum AgentClients: WireMethod {
         /// Every connection in the order of their numbers.
         public var clients: [Client]
 
-        /// Makes it.
         public init(clients: [Client]) { self.clients = clients }
 
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             clients = []
             for client in try MemberReader(object: value).requiredValue("clients").elements {
@@ -127,7 +120,6 @@ public enum AgentClients: WireMethod {
             }
         }
 
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.name("clients")

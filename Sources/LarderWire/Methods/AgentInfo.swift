@@ -4,7 +4,6 @@ public import JSON
 public enum AgentInfo: WireMethod {
     /// `agent.info`
     public static let name = "agent.info"
-    /// None.
     public typealias Parameters = NoParameters
 
     /// The caller as the kernel names it (`SO_PEERCRED`, unix(7)).
@@ -15,7 +14,6 @@ public enum AgentInfo: WireMethod {
         public var uid: Int
         /// Effective group id.
         public var gid: Int
-        /// Makes it.
         public init(pid: Int, uid: Int, gid: Int) { (self.pid, self.uid, self.gid) = (pid, uid, gid) }
     }
 
@@ -49,7 +47,6 @@ public enum AgentInfo: WireMethod {
             /// Bytes that the agent holds for them.
             public var queuedBytes: Int
 
-            /// Makes them.
             public init(connections: Int, subscriptions: Int, requestsInFlight: Int, queuedBytes: Int) {
                 self.connections = connections
                 self.subscriptions = subscriptions
@@ -74,7 +71,6 @@ public enum AgentInfo: WireMethod {
             }
         }
 
-        /// Makes them.
         public init(
             lineBytes: Int, batch: Int, nesting: Int, connections: Int, subscriptionsPerConnection: Int,
             requestsInFlightPerConnection: Int, stallMilliseconds: Int, perUser: PerUser? = nil
@@ -134,7 +130,6 @@ public enum AgentInfo: WireMethod {
         /// from an agent that knows no rights.
         public var namespaceRights: [String: [Right]]?
 
-        /// Makes it.
         public init(
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
@@ -163,7 +158,6 @@ public enum AgentInfo: WireMethod {
             self.namespaceRights = namespaceRights
         }
 
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             name = try reader.requiredString("name")
@@ -208,7 +202,6 @@ public enum AgentInfo: WireMethod {
             writer.endArray()
         }
 
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("name", name)

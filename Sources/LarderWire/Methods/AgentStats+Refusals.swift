@@ -29,7 +29,6 @@ extension AgentStats {
                 + malformed
         }
 
-        /// Reads them.
         init(from reader: MemberReader) throws(WireError) {
             connections = try reader.requiredInt("connections")
             connectionsPerUser = try reader.requiredInt("connectionsPerUser")
@@ -41,7 +40,6 @@ extension AgentStats {
             malformed = try reader.requiredInt("malformed")
         }
 
-        /// Writes them.
         func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("connections", connections)

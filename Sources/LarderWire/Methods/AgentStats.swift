@@ -4,7 +4,6 @@ public import JSON
 public enum AgentStats: WireMethod {
     /// `agent.stats`
     public static let name = "agent.stats"
-    /// None.
     public typealias Parameters = NoParameters
 
     /// The counters of one namespace.
@@ -21,7 +20,6 @@ public enum AgentStats: WireMethod {
         public var notModified: Int
         /// Those that failed or were refused.
         public var failed: Int
-        /// Makes them.
         public init(revision: Int, publishes: Int, attempted: Int, changed: Int, notModified: Int, failed: Int) {
             self.revision = revision
             self.publishes = publishes
@@ -78,7 +76,6 @@ public enum AgentStats: WireMethod {
         /// The image cache's counters; nil where the settings switch it off.
         public var images: Images?
 
-        /// Makes it.
         public init(
             uptimeMilliseconds: Int, traffic: Traffic, residentBytes: Int, namespaces: [String: Namespace],
             images: Images? = nil
@@ -90,7 +87,6 @@ public enum AgentStats: WireMethod {
             self.images = images
         }
 
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             uptimeMilliseconds = try reader.requiredInt("uptimeMilliseconds")
@@ -125,7 +121,6 @@ public enum AgentStats: WireMethod {
             images = try reader.object("images").map { (images) throws(WireError) in try Images(from: images) }
         }
 
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("uptimeMilliseconds", uptimeMilliseconds)

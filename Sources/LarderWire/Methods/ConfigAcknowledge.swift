@@ -22,7 +22,6 @@ public enum ConfigAcknowledge: WireMethod {
         public var epoch: String?
         /// `revision`, `accepted`, `reason`, `namespace`, `epoch`
         public static var positional: [String] { ["revision", "accepted", "reason", "namespace", "epoch"] }
-        /// Makes them.
         public init(
             revision: Int, accepted: Bool, reason: String? = nil, namespace: String = defaultNamespace,
             epoch: String? = nil
@@ -33,7 +32,6 @@ public enum ConfigAcknowledge: WireMethod {
             self.namespace = namespace
             self.epoch = epoch
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             revision = try reader.requiredInt("revision", in: 0...largestRevision)
             accepted = try reader.requiredBool("accepted")
@@ -46,7 +44,6 @@ public enum ConfigAcknowledge: WireMethod {
             namespace = try reader.namespace()
             epoch = try reader.string("epoch")
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("revision", revision)
@@ -62,13 +59,10 @@ public enum ConfigAcknowledge: WireMethod {
     public struct Result: WireResult, Equatable {
         /// The revision.
         public var revision: Int
-        /// Makes it.
         public init(revision: Int) { self.revision = revision }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             revision = try MemberReader(object: value).requiredInt("revision")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("revision", revision)

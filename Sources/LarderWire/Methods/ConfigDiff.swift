@@ -17,21 +17,18 @@ public enum ConfigDiff: WireMethod {
         public var path: JSONPath
         /// `from`, `to`, `namespace`, `path`
         public static var positional: [String] { ["from", "to", "namespace", "path"] }
-        /// Makes them.
         public init(from: Int, to: Int? = nil, namespace: String = defaultNamespace, path: JSONPath = JSONPath([])) {
             self.from = from
             self.to = to
             self.namespace = namespace
             self.path = path
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             from = try reader.requiredInt("from", in: 0...largestRevision)
             to = try reader.int("to", in: 0...largestRevision)
             namespace = try reader.namespace()
             path = try reader.path()
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("from", from)
@@ -62,7 +59,6 @@ public enum ConfigDiff: WireMethod {
         public var old: JSONValue?
         /// What is there.
         public var new: JSONValue?
-        /// Makes it.
         public init(path: [String], kind: Kind, old: JSONValue?, new: JSONValue?) {
             self.path = path
             self.kind = kind
@@ -86,7 +82,6 @@ public enum ConfigDiff: WireMethod {
         public var changes: [Change]
         /// Whether secrets are masked in it.
         public var isMasked: Bool
-        /// Makes it.
         public init(from: Int, to: Int, epoch: String, patch: JSONValue?, changes: [Change], isMasked: Bool) {
             self.from = from
             self.to = to
@@ -95,7 +90,6 @@ public enum ConfigDiff: WireMethod {
             self.changes = changes
             self.isMasked = isMasked
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             from = try reader.requiredInt("from")
@@ -114,7 +108,6 @@ public enum ConfigDiff: WireMethod {
             }
             isMasked = try reader.bool("masked") ?? false
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("from", from)

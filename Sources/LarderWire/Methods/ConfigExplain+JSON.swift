@@ -1,7 +1,6 @@
 public import JSON
 
 extension ConfigExplain.Result {
-    /// Reads it.
     public init(from value: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: value)
         var layers: [ConfigExplain.Layer] = []
@@ -14,7 +13,6 @@ extension ConfigExplain.Result {
             lock: try reader.object("lock").map(ConfigExplain.Lock.init), layers: layers)
     }
 
-    /// Writes it.
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("path", path)

@@ -13,17 +13,14 @@ public enum ConfigExplain: WireMethod {
         public var namespace: String
         /// `path`, `namespace`
         public static var positional: [String] { ["path", "namespace"] }
-        /// Makes them.
         public init(path: JSONPath = JSONPath([]), namespace: String = defaultNamespace) {
             self.path = path
             self.namespace = namespace
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
             namespace = try reader.namespace()
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.path(path)
@@ -52,7 +49,6 @@ public enum ConfigExplain: WireMethod {
         public var peer: WirePeer?
         /// When it ends by itself.
         public var expiresAt: Timestamp?
-        /// Makes it.
         public init(
             kind: String, location: String? = nil, file: String? = nil, line: Int? = nil, key: String? = nil,
             version: String? = nil, experiment: String? = nil, peer: WirePeer? = nil, expiresAt: Timestamp? = nil
@@ -77,7 +73,6 @@ public enum ConfigExplain: WireMethod {
         public var at: Timestamp
         /// Whether it may have said so earlier: older snapshots are no longer known.
         public var orEarlier: Bool
-        /// Makes it.
         public init(revision: Int, at: Timestamp, orEarlier: Bool) {
             self.revision = revision
             self.at = at
@@ -101,7 +96,6 @@ public enum ConfigExplain: WireMethod {
         public var since: Since?
         /// The revision that a rollback went back to, where it shows the layer as it was then; nil where it does not.
         public var heldRevision: Int?
-        /// Makes it.
         public init(
             name: String, value: JSONValue? = nil, isMasked: Bool = false, isHiding: Bool = false,
             source: Source? = nil, since: Since? = nil, heldRevision: Int? = nil
@@ -126,7 +120,6 @@ public enum ConfigExplain: WireMethod {
         public var line: Int?
         /// The settings file that locks it; nil where the settings came from no file.
         public var settings: String?
-        /// Makes it.
         public init(path: String, file: String?, line: Int?, settings: String?) {
             self.path = path
             self.file = file
@@ -155,7 +148,6 @@ public enum ConfigExplain: WireMethod {
         public var lock: Lock?
         /// All layers, lowest first.
         public var layers: [Layer]
-        /// Makes it.
         public init(
             path: String, namespace: String, revision: Int, epoch: String, value: JSONValue?, winner: String?,
             isMasked: Bool, lock: Lock?, layers: [Layer]

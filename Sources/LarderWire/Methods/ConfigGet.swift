@@ -19,7 +19,6 @@ public enum ConfigGet: WireMethod {
         public var staleIfErrorSeconds: Double?
         /// `path`, `namespace`, `maximumAgeSeconds`, `staleIfErrorSeconds`
         public static var positional: [String] { ["path", "namespace", "maximumAgeSeconds", "staleIfErrorSeconds"] }
-        /// Makes them.
         public init(
             path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, maximumAgeSeconds: Double? = nil,
             staleIfErrorSeconds: Double? = nil
@@ -29,14 +28,12 @@ public enum ConfigGet: WireMethod {
             self.maximumAgeSeconds = maximumAgeSeconds
             self.staleIfErrorSeconds = staleIfErrorSeconds
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
             namespace = try reader.namespace()
             maximumAgeSeconds = try reader.seconds("maximumAgeSeconds")
             staleIfErrorSeconds = try reader.seconds("staleIfErrorSeconds")
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.path(path)
@@ -57,14 +54,12 @@ public enum ConfigGet: WireMethod {
         public var epoch: String
         /// The namespace's state.
         public var state: ConfigState
-        /// Makes it.
         public init(value: JSONValue, revision: Int, epoch: String, state: ConfigState) {
             self.value = value
             self.revision = revision
             self.epoch = epoch
             self.state = state
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             self.value = try reader.requiredValue("value")
@@ -72,7 +67,6 @@ public enum ConfigGet: WireMethod {
             epoch = try reader.requiredString("epoch")
             state = ConfigState(rawValue: try reader.requiredString("state"))
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("value", value)

@@ -16,17 +16,14 @@ public enum ConfigHistory: WireMethod {
         public var limit: Int?
         /// `namespace`, `limit`
         public static var positional: [String] { ["namespace", "limit"] }
-        /// Makes them.
         public init(namespace: String = defaultNamespace, limit: Int? = nil) {
             self.namespace = namespace
             self.limit = limit
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             namespace = try reader.namespace()
             limit = try reader.int("limit", in: 1...Self.mostGenerations)
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.namespace(namespace)
@@ -48,7 +45,6 @@ public enum ConfigHistory: WireMethod {
         public var peer: WirePeer?
         /// The URL or path of the source that gave the document.
         public var origin: String?
-        /// Makes it.
         public init(
             kind: String, path: String? = nil, revision: Int? = nil, peer: WirePeer? = nil, origin: String? = nil
         ) {
@@ -76,7 +72,6 @@ public enum ConfigHistory: WireMethod {
         public var upstreamVersion: String?
         /// What it was published for.
         public var causes: [Cause]
-        /// Makes it.
         public init(
             revision: Int, digest: String, bytes: Int, publishedAt: Timestamp, current: Bool, upstreamVersion: String?,
             causes: [Cause]
@@ -99,13 +94,11 @@ public enum ConfigHistory: WireMethod {
         public var epoch: String
         /// The snapshots, newest first.
         public var generations: [Generation]
-        /// Makes it.
         public init(namespace: String, epoch: String, generations: [Generation]) {
             self.namespace = namespace
             self.epoch = epoch
             self.generations = generations
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             namespace = try reader.requiredString("namespace")
@@ -115,7 +108,6 @@ public enum ConfigHistory: WireMethod {
                 generations.append(try Generation(from: MemberReader(object: generation)))
             }
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("namespace", namespace)

@@ -11,11 +11,8 @@ public enum ConfigOpen: WireMethod {
         public var namespace: String
         /// `namespace`
         public static var positional: [String] { ["namespace"] }
-        /// Makes them.
         public init(namespace: String = defaultNamespace) { self.namespace = namespace }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) { namespace = try reader.namespace() }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.namespace(namespace)
@@ -35,7 +32,6 @@ public enum ConfigOpen: WireMethod {
         public var state: ConfigState
         /// The length of the file.
         public var bytes: Int
-        /// Makes it.
         public init(namespace: String, revision: Int, epoch: String, state: ConfigState, bytes: Int) {
             self.namespace = namespace
             self.revision = revision
@@ -43,7 +39,6 @@ public enum ConfigOpen: WireMethod {
             self.state = state
             self.bytes = bytes
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             namespace = try reader.requiredString("namespace")
@@ -52,7 +47,6 @@ public enum ConfigOpen: WireMethod {
             state = ConfigState(rawValue: try reader.requiredString("state"))
             bytes = try reader.requiredInt("bytes")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("namespace", namespace)

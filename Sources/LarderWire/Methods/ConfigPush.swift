@@ -17,7 +17,6 @@ public enum ConfigPush: WireMethod {
         public var force: Bool
         /// `document`, `namespace`, `version`, `force`
         public static var positional: [String] { ["document", "namespace", "version", "force"] }
-        /// Makes them.
         public init(
             document: JSONValue, namespace: String = defaultNamespace, version: String? = nil, force: Bool = false
         ) {
@@ -26,7 +25,6 @@ public enum ConfigPush: WireMethod {
             self.version = version
             self.force = force
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             document = try reader.requiredValue("document")
             guard document.kind == .object else {
@@ -36,7 +34,6 @@ public enum ConfigPush: WireMethod {
             version = try reader.string("version")
             force = try reader.bool("force") ?? false
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("document", document)

@@ -13,17 +13,14 @@ public enum ConfigRefresh: WireMethod {
         public var force: Bool
         /// `namespace`, `force`
         public static var positional: [String] { ["namespace", "force"] }
-        /// Makes them.
         public init(namespace: String = defaultNamespace, force: Bool = false) {
             self.namespace = namespace
             self.force = force
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             namespace = try reader.namespace()
             force = try reader.bool("force") ?? false
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.namespace(namespace)
@@ -46,7 +43,6 @@ public enum ConfigRefresh: WireMethod {
         public var state: ConfigState
         /// The upstream version held.
         public var upstreamVersion: String?
-        /// Makes it.
         public init(
             revision: Int, epoch: String, changed: Bool, notModified: Bool, state: ConfigState, upstreamVersion: String?
         ) {
@@ -57,7 +53,6 @@ public enum ConfigRefresh: WireMethod {
             self.state = state
             self.upstreamVersion = upstreamVersion
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             revision = try reader.requiredInt("revision")
@@ -67,7 +62,6 @@ public enum ConfigRefresh: WireMethod {
             state = ConfigState(rawValue: try reader.requiredString("state"))
             upstreamVersion = try reader.string("upstreamVersion")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("revision", revision)

@@ -21,12 +21,10 @@ public enum ConfigRollback: WireMethod {
         public var namespace: String
         /// `revision`, `namespace`, `release`
         public static var positional: [String] { ["revision", "namespace", "release"] }
-        /// Makes them.
         public init(_ action: Action, namespace: String = defaultNamespace) {
             self.action = action
             self.namespace = namespace
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             let revision = try reader.int("revision", in: 0...largestRevision)
             switch (revision, try reader.bool("release") ?? false) {
@@ -37,7 +35,6 @@ public enum ConfigRollback: WireMethod {
             }
             namespace = try reader.namespace()
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             if case .goBack(let revision) = action { writer.member("revision", revision) }
@@ -59,7 +56,6 @@ public enum ConfigRollback: WireMethod {
         public var held: Bool
         /// Whether a release ended what a rollback held, which changes nothing where the sources say the same by now.
         public var released: Bool
-        /// Makes it.
         public init(revision: Int, epoch: String, changed: Bool, held: Bool, released: Bool = false) {
             self.revision = revision
             self.epoch = epoch
@@ -67,7 +63,6 @@ public enum ConfigRollback: WireMethod {
             self.held = held
             self.released = released
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             revision = try reader.requiredInt("revision")
@@ -76,7 +71,6 @@ public enum ConfigRollback: WireMethod {
             held = try reader.requiredBool("held")
             released = try reader.bool("released") ?? false
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("revision", revision)

@@ -17,7 +17,6 @@ public enum ConfigSet: WireMethod {
         public var ttlMilliseconds: Int?
         /// `path`, `value`, `namespace`, `ttlMilliseconds`
         public static var positional: [String] { ["path", "value", "namespace", "ttlMilliseconds"] }
-        /// Makes them.
         public init(
             path: JSONPath, value: JSONValue, namespace: String = defaultNamespace, ttlMilliseconds: Int? = nil
         ) {
@@ -26,14 +25,12 @@ public enum ConfigSet: WireMethod {
             self.namespace = namespace
             self.ttlMilliseconds = ttlMilliseconds
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.requiredPath()
             value = try reader.requiredValue("value")
             namespace = try reader.namespace()
             ttlMilliseconds = try reader.int("ttlMilliseconds", in: 1...Self.longestTTLMilliseconds)
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.name("path")
@@ -59,20 +56,17 @@ public struct ConfigChange: WireResult, Equatable {
     public var epoch: String
     /// Whether the resolved configuration differs from before.
     public var changed: Bool
-    /// Makes it.
     public init(revision: Int, epoch: String, changed: Bool) {
         self.revision = revision
         self.epoch = epoch
         self.changed = changed
     }
-    /// Reads it.
     public init(from value: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: value)
         revision = try reader.requiredInt("revision")
         epoch = try reader.requiredString("epoch")
         changed = try reader.requiredBool("changed")
     }
-    /// Writes it.
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("revision", revision)

@@ -9,9 +9,7 @@ extension ConfigStatus {
         public var revision: Int
         /// The upstream version that the rollback refused, where it had one.
         public var refusedVersion: String?
-        /// When.
         public var since: Timestamp
-        /// Makes it.
         public init(revision: Int, refusedVersion: String?, since: Timestamp) {
             self.revision = revision
             self.refusedVersion = refusedVersion
@@ -29,7 +27,6 @@ extension ConfigStatus {
         public var members: Int
         /// How many of these would be gone.
         public var removed: Int
-        /// Makes it.
         public init(version: String?, at: Timestamp, members: Int, removed: Int) {
             self.version = version
             self.at = at
@@ -52,7 +49,6 @@ extension ConfigStatus {
             public var reason: String?
             /// When it said so.
             public var at: Timestamp
-            /// Makes it.
             public init(client: Int, peer: WirePeer, revision: Int, reason: String?, at: Timestamp) {
                 self.client = client
                 self.peer = peer
@@ -66,7 +62,6 @@ extension ConfigStatus {
         public var accepted: [Int: Int]
         /// The clients that refused one, the last ones first, at most 64.
         public var refused: [Refusal]
-        /// Makes it.
         public init(accepted: [Int: Int] = [:], refused: [Refusal] = []) {
             self.accepted = accepted
             self.refused = refused

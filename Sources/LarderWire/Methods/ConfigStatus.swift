@@ -11,11 +11,8 @@ public enum ConfigStatus: WireMethod {
         public var namespace: String?
         /// `namespace`
         public static var positional: [String] { ["namespace"] }
-        /// Makes them.
         public init(namespace: String? = nil) { self.namespace = namespace }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) { namespace = try reader.string("namespace") }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("namespace", namespace)
@@ -29,9 +26,7 @@ public enum ConfigStatus: WireMethod {
         public var name: String
         /// What happened.
         public var message: String
-        /// When.
         public var at: Timestamp
-        /// Makes it.
         public init(name: String, message: String, at: Timestamp) {
             self.name = name
             self.message = message
@@ -43,11 +38,8 @@ public enum ConfigStatus: WireMethod {
     public struct Refusal: Sendable, Equatable {
         /// Its upstream version, where it had one.
         public var version: String?
-        /// Why.
         public var reason: String
-        /// When.
         public var at: Timestamp
-        /// Makes it.
         public init(version: String?, reason: String, at: Timestamp) {
             self.version = version
             self.reason = reason
@@ -73,7 +65,6 @@ public enum ConfigStatus: WireMethod {
         public var nextAttemptAt: Timestamp?
         /// Failures since the last usable answer.
         public var consecutiveFailures: Int
-        /// Makes it.
         public init(
             kind: String, location: String, version: String?, etag: String?, lastAttemptAt: Timestamp?,
             lastSuccessAt: Timestamp?, nextAttemptAt: Timestamp?, consecutiveFailures: Int
@@ -103,7 +94,6 @@ public enum ConfigStatus: WireMethod {
         public var updatedAt: Timestamp?
         /// Why it could not be read last time; the content before that is kept.
         public var problem: String?
-        /// Makes it.
         public init(
             name: String, present: Bool, bytes: Int, origin: String, updatedAt: Timestamp?, problem: String?
         ) {
@@ -122,7 +112,6 @@ public enum ConfigStatus: WireMethod {
         public var path: String
         /// Why it is missing or old; nil where it is neither.
         public var problem: String?
-        /// Makes it.
         public init(path: String, problem: String?) {
             self.path = path
             self.problem = problem
@@ -196,16 +185,13 @@ public enum ConfigStatus: WireMethod {
     public struct Result: WireResult, Equatable {
         /// The namespaces in the order of their names.
         public var namespaces: [Namespace]
-        /// Makes it.
         public init(namespaces: [Namespace]) { self.namespaces = namespaces }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             namespaces = []
             for namespace in try MemberReader(object: value).requiredValue("namespaces").elements {
                 namespaces.append(try Namespace(from: namespace))
             }
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.name("namespaces")

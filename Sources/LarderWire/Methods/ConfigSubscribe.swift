@@ -29,7 +29,6 @@ public enum ConfigSubscribe: WireMethod {
         public var epoch: String?
         /// `path`, `namespace`, `mode`, `since`, `epoch`
         public static var positional: [String] { ["path", "namespace", "mode", "since", "epoch"] }
-        /// Makes them.
         public init(
             path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, mode: Mode = .snapshot,
             since: Int? = nil, epoch: String? = nil
@@ -40,7 +39,6 @@ public enum ConfigSubscribe: WireMethod {
             self.since = since
             self.epoch = epoch
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
             namespace = try reader.namespace()
@@ -53,7 +51,6 @@ public enum ConfigSubscribe: WireMethod {
             since = try reader.int("since")
             epoch = try reader.string("epoch")
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.path(path)
@@ -75,14 +72,12 @@ public enum ConfigSubscribe: WireMethod {
         public var epoch: String
         /// The namespace's state.
         public var state: ConfigState
-        /// Makes it.
         public init(subscription: Int, revision: Int, epoch: String, state: ConfigState) {
             self.subscription = subscription
             self.revision = revision
             self.epoch = epoch
             self.state = state
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             subscription = try reader.requiredInt("subscription")
@@ -90,7 +85,6 @@ public enum ConfigSubscribe: WireMethod {
             epoch = try reader.requiredString("epoch")
             state = ConfigState(rawValue: try reader.requiredString("state"))
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("subscription", subscription)

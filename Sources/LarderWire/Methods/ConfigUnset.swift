@@ -13,17 +13,14 @@ public enum ConfigUnset: WireMethod {
         public var namespace: String
         /// `path`, `namespace`
         public static var positional: [String] { ["path", "namespace"] }
-        /// Makes them.
         public init(path: JSONPath, namespace: String = defaultNamespace) {
             self.path = path
             self.namespace = namespace
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.requiredPath()
             namespace = try reader.namespace()
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.name("path")

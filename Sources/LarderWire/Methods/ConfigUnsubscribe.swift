@@ -11,13 +11,10 @@ public enum ConfigUnsubscribe: WireMethod {
         public var subscription: Int
         /// `subscription`
         public static var positional: [String] { ["subscription"] }
-        /// Makes them.
         public init(subscription: Int) { self.subscription = subscription }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             subscription = try reader.requiredInt("subscription")
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("subscription", subscription)
@@ -29,13 +26,10 @@ public enum ConfigUnsubscribe: WireMethod {
     public struct Result: WireResult, Equatable {
         /// Its number.
         public var subscription: Int
-        /// Makes it.
         public init(subscription: Int) { self.subscription = subscription }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             subscription = try MemberReader(object: value).requiredInt("subscription")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("subscription", subscription)

@@ -34,7 +34,6 @@ public enum ConfigWait: WireMethod {
         public static var positional: [String] {
             ["path", "namespace", "equals", "notEquals", "exists", "revisionAtLeast", "epoch", "timeoutMilliseconds"]
         }
-        /// Makes them.
         public init(
             _ condition: Condition, path: JSONPath = JSONPath([]), namespace: String = defaultNamespace,
             timeoutMilliseconds: Int? = nil
@@ -44,7 +43,6 @@ public enum ConfigWait: WireMethod {
             self.condition = condition
             self.timeoutMilliseconds = timeoutMilliseconds
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.path()
             namespace = try reader.namespace()
@@ -65,7 +63,6 @@ public enum ConfigWait: WireMethod {
             condition = conditions[0]
             timeoutMilliseconds = try reader.int("timeoutMilliseconds", in: 0...Self.longestTimeoutMilliseconds)
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.path(path)
@@ -95,14 +92,12 @@ public enum ConfigWait: WireMethod {
         public var state: ConfigState
         /// Whether something is at the path.
         public var exists: Bool { value != nil }
-        /// Makes it.
         public init(value: JSONValue?, revision: Int, epoch: String, state: ConfigState) {
             self.value = value
             self.revision = revision
             self.epoch = epoch
             self.state = state
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             self.value = try reader.requiredBool("exists") ? reader.requiredValue("value") : nil
@@ -110,7 +105,6 @@ public enum ConfigWait: WireMethod {
             epoch = try reader.requiredString("epoch")
             state = ConfigState(rawValue: try reader.requiredString("state"))
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("exists", exists)

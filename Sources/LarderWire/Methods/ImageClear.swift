@@ -5,19 +5,15 @@ public enum ImageClear: WireMethod {
     /// `image.clear`
     public static let name = "image.clear"
 
-    /// Which images.
     public struct Parameters: WireParameters, Hashable {
         /// Whether those that are pinned go too.
         public var includesPinned: Bool
         /// `includingPinned`
         public static var positional: [String] { ["includingPinned"] }
-        /// Makes them.
         public init(includesPinned: Bool = false) { self.includesPinned = includesPinned }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             includesPinned = try reader.bool("includingPinned") ?? false
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             if includesPinned { writer.member("includingPinned", true) }
@@ -31,18 +27,15 @@ public enum ImageClear: WireMethod {
         public var removed: Int
         /// Their size in bytes.
         public var bytes: Int
-        /// Makes it.
         public init(removed: Int, bytes: Int) {
             self.removed = removed
             self.bytes = bytes
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             removed = try reader.requiredInt("removed")
             bytes = try reader.requiredInt("bytes")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("removed", removed)

@@ -32,7 +32,6 @@ public enum ImageGet: WireMethod {
         /// The longest deadline, in milliseconds: a day.
         public static let longestDeadline = 86_400_000
 
-        /// Which image.
         public var image: ImageReference
         /// Cache or network.
         public var policy: ImagePolicy
@@ -57,7 +56,6 @@ public enum ImageGet: WireMethod {
             ]
         }
 
-        /// Makes them.
         public init(
             _ image: ImageReference, policy: ImagePolicy = .default, maximumAgeSeconds: Int? = nil,
             expectedDigest: WireDigest? = nil, delivery: Delivery = .path, leaseSeconds: Int? = nil,
@@ -73,7 +71,6 @@ public enum ImageGet: WireMethod {
             self.deadlineMilliseconds = deadlineMilliseconds
         }
 
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             image = try ImageReference(from: reader)
             policy = try reader.word("policy", ImagePolicy.self) ?? .default
@@ -85,7 +82,6 @@ public enum ImageGet: WireMethod {
             deadlineMilliseconds = try reader.int("deadlineMilliseconds", in: 1...Self.longestDeadline)
         }
 
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             image.writeMembers(to: &writer)
@@ -102,7 +98,6 @@ public enum ImageGet: WireMethod {
 
     /// Where an image came from. A value that this version does not know is kept as it came.
     public struct Source: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// The name on the wire.
         public let rawValue: String
         /// Makes one from its name on the wire.
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -114,7 +109,6 @@ public enum ImageGet: WireMethod {
         /// It was being fetched for another one already.
         public static let joined = Self(rawValue: "joined")
 
-        /// The name on the wire.
         public var description: String { rawValue }
     }
 
@@ -122,7 +116,6 @@ public enum ImageGet: WireMethod {
     public struct Result: WireResult, Hashable {
         /// The absolute path of the file. It is read, never written; it stays at least as long as the lease.
         public var path: String
-        /// What it is.
         public var image: WireImage
         /// How good it is.
         public var freshness: ImageFreshness
@@ -135,7 +128,6 @@ public enum ImageGet: WireMethod {
         /// Whether an open descriptor of the file comes with the reply's first byte.
         public var hasDescriptor: Bool
 
-        /// Makes it.
         public init(
             path: String, image: WireImage, freshness: ImageFreshness, source: Source, ageSeconds: Int, lease: Int,
             hasDescriptor: Bool = false
@@ -149,7 +141,6 @@ public enum ImageGet: WireMethod {
             self.hasDescriptor = hasDescriptor
         }
 
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             path = try reader.requiredString("path")
@@ -161,7 +152,6 @@ public enum ImageGet: WireMethod {
             hasDescriptor = try reader.bool("descriptor") ?? false
         }
 
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             Self.writeConstant(path: path, image: image, to: &writer)
             Self.writeRest(

@@ -18,17 +18,14 @@ public enum ImageList: WireMethod {
         public var limit: Int
         /// `after`, `limit`
         public static var positional: [String] { ["after", "limit"] }
-        /// Makes them.
         public init(after: String? = nil, limit: Int = Self.defaultPage) {
             self.after = after
             self.limit = limit
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             after = try reader.string("after")
             limit = try reader.int("limit", in: 1...Self.longestPage) ?? Self.defaultPage
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("after", after)
@@ -41,7 +38,6 @@ public enum ImageList: WireMethod {
     public struct Entry: Sendable, Hashable {
         /// Under what it is held. Of a URL with a cache key it is the one that it was fetched from.
         public var reference: ImageReference
-        /// What it is.
         public var image: WireImage
         /// Whether it stays until it is unpinned.
         public var isPinned: Bool
@@ -53,7 +49,6 @@ public enum ImageList: WireMethod {
         public var expiresAt: Timestamp?
         /// `fresh` or `stale`.
         public var freshness: ImageFreshness
-        /// Makes one.
         public init(
             reference: ImageReference, image: WireImage, isPinned: Bool, storedAt: Timestamp, lastUsedAt: Timestamp,
             expiresAt: Timestamp?, freshness: ImageFreshness
@@ -74,12 +69,10 @@ public enum ImageList: WireMethod {
         public var images: [Entry]
         /// What to give as `after` for the next page; nil where this is the last.
         public var next: String?
-        /// Makes it.
         public init(images: [Entry], next: String?) {
             self.images = images
             self.next = next
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             images = []
@@ -88,7 +81,6 @@ public enum ImageList: WireMethod {
             }
             next = try reader.string("next")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.name("images")

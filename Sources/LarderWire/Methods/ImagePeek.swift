@@ -7,7 +7,6 @@ public enum ImagePeek: WireMethod {
 
     /// Which image, and how it would be asked for.
     public struct Parameters: WireParameters, Hashable {
-        /// Which image.
         public var image: ImageReference
         /// Cache or network.
         public var policy: ImagePolicy
@@ -17,7 +16,6 @@ public enum ImagePeek: WireMethod {
         public var explains: Bool
         /// `url`, `policy`, `maximumAgeSeconds`, `cacheKey`, `explain`
         public static var positional: [String] { ["url", "policy", "maximumAgeSeconds", "cacheKey", "explain"] }
-        /// Makes them.
         public init(
             _ image: ImageReference, policy: ImagePolicy = .default, maximumAgeSeconds: Int? = nil,
             explains: Bool = false
@@ -27,14 +25,12 @@ public enum ImagePeek: WireMethod {
             self.maximumAgeSeconds = maximumAgeSeconds
             self.explains = explains
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             image = try ImageReference(from: reader)
             policy = try reader.word("policy", ImagePolicy.self) ?? .default
             maximumAgeSeconds = try reader.int("maximumAgeSeconds", in: 0...ImageGet.Parameters.highestAge)
             explains = try reader.bool("explain") ?? false
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             image.writeMembers(to: &writer)
@@ -47,7 +43,6 @@ public enum ImagePeek: WireMethod {
 
     /// What `image.get` would do. A value that this version does not know is kept as it came.
     public struct Decision: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// The name on the wire.
         public let rawValue: String
         /// Makes one from its name on the wire.
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -63,7 +58,6 @@ public enum ImagePeek: WireMethod {
         /// Answer that it is not held.
         public static let notHeld = Self(rawValue: "notHeld")
 
-        /// The name on the wire.
         public var description: String { rawValue }
     }
 
@@ -71,7 +65,6 @@ public enum ImagePeek: WireMethod {
     public struct Held: Sendable, Hashable {
         /// The absolute path of the file, on which there is no lease: it may go at any time.
         public var path: String
-        /// What it is.
         public var image: WireImage
         /// `fresh` or `stale`, whatever the policy.
         public var freshness: ImageFreshness
@@ -85,7 +78,6 @@ public enum ImagePeek: WireMethod {
         public var lastUsedAt: Timestamp
         /// When it stops being fresh; nil where each use needs a validation.
         public var expiresAt: Timestamp?
-        /// Makes it.
         public init(
             path: String, image: WireImage, freshness: ImageFreshness, ageSeconds: Int, isPinned: Bool,
             storedAt: Timestamp, lastUsedAt: Timestamp, expiresAt: Timestamp?
@@ -107,7 +99,6 @@ public enum ImagePeek: WireMethod {
         public var name: String
         /// What it came to, with its numbers, for people.
         public var text: String
-        /// Makes one.
         public init(name: String, text: String) {
             self.name = name
             self.text = text
@@ -124,14 +115,12 @@ public enum ImagePeek: WireMethod {
         public var revalidates: Bool
         /// The rules in the order that they were looked at; nil where nobody asked for them.
         public var rules: [Rule]?
-        /// Makes it.
         public init(held: Held?, decision: Decision, revalidates: Bool, rules: [Rule]? = nil) {
             self.held = held
             self.decision = decision
             self.revalidates = revalidates
             self.rules = rules
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             held = try reader.requiredBool("held") ? Held(from: reader) : nil
@@ -145,7 +134,6 @@ public enum ImagePeek: WireMethod {
             }
             self.rules = rules
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("held", held != nil)

@@ -7,11 +7,9 @@ public enum ImagePrefetch: WireMethod {
 
     /// One image of the list.
     public struct Item: Sendable, Hashable {
-        /// Which image.
         public var image: ImageReference
         /// What its bytes must be; anything else is refused.
         public var expectedDigest: WireDigest?
-        /// Makes one.
         public init(_ image: ImageReference, expectedDigest: WireDigest? = nil) {
             self.image = image
             self.expectedDigest = expectedDigest
@@ -32,7 +30,6 @@ public enum ImagePrefetch: WireMethod {
         }
     }
 
-    /// Which images.
     public enum List: Sendable, Hashable {
         /// Those of the request.
         case items([Item])
@@ -45,7 +42,6 @@ public enum ImagePrefetch: WireMethod {
         /// The most images of one request.
         public static let mostItems = 10_000
 
-        /// Which images.
         public var list: List
         /// How many to fetch at once; nil for what the settings leave to it.
         public var concurrency: Int?
@@ -53,13 +49,11 @@ public enum ImagePrefetch: WireMethod {
         public var reportsProgress: Bool
         /// `urls`, `manifest`, `concurrency`, `progress`
         public static var positional: [String] { ["urls", "manifest", "concurrency", "progress"] }
-        /// Makes them.
         public init(_ list: List, concurrency: Int? = nil, reportsProgress: Bool = true) {
             self.list = list
             self.concurrency = concurrency
             self.reportsProgress = reportsProgress
         }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             let urls = reader.value("urls").flatMap { $0.isNull ? nil : $0 }
             switch (urls, try reader.string("manifest")) {
@@ -76,7 +70,6 @@ public enum ImagePrefetch: WireMethod {
             concurrency = try reader.int("concurrency", in: 1...64)
             reportsProgress = try reader.bool("progress") ?? true
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             switch list {
@@ -117,7 +110,6 @@ public enum ImagePrefetch: WireMethod {
         public var line: Int?
         /// What happened: the error that `image.get` would have answered with.
         public var error: WireError
-        /// Makes one.
         public init(url: String?, line: Int?, error: WireError) {
             self.url = url
             self.line = line
@@ -144,7 +136,6 @@ public enum ImagePrefetch: WireMethod {
         public var failures: [Failure]
         /// Failures that are not among them.
         public var failuresOmitted: Int
-        /// Makes it.
         public init(
             total: Int, fetched: Int, held: Int, failed: Int, bytes: Int, failures: [Failure], failuresOmitted: Int = 0
         ) {
@@ -156,7 +147,6 @@ public enum ImagePrefetch: WireMethod {
             self.failures = failures
             self.failuresOmitted = failuresOmitted
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             total = try reader.requiredInt("total")
@@ -170,7 +160,6 @@ public enum ImagePrefetch: WireMethod {
             }
             failuresOmitted = try reader.int("failuresOmitted") ?? 0
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("total", total)

@@ -11,11 +11,8 @@ public enum ImageRelease: WireMethod {
         public var lease: Int
         /// `lease`
         public static var positional: [String] { ["lease"] }
-        /// Makes them.
         public init(lease: Int) { self.lease = lease }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) { lease = try reader.requiredInt("lease") }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("lease", lease)
@@ -27,13 +24,10 @@ public enum ImageRelease: WireMethod {
     public struct Result: WireResult, Hashable {
         /// False where this connection has no such lease: it ended, or never was.
         public var released: Bool
-        /// Makes it.
         public init(released: Bool) { self.released = released }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             released = try MemberReader(object: value).requiredBool("released")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("released", released)

@@ -4,7 +4,6 @@ public import JSON
 public enum ImageRemove: WireMethod {
     /// `image.remove`
     public static let name = "image.remove"
-    /// Which image.
     public typealias Parameters = ImageReference
 
     /// Whether it was held.
@@ -13,18 +12,15 @@ public enum ImageRemove: WireMethod {
         public var removed: Bool
         /// Its size in bytes; 0 where it was not held.
         public var bytes: Int
-        /// Makes it.
         public init(removed: Bool, bytes: Int) {
             self.removed = removed
             self.bytes = bytes
         }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             removed = try reader.requiredBool("removed")
             bytes = try reader.requiredInt("bytes")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("removed", removed)

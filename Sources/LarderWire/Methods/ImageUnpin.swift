@@ -4,20 +4,16 @@ public import JSON
 public enum ImageUnpin: WireMethod {
     /// `image.unpin`
     public static let name = "image.unpin"
-    /// Which image.
     public typealias Parameters = ImageReference
 
     /// Whether there was a pin.
     public struct Result: WireResult, Hashable {
         /// False where the image was not pinned, or is not held.
         public var wasPinned: Bool
-        /// Makes it.
         public init(wasPinned: Bool) { self.wasPinned = wasPinned }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             wasPinned = try MemberReader(object: value).requiredBool("wasPinned")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("wasPinned", wasPinned)

@@ -4,18 +4,14 @@ public import JSON
 public enum RPCDiscover: WireMethod {
     /// `rpc.discover`
     public static let name = "rpc.discover"
-    /// None.
     public typealias Parameters = NoParameters
 
     /// The OpenRPC document, which is `Protocol/openrpc.json`.
     public struct Result: WireResult, Equatable {
         /// The document.
         public var document: JSONValue
-        /// Makes it.
         public init(document: JSONValue) { self.document = document }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) { document = value }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) { writer.value(document) }
     }
 }

@@ -11,16 +11,13 @@ public enum RequestCancel: WireMethod {
         public var id: RequestID
         /// `id`
         public static var positional: [String] { ["id"] }
-        /// Makes them.
         public init(id: RequestID) { self.id = id }
-        /// Reads them.
         public init(from reader: MemberReader) throws(WireError) {
             guard let id = RequestID(try reader.requiredValue("id")) else {
                 throw WireError(.invalidParams, "\"id\" must be a string, a number or null")
             }
             self.id = id
         }
-        /// Writes them.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.name("id")
@@ -33,13 +30,10 @@ public enum RequestCancel: WireMethod {
     public struct Result: WireResult, Equatable {
         /// False where no such request waits: it was answered already, or never came.
         public var cancelled: Bool
-        /// Makes it.
         public init(cancelled: Bool) { self.cancelled = cancelled }
-        /// Reads it.
         public init(from value: JSONValue) throws(WireError) {
             cancelled = try MemberReader(object: value).requiredBool("cancelled")
         }
-        /// Writes it.
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("cancelled", cancelled)
