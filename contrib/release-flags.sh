@@ -10,14 +10,9 @@
 #   relro, now                         tables of the linker are read-only before main begins
 #   --as-needed                        no library that nothing is used of
 #   --disable-local-rpath              libraries come from the system, never from the program's own directory
-#   -function-sections, --symbol-ordering-file
-#                                      what is at work after the start lies side by side (contrib/code-order): 15.6 MB in
-#                                      memory at rest instead of 19.4
 # shellcheck disable=SC2034
 release_flags=(
     -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked -Xswiftc -use-ld=lld
     -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic -Xlinker --icf=safe
     -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now -Xlinker --as-needed --disable-local-rpath
-    -Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --no-warn-symbol-ordering
-    -Xlinker --symbol-ordering-file="$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")" && pwd)/code-order/larderd.txt"
 )
