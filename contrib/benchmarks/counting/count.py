@@ -10,6 +10,7 @@ to be recorded, so that it stays there.
 """
 import argparse
 import contextlib
+import http.server
 import json
 import os
 import pathlib
@@ -22,6 +23,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
@@ -74,17 +76,49 @@ def request(method, identifier=100, **parameters):
                       separators=(",", ":")).encode()
 
 
+class Origin:
+    """A web server with one image that stays fresh."""
+
+    def __init__(self):
+        origin = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                origin.requests += 1
+                self.send_response(200)
+                for name, value in {"Content-Type": "image/bmp", "Content-Length": len(BITMAP),
+                                    "Cache-Control": "max-age=86400"}.items():
+                    self.send_header(name, str(value))
+                self.end_headers()
+                self.wfile.write(BITMAP)
+
+            def log_message(self, *arguments):
+                pass
+
+        self.requests = 0
+        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/image.bmp"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+# One white pixel: file header, BITMAPINFOHEADER, and a row of three bytes padded to four.
+BITMAP = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 58, 0, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + b"\xff\xff\xff\0"
+
+
 class Agent:
     """A larderd in a directory of its own."""
 
     def __init__(self, program, directory, before=(), environment=None, settings=None):
         self.directory = pathlib.Path(directory)
+        self.origin = Origin()
+        # How many the namespace of that name has.
+        self.overrides = 0
         self.path = str(self.directory / "sock")
         file = self.directory / "settings.json5"
         file.write_text(json.dumps({
             "socket": {"path": self.path}, "state": {"directory": str(self.directory / "state")},
-            "cache": {"directory": str(self.directory / "cache")}, "images": {"enabled": False},
-            "namespaces": {"default": {"durability": "relaxed"}}, **(settings or {})}))
+            "cache": {"directory": str(self.directory / "cache")}, "images": {"allowNetworks": ["127.0.0.0/8"]},
+            "namespaces": {name: {"durability": "relaxed"} for name in ("default", "overrides")}, **(settings or {})}))
         self.log = open(self.directory / "log", "w")
         variables = {"HOME": str(self.directory), "PATH": os.environ["PATH"], **(environment or {})}
         self.process = subprocess.Popen([*before, program, "--settings", str(file), "--log-level", "warning"],
@@ -126,6 +160,8 @@ class Agent:
         self.control.close()
         self.process.terminate()
         self.process.wait(60)
+        self.origin.server.shutdown()
+        self.origin.server.server_close()
         self.log.close()
 
 
@@ -155,6 +191,32 @@ def get_pipelined(agent, scale):
             sixteen()
     sixteen()
     return run, scale // 16 * 16, [client]
+
+
+def get_batch(agent, scale):
+    """Sixteen gets in one JSON-RPC batch."""
+    client = Client(agent.path)
+    line = b"[" + b",".join(request("config.get", 100 + number, path="search.limit") for number in range(16)) + b"]"
+    client.ask(line)
+
+    def run():
+        for _ in range(scale // 16):
+            client.ask(line)
+    return run, scale // 16 * 16, [client]
+
+
+def image_hit(agent, scale):
+    """An image that is cached and fresh."""
+    client, line = Client(agent.path), request("image.get", url=agent.origin.url)
+    client.ask(line)
+
+    def run():
+        for _ in range(scale):
+            client.ask(line)
+    run_once = client.ask(line)
+    if agent.origin.requests != 1:
+        raise RuntimeError(f"the image was not served from the cache: {run_once[:300]}")
+    return run, scale, [client]
 
 
 def get_new_words(agent, scale):
@@ -216,6 +278,28 @@ def publish(agent, clients, count):
             client.line()
 
 
+def overridden(agent, scale, count):
+    """Relaxed sets of one number among `count` overrides of 30 bytes each."""
+    client = Client(agent.path)
+
+    def at(number, value):
+        return request("config.set", namespace="overrides", path=f"bench.overrides.override{number:07}", value=value)
+
+    for first in range(agent.overrides, count, 100):
+        lines = [at(number, next(NUMBER)) for number in range(first, min(first + 100, count))]
+        client.send(b"\n".join(lines))
+        for _ in lines:
+            if b'"error":' in client.line():
+                raise RuntimeError("larderd refused an override")
+    agent.overrides = count
+
+    def run():
+        for _ in range(scale):
+            client.ask(at(count // 2, next(NUMBER)))
+    run()
+    return run, scale, [client]
+
+
 def writers(agent, scale, count):
     """So many writers, each of whom waits for its reply before the next change."""
     clients = [Client(agent.path) for _ in range(count)]
@@ -275,31 +359,40 @@ class Instructions:
         # Code is made ready for counting when it runs for the first time.
         self.control("instrumentation", "on")
         self.dumps = 0
-        self.threads = self.serving_threads()
 
     def control(self, *words):
         # callgrind_control looks for the pipes in the usual place only.
         return subprocess.run(["vgdb", f"--vgdb-prefix={self.directory}/vgdb", f"--pid={self.agent.process.pid}", *words],
                               check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
 
-    def serving_threads(self):
-        """The numbers that valgrind gave the threads that serve clients."""
+    def threads(self, counts):
+        """The numbers that valgrind gave the threads whose name `counts` accepts."""
         tasks = pathlib.Path(f"/proc/{self.agent.process.pid}/task")
         threads = []
         for number, task in re.findall(r"^Thread (\d+): .*\(lwpid (\d+)\)$", self.control("v.info", "scheduler"), re.M):
             with contextlib.suppress(FileNotFoundError):  # One that has ended.
-                if (tasks / task / "comm").read_text().startswith("clients-"):
+                if counts((tasks / task / "comm").read_text().strip()):
                     threads.append(int(number))
-        return threads or sys.exit("count: valgrind shows no thread that serves clients")
+        return threads or sys.exit("count: valgrind shows no thread of that name")
 
     def measure(self, operation, *arguments):
+        """What the threads that serve clients execute."""
+        return self.measure_threads(lambda name: name.startswith("clients-"), operation, *arguments)
+
+    def measure_in_any_thread(self, operation, *arguments):
+        """What all threads execute but those that wait for the disk: large configurations are resolved by tasks."""
+        return self.measure_threads(lambda name: not name.startswith(("disk", "files", "TP-", "NIO")), operation, *arguments)
+
+    def measure_threads(self, counts, operation, *arguments):
         run, count, clients = operation(self.agent, *arguments)
         self.agent.settle()
         self.control("zero")
         run()
+        threads = self.threads(counts)
         self.control("dump")
         self.dumps += 1
-        dumps = [(self.directory / f"out.{self.dumps}-{thread:02}").read_text() for thread in self.threads]
+        files = [self.directory / f"out.{self.dumps}-{thread:02}" for thread in threads]
+        dumps = [file.read_text() for file in files if file.exists()]
         close(self.agent, clients)
         return sum(int(re.search(r"^(?:totals|summary): (\d+)", dump, re.M).group(1)) for dump in dumps) / count
 
@@ -316,8 +409,12 @@ def count(measure, scale):
     # So many that what one publication costs more or less than another, for what is written behind it, does not show.
     few, many = 10, 310
     figures = {"get": measure(get, scale), "get, 16 in one write": measure(get_pipelined, scale),
-               "get in new words": measure(get_new_words, scale // 2), "connect, get, close": measure(connect, scale),
-               "set": measure(publications, scale // 10, 0)}
+               "get, batch of 16": measure(get_batch, scale),
+               "get in new words": measure(get_new_words, scale // 2), "image hit": measure(image_hit, scale),
+               "connect, get, close": measure(connect, scale),
+               "set": measure(publications, scale // 10, 0),
+               "publication to 1": measure(publications, scale // 10, 1),
+               "publication to 100": measure(publications, scale // 20, 100)}
     figures["set, 50 writers"] = measure(writers, scale, 50)
     several = measure(publications, scale // 20, few)
     figures["event delivered"] = (measure(publications, scale // 20, many) - several) / (many - few)
@@ -366,6 +463,9 @@ def main():
             try:
                 # Fewer: under valgrind everything takes fifty times as long.
                 found["instructions"] = count(counter.measure, 1000)
+                for number in (10, 1000, 10_000):
+                    found["instructions"][f"set, {number:,} overrides"] = counter.measure_in_any_thread(
+                        overridden, 100, number)
             finally:
                 counter.agent.stop()
     finally:
