@@ -2,12 +2,22 @@
 # Builds the fuzzers: larder's own modules, optimised, with coverage and address sanitizer, and one program of all
 # fuzzers, .build-fuzz/larder-fuzz. Modules that have not changed since are not built again.
 #
-#   contrib/fuzz/build.sh
+#   contrib/fuzz/build.sh          build them; .build-fuzz/NAME is a link to the program for each fuzzer
+#   contrib/fuzz/build.sh --list   print the names of the fuzzers, one a line, and build nothing
 #
 # The packages that larder depends on are taken from the debug build of the tests (swift build --build-tests), which is
 # made first where there is none: what is fuzzed is larder's own code, and BoringSSL takes minutes.
+# shellcheck disable=SC2046 # paths of sources have no spaces
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+
+# Their names are those of the table in Fuzzers.swift.
+mapfile -t fuzzers < <(grep -oE '"[a-z]+": fuzz' contrib/fuzz/Sources/Fuzzers.swift | cut -d '"' -f 2)
+[ "${#fuzzers[@]}" -gt 0 ] || { echo "no fuzzers found in contrib/fuzz/Sources/Fuzzers.swift" >&2; exit 1; }
+if [ "${1:-}" = --list ]; then
+  printf '%s\n' "${fuzzers[@]}"
+  exit
+fi
 
 debug=.build/debug
 out=.build-fuzz
@@ -19,6 +29,7 @@ maps=()
 for map in "$debug"/*.build/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap; do
   maps+=(-Xcc "-fmodule-map-file=$map")
 done
+# shellcheck disable=SC2054
 flags=(-O -g -parse-as-library -enable-testing -assert-config Debug -swift-version 6 -package-name larder -sanitize=address,fuzzer
   -enable-upcoming-feature NonisolatedNonsendingByDefault -enable-upcoming-feature InferIsolatedConformances
   -enable-upcoming-feature ExistentialAny -enable-upcoming-feature InternalImportsByDefault
@@ -69,4 +80,4 @@ if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit
     >"$out/objects"
   swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lz -lstdc++ -lm
 fi
-for source in contrib/fuzz/corpus/*/; do ln -sf larder-fuzz "$out/$(basename "$source")"; done
+for fuzzer in "${fuzzers[@]}"; do ln -sf larder-fuzz "$out/$fuzzer"; done

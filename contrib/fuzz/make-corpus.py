@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the seed corpora of the fuzzers, contrib/fuzz/corpus, from the protocol's transcripts, the images of the tests and
-what stands below.
+"""Writes the seed inputs of the fuzzers from the protocol's transcripts, the images of the tests and the values below.
 
-    contrib/fuzz/make-corpus.py
+    contrib/fuzz/make-corpus.py DIRECTORY
 
-Inputs of which a fuzzer learned something new may be added beside them by hand; this script only writes its own, seed-*.
+Each fuzzer gets a folder of its name in DIRECTORY. An input worth keeping is added to the function of its fuzzer here.
 """
 
 import base64
@@ -13,13 +12,13 @@ import json
 import pathlib
 import re
 import struct
+import sys
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-CORPUS = ROOT / "contrib/fuzz/corpus"
 
 
-def main():
+def main(directory):
     for name, seeds in (
         ("json", json_texts()),
         ("lines", lines()),
@@ -34,10 +33,8 @@ def main():
         ("damage", damages()),
         ("snapshot", snapshots()),
     ):
-        folder = CORPUS / name
+        folder = directory / name
         folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("seed-*"):
-            old.unlink()
         for seed in seeds:
             seed = seed.encode() if isinstance(seed, str) else seed
             (folder / f"seed-{hashlib.sha1(seed).hexdigest()[:10]}").write_bytes(seed)
@@ -142,6 +139,8 @@ def images():
     meta = bytes(4) + box(b"pitm", bytes(4) + struct.pack(">H", 1)) + box(b"iprp", properties)
     yield box(b"ftyp", b"avif\0\0\0\0avifmif1") + box(b"meta", meta) + box(b"mdat", b"x")
     yield '<?xml version="1.0"?>\n<!-- x --><!DOCTYPE svg [<!ENTITY a "b">]>\n<svg xmlns="http://www.w3.org/2000/svg" width="10.5mm" height=\'2em\' viewBox="0 0 20,40"><g/></svg>'
+    # Much white space before the text that decides the type.
+    yield b"\f" * 90 + b'w<?xml version="2#0"?>\n<!-- x --><!DOCTYPE svg [<!ENTITY a "b">]>\n<t=\'2em\' +viewBox="0 0 20,40"><g/></svg>'
     yield '<svg:svg width="50%" viewBox="-1 -1 3e1 4"><svg:a b="<>"><![CDATA[ </svg> ]]></svg:a></svg:svg>'
 
 
@@ -224,4 +223,6 @@ def compact(value):
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) != 2:
+        sys.exit("usage: contrib/fuzz/make-corpus.py DIRECTORY")
+    main(pathlib.Path(sys.argv[1]))

@@ -24,15 +24,17 @@ while [ "$#" -gt 0 ]; do
     *) names+=("$1"); shift ;;
   esac
 done
-if [ "${#names[@]}" -eq 0 ]; then mapfile -t names < <(ls contrib/fuzz/corpus); fi
+known=$(contrib/fuzz/build.sh --list)
+if [ "${#names[@]}" -eq 0 ]; then mapfile -t names <<<"$known"; fi
 for name in "${names[@]}"; do
-  [ -d "contrib/fuzz/corpus/$name" ] || { echo "there is no fuzzer $name: $(ls -x contrib/fuzz/corpus)" >&2; exit 2; }
+  grep -qx "$name" <<<"$known" || { printf 'no fuzzer is called "%s"; there are: %s\n' "$name" "${known//$'\n'/ }" >&2; exit 2; }
 done
 
 contrib/fuzz/build.sh
 
 work=$(mktemp -d -t larder-fuzz.XXXXXX)
 trap 'rm -rf "$work"' EXIT
+contrib/fuzz/make-corpus.py "$work/seeds"
 found=.build-fuzz/found
 mkdir -p "$found"
 
@@ -43,7 +45,7 @@ fuzz() { # NAME
   # Leaks are not looked for: what Swift makes once and keeps would be one.
   SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 ".build-fuzz/$name" -max_total_time="$seconds" -timeout=30 \
     -rss_limit_mb=3000 -max_len=4096 -print_final_stats=1 "${options[@]}" -artifact_prefix="$found/$name-" \
-    "$corpus" "contrib/fuzz/corpus/$name" >"$work/$name.log" 2>&1 && echo 0 >"$work/$name.status" || echo $? >"$work/$name.status"
+    "$corpus" "$work/seeds/$name" >"$work/$name.log" 2>&1 && echo 0 >"$work/$name.status" || echo $? >"$work/$name.status"
 }
 
 running=0
