@@ -138,8 +138,3 @@ struct PublishedRevisionTests {
         }
     }
 }
-
-extension ConfigStore {
-    /// Writes what would be written behind.
-    fileprivate func writeNow() async throws { await writer.catchUp(with: currentGeneration) }
-}

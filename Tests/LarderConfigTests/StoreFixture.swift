@@ -90,4 +90,7 @@ struct StoreFixture {
 extension ConfigStore {
     nonisolated var value: JSONValue { publication.current.snapshot.value }
     nonisolated var revision: Int { publication.current.snapshot.revision }
+
+    /// Writes the current generation and those that are pending.
+    func writeNow() async throws { await writer.catchUp(with: currentGeneration) }
 }
