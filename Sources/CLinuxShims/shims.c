@@ -49,23 +49,6 @@ void larder_end_by_sent_signals(void) {
 
 void larder_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
-void larder_prefer_short_slices(void) {
-    // glibc knows it since 2.41: struct sched_attr of sched_setattr(2).
-    struct {
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period;
-    } attributes;
-    memset(&attributes, 0, sizeof(attributes));
-    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
-    if (attributes.policy != SCHED_OTHER) return;
-    // The shortest that the kernel gives.
-    attributes.runtime = 100 * 1000;
-    syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
 int larder_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
 int larder_pipe(int ends[2], bool is_nonblocking) {

@@ -27,7 +27,6 @@ public final class ListeningSocket: Sendable {
         lock = nil
         inode = nil
         path = Self.path(of: descriptor)
-        larder_refuse_descriptors(descriptor)
     }
 
     /// Makes a socket.
@@ -46,7 +45,6 @@ public final class ListeningSocket: Sendable {
             var information = stat()
             inode = stat(path, &information) == 0 ? UInt64(information.st_ino) : nil
             if let group { try Self.give(path, to: group, mode: mode) }
-            larder_refuse_descriptors(descriptor)
             guard listen(descriptor, Self.backlog) == 0 else { throw Self.failure("listen on", path) }
         } catch {
             Glibc.close(lock)

@@ -74,26 +74,6 @@ struct AcceptorTests {
         for loop in loops { loop.stop() }
     }
 
-    @Test("nobody passes descriptors to a connection, where the kernel can refuse them; the agent can, as ever")
-    func descriptorsRefused() async throws {
-        let path = NSTemporaryDirectory() + "/larder-rights-\(getpid()).sock"
-        let listening = try ListeningSocket(path: path, mode: 0o600, group: nil)
-        defer { listening.remove() }
-        let client = try connectOnly(path)
-        let accepted = larder_accept(listening.descriptor)
-        try #require(accepted >= 0)
-        defer { for end in [client, accepted] { Glibc.close(end) } }
-        // SO_PASSRIGHTS, since Linux 6.16.
-        var (value, length): (CInt, socklen_t) = (0, socklen_t(MemoryLayout<CInt>.size))
-        let isKnown = getsockopt(accepted, SOL_SOCKET, 83, &value, &length) == 0
-        var own = client
-        let passed = larder_send_descriptors(client, "x", 1, &own, 1)
-        let reason = errno
-        #expect(passed == (isKnown ? -1 : 1))
-        if isKnown { #expect(reason == EPERM) }
-        #expect(larder_send_descriptors(accepted, "x", 1, &own, 1) == 1)
-    }
-
     @Test("who connects in a pause is not turned away, but kept waiting until it is over")
     func pause() async throws {
         let loops = try loops(2)

@@ -108,28 +108,6 @@ struct LinuxShimsTests {
         }
     }
 
-    @Test("a path cannot leave the directory it is opened below")
-    func openBeneath() throws {
-        try withDirectory { path in
-            let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            defer { close(directory) }
-            symlink("/etc/passwd", "\(path)/out")
-            symlink("file", "\(path)/in")
-            func result(_ name: String, _ resolve: Int, flags: CInt = O_RDONLY, mode: UInt64 = 0) -> CInt {
-                let descriptor = larder_openat2(directory, name, UInt64(flags), mode, UInt64(resolve))
-                guard descriptor >= 0 else { return errno }
-                close(descriptor)
-                return 0
-            }
-            #expect(result("file", LARDER_RESOLVE_BENEATH, flags: O_CREAT | O_WRONLY, mode: 0o600) == 0)
-            #expect(result("in", LARDER_RESOLVE_BENEATH) == 0)
-            #expect(result("in", LARDER_RESOLVE_BENEATH | LARDER_RESOLVE_NO_SYMLINKS) == ELOOP)
-            #expect(result("out", LARDER_RESOLVE_BENEATH) == EXDEV)
-            #expect(result("../etc", LARDER_RESOLVE_BENEATH) == EXDEV)
-            #expect(result("absent", LARDER_RESOLVE_BENEATH) == ENOENT)
-        }
-    }
-
     @Test("a sealed memory file can be neither written nor resized")
     func sealing() {
         let file = larder_memfd_create("sealed")

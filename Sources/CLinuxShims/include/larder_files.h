@@ -1,40 +1,12 @@
-/// Files: opening below a directory without following what somebody planted there, and sealed memory files.
+/// Files: sealed memory files, and what kind of file system a file is on.
 #pragma once
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-// openat2(2), the resolve member of struct open_how. Named here because Swift imports no macro whose text it has to
-// find in the kernel's own headers.
-enum {
-    /// RESOLVE_NO_XDEV: no crossing of mount points.
-    LARDER_RESOLVE_NO_XDEV = RESOLVE_NO_XDEV,
-    /// RESOLVE_NO_MAGICLINKS: no /proc/PID/fd and the like.
-    LARDER_RESOLVE_NO_MAGICLINKS = RESOLVE_NO_MAGICLINKS,
-    /// RESOLVE_NO_SYMLINKS: no symbolic link anywhere on the way.
-    LARDER_RESOLVE_NO_SYMLINKS = RESOLVE_NO_SYMLINKS,
-    /// RESOLVE_BENEATH: the path may not leave the directory, by "..", an absolute path or a link.
-    LARDER_RESOLVE_BENEATH = RESOLVE_BENEATH,
-    /// RESOLVE_IN_ROOT: the directory is taken for the root.
-    LARDER_RESOLVE_IN_ROOT = RESOLVE_IN_ROOT,
-};
-
-/// openat2(2), which glibc does not wrap. `flags` and `mode` as for openat(2) (`mode` must be 0 unless a file may be
-/// created), `resolve` a sum of LARDER_RESOLVE_*. Returns a descriptor, or -1 with errno set: EXDEV or ELOOP when the
-/// path went where `resolve` forbids, EAGAIN when a rename raced with the check (try again), ENOSYS before Linux 5.6.
-static inline int larder_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve) {
-    struct open_how how;
-    memset(&how, 0, sizeof(how));
-    how.flags = flags;
-    how.mode = mode;
-    how.resolve = resolve;
-    return (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
-}
 
 /// memfd_create(2): an anonymous file in memory, close-on-exec, that can be sealed and cannot be made executable.
 /// `name` (at most 249 bytes) shows in /proc/PID/fd only. Returns a descriptor, or -1 with errno set.

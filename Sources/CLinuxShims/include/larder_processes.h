@@ -24,8 +24,3 @@ int larder_pipe(int ends[2], bool is_nonblocking);
 
 /// Names the calling thread, as top(1) and perf(1) show it: pthread_setname_np(3). A name over 15 bytes is cut off.
 void larder_name_thread(const char *name);
-
-/// Has the calling thread scheduled often and for short times, rather than seldom and for long ones, where processors are
-/// scarce: it gets no more of them, and gets it sooner (sched_setattr(2), `sched_runtime`; since Linux 6.12, and without
-/// effect before). Where that is not allowed it stays as it was.
-void larder_prefer_short_slices(void);

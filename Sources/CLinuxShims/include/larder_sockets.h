@@ -71,14 +71,6 @@ static inline struct msghdr larder_message(struct iovec *pieces, size_t count) {
     return message;
 }
 
-/// Has the kernel refuse descriptors that somebody wants to pass to a socket (unix(7), SCM_RIGHTS), or to those that a
-/// listening socket accepts: sendmsg(2) fails with EPERM there (SO_PASSRIGHTS, since Linux 6.16). Without effect before.
-static inline void larder_refuse_descriptors(int fd) {
-    // The header may be older than the kernel.
-    const int pass_rights = 83, no = 0;
-    setsockopt(fd, SOL_SOCKET, pass_rights, &no, sizeof(no));
-}
-
 /// Receives bytes without ever blocking. Descriptors that come with them are closed by the kernel, which stops behind the
 /// bytes that they came with (unix(7), SCM_RIGHTS): `was_cut` is then not 0, and there may be more to be read however few
 /// bytes were. Returns the number of bytes (0: end of stream), or -1 with errno set (EAGAIN: none now).

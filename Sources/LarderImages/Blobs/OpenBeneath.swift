@@ -2,25 +2,15 @@ import CLinuxShims
 import LarderUpstream
 import Glibc
 
-/// Opening what is below a directory, and nothing elsewhere: a name with "..", an absolute one, and a symbolic link
-/// anywhere on the way are refused.
+/// Opens files below a directory and nowhere else: a path with "..", an absolute path and a symbolic link anywhere on the
+/// path are refused.
 enum OpenBeneath {
-    /// Opens it, close-on-exec, by openat2(2), or step by step where there is none: before Linux 5.6, and in services with
-    /// `RestrictSUIDSGID=` (systemd.exec(5)), which cannot look at the mode that it is given.
+    /// Opens `name`, close-on-exec. Each directory of the path is opened by itself, without following a link.
+    ///
+    /// openat2(2) would do this in one call, but `RestrictSUIDSGID=` (systemd.exec(5)) makes it fail, and the packaged unit
+    /// sets that.
     /// - Returns: the descriptor, or -1 with errno set.
     static func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: mode_t) -> CInt {
-        let resolve = UInt64(LARDER_RESOLVE_BENEATH | LARDER_RESOLVE_NO_SYMLINKS)
-        while true {
-            let result = larder_openat2(directory, name, UInt64(flags | O_CLOEXEC), UInt64(mode), resolve)
-            if result >= 0 { return result }
-            if errno == ENOSYS { return stepByStep(directory, name, flags, mode: mode) }
-            // EAGAIN: somebody renamed something meanwhile, and the kernel could not be sure.
-            guard errno == EINTR || errno == EAGAIN else { return -1 }
-        }
-    }
-
-    /// The same, each directory on the way opened for itself, and none through a link.
-    static func stepByStep(_ directory: CInt, _ name: String, _ flags: CInt, mode: mode_t) -> CInt {
         let steps = name.split(separator: "/", omittingEmptySubsequences: false)
         // "." alone is the directory itself.
         guard name == "." || !steps.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else {

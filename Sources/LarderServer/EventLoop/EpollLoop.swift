@@ -80,7 +80,6 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
                 guard let argument else { return nil }
                 let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
                 larder_name_thread(start.name)
-                larder_prefer_short_slices()
                 start.loop.run()
                 return nil
             }, body.toOpaque())

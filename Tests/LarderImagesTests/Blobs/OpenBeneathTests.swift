@@ -5,49 +5,42 @@ import Testing
 
 @Suite("Opening what is below a directory, and nothing elsewhere")
 struct OpenBeneathTests {
-    enum Way: CaseIterable {
-        case byKernel, stepByStep
-
-        func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: mode_t = 0) -> CInt {
-            switch self {
-            case .byKernel: OpenBeneath.open(directory, name, flags, mode: mode)
-            case .stepByStep: OpenBeneath.stepByStep(directory, name, flags, mode: mode)
-            }
-        }
+    private func open(_ directory: CInt, _ name: String, _ flags: CInt, mode: mode_t = 0) -> CInt {
+        OpenBeneath.open(directory, name, flags, mode: mode)
     }
 
-    @Test("files and directories below it are opened, made, and closed when a program is run", arguments: Way.allCases)
-    func below(_ way: Way) throws {
+    @Test("files and directories below it are opened, made, and closed when a program is run")
+    func below() throws {
         try withOpenDirectory { path, directory in
-            let made = way.open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+            let made = open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
             #expect(made >= 0)
             #expect(fcntl(made, F_GETFD) == FD_CLOEXEC)
             #expect(write(made, "text", 4) == 4)
             close(made)
-            #expect(way.open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600) == -1)
+            #expect(open(directory, "a/b/new", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600) == -1)
             #expect(errno == EEXIST)
             #expect(FileManager.default.contents(atPath: path + "/a/b/new") == Data("text".utf8))
             for name in [".", "a", "a/b"] {
-                let descriptor = way.open(directory, name, O_RDONLY | O_DIRECTORY)
+                let descriptor = open(directory, name, O_RDONLY | O_DIRECTORY)
                 #expect(descriptor >= 0, "\(name)")
                 close(descriptor)
             }
-            #expect(way.open(directory, "a/none/new", O_RDONLY) == -1)
+            #expect(open(directory, "a/none/new", O_RDONLY) == -1)
             #expect(errno == ENOENT)
         }
     }
 
-    @Test("no link and no way out is followed", arguments: Way.allCases)
-    func elsewhere(_ way: Way) throws {
+    @Test("no link and no way out is followed")
+    func elsewhere() throws {
         try withOpenDirectory { path, directory in
             let manager = FileManager.default
             _ = manager.createFile(atPath: path + "/a/file", contents: Data())
             try manager.createSymbolicLink(atPath: path + "/link", withDestinationPath: "a")
             try manager.createSymbolicLink(atPath: path + "/a/last", withDestinationPath: "file")
             for name in ["link/file", "a/last", "link", "a/../../x", "..", "/etc/hostname", "a//../..", "../\(path)"] {
-                #expect(way.open(directory, name, O_RDONLY) == -1, "\(name)")
+                #expect(open(directory, name, O_RDONLY) == -1, "\(name)")
             }
-            #expect(way.open(directory, "link/new", O_WRONLY | O_CREAT, mode: 0o600) == -1)
+            #expect(open(directory, "link/new", O_WRONLY | O_CREAT, mode: 0o600) == -1)
             #expect(!manager.fileExists(atPath: path + "/a/new"))
         }
     }
@@ -55,7 +48,7 @@ struct OpenBeneathTests {
     private func withOpenDirectory(_ body: (String, CInt) throws -> Void) throws {
         try withDirectory { path in
             try FileManager.default.createDirectory(atPath: path + "/a/b", withIntermediateDirectories: true)
-            let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            let directory = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             defer { close(directory) }
             try body(path, directory)
         }
