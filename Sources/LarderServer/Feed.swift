@@ -8,7 +8,7 @@ final class Feed {
     let publication: ConfigPublication
     private(set) var snapshot: ConfigSnapshot
     var observer: ConfigPublication.Observer?
-    private var topics: [HashedPath: Topic] = [:]
+    private var topics: [JSONPath: Topic] = [:]
     private var waits: [ObjectIdentifier: SnapshotWait] = [:]
     /// The revision before the current one, as this loop saw them.
     private var previousRevision: Int
@@ -21,24 +21,16 @@ final class Feed {
 
     var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
 
-    /// Whether to tell all of them of a snapshot is a matter of microseconds.
-    func isQuick(to snapshot: ConfigSnapshot) -> Bool {
-        snapshot.bytes <= Self.smallBytes && topics.count + waits.count <= Self.few
-            && topics.values.reduce(0) { $0 + $1.subscriptions.count } <= Self.few
-    }
-
-    private static let few = 4
     private static let smallBytes = 16 * 1024
 
     func topic(_ path: JSONPath) -> Topic {
-        let key = HashedPath(path)
-        if let topic = topics[key] { return topic }
-        let topic = Topic(key, feed: self)
-        topics[key] = topic
+        if let topic = topics[path] { return topic }
+        let topic = Topic(path, feed: self)
+        topics[path] = topic
         return topic
     }
 
-    func remove(_ topic: Topic) { topics[topic.key] = nil }
+    func remove(_ topic: Topic) { topics[topic.path] = nil }
 
     func add(_ wait: SnapshotWait) { waits[ObjectIdentifier(wait)] = wait }
 

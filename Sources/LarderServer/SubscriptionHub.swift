@@ -64,10 +64,6 @@ final class SubscriptionHub {
         let epollLoop = eventLoop as? EpollLoop
         let news = News()
         feed.observer = feed.publication.observe {
-            // A few have it before the change is logged, answered and noted for the disk. A crowd would keep the store.
-            if let epollLoop, epollLoop.isInStep {
-                if bound.value.isQuick(to: bound.value.publication.current.snapshot) { return bound.value.advance() }
-            }
             // A loop that is slower than the changes goes on to the newest one.
             guard news.begin() else { return }
             eventLoop.execute {

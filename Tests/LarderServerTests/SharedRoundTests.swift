@@ -155,36 +155,6 @@ struct SharedRoundTests {
         #expect(try await served(Array(repeating: nil, count: 41)).allSatisfy { $0 })
     }
 
-    @Test(
-        "a few subscribers have an event when the change is answered, a crowd soon after",
-        arguments: [(1, true), (4, true), (5, false)])
-    func eventsBeforeAnswers(subscribers: Int, atOnce: Bool) async throws {
-        let context = try await SessionFixture.serverContext()
-        defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
-        let (namespace, path) = (try #require(context.namespaces["default"]), try JSONPath("a"))
-        let loop = try EpollLoop(name: "round")
-        let crowd = try await loop.submit {
-            let crowd = try SessionCrowd(Array(repeating: nil, count: subscribers), on: loop, context)
-            for client in 0..<subscribers {
-                crowd.send(#"{"id":1,"method":"config.subscribe","params":{"path":"a"}}"#, by: client)
-                crowd.sessions[client].ready(.readable)
-                #expect(crowd.received(by: client).contains(#""subscription":1"#))
-            }
-            return NIOLoopBound(crowd, eventLoop: loop)
-        }.get()
-        let events = await withCheckedContinuation { (continuation: CheckedContinuation<[String], Never>) in
-            _ = namespace.set(path, to: 7, timeToLive: nil, by: nil, on: LoopTaskExecutor(loop)) { _ in
-                continuation.resume(returning: (0..<subscribers).map { crowd.value.received(by: $0) })
-            }
-        }
-        #expect(events.map { $0.contains(#""value":7"#) } == Array(repeating: atOnce, count: subscribers))
-        let later = try await loop.submit { (0..<subscribers).map { crowd.value.received(by: $0) } }.get()
-        #expect(later.map { $0.contains(#""value":7"#) } == Array(repeating: !atOnce, count: subscribers))
-        try await loop.submit { crowd.value.close() }.get()
-        loop.stop()
-        await context.namespaces.stop()
-    }
-
     @Test("while hundreds are dropped who do not read, the others are served")
     func manyStalled() async throws {
         let context = try await SessionFixture.serverContext()

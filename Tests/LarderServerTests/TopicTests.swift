@@ -53,48 +53,4 @@ struct TopicTests {
         loop.run()
         #expect(feed == nil)
     }
-
-    /// Which revision a hub's loop is at right after another one was published on its thread, and which it comes to.
-    private static func revisions(topics: Int, value: JSONValue = 2, inStep: Bool) async throws -> [Int] {
-        let loop = try EpollLoop(name: "hub")
-        defer { loop.stop() }
-        let publication = publication()
-        let feed = try await loop.submit {
-            let hub = SubscriptionHub(eventLoop: loop)
-            let made = try (1...topics).map { hub.topic(try JSONPath(parsing: "p\($0)"), of: publication) }
-            return NIOLoopBound((hub, made[0].feed), eventLoop: loop)
-        }.get()
-        let publish: @Sendable () -> Int = {
-            publication.publish(
-                ConfigSnapshot(value: ["p1": value], revision: 8, publishedAt: 0),
-                status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
-            return feed.value.1.snapshot.revision
-        }
-        let first =
-            inStep
-            ? await Task(executorPreference: LoopTaskExecutor(loop)) { publish() }.value
-            : try await loop.submit(publish).get()
-        return [first, try await loop.submit { feed.value.1.snapshot.revision }.get()]
-    }
-
-    @Test("a few subscribers are told by the task that publishes, before it goes on")
-    func toldAtOnce() async throws {
-        #expect(try await Self.revisions(topics: 1, inStep: true) == [8, 8])
-    }
-
-    @Test("a crowd is told once the task that publishes has gone on")
-    func crowdToldLater() async throws {
-        #expect(try await Self.revisions(topics: 5, inStep: true) == [7, 8])
-    }
-
-    @Test("of something large everybody is told once the task that publishes has gone on")
-    func largeToldLater() async throws {
-        let text: JSONValue = .string(String(repeating: "x", count: 20_000))
-        #expect(try await Self.revisions(topics: 1, value: text, inStep: true) == [7, 8])
-    }
-
-    @Test("nobody is told while the loop serves something else, which may be writing")
-    func toldBetween() async throws {
-        #expect(try await Self.revisions(topics: 1, inStep: false) == [7, 8])
-    }
 }

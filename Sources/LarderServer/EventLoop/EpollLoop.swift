@@ -38,7 +38,6 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         var work = Deque<Work>()
         /// How often sockets were waited for.
         var round = 0
-        var isInStep = false
         /// Who waits until the other sockets of a turn were served.
         var last: [EpollTarget] = []
         /// What is done once everything else of a turn is, a little each turn.
@@ -106,10 +105,6 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// Tells the times apart that sockets were waited for. Used on the loop only.
     var round: Int { own.round }
 
-    /// Whether the calling thread is the loop's and runs a step of a task that prefers the loop: no connection is being
-    /// served beneath it.
-    var isInStep: Bool { inEventLoop && own.isInStep }
-
     // MARK: The thread
 
     private func run() {
@@ -142,10 +137,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         switch work {
         case .task(let task): task()
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
-        case .step(let job, let executor):
-            own.isInStep = true
-            job.runSynchronously(on: executor.asUnownedTaskExecutor())
-            own.isInStep = false
+        case .step(let job, let executor): job.runSynchronously(on: executor.asUnownedTaskExecutor())
         }
     }
 
