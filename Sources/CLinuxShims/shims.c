@@ -18,12 +18,6 @@ int larder_is_kernel_file(int fd) {
     return information.f_type == PROC_SUPER_MAGIC || information.f_type == SYSFS_MAGIC;
 }
 
-int larder_is_memory_file(int fd) {
-    struct statfs information;
-    if (fstatfs(fd, &information) != 0) return -1;
-    return information.f_type == TMPFS_MAGIC;
-}
-
 // What the Swift runtime has for each signal.
 static struct sigaction reported[NSIG];
 

@@ -10,7 +10,6 @@ public final class ConfigNamespace: Sendable {
     public struct Environment: Sendable {
         var epoch: String
         var stateDirectory: String
-        var runtimeDirectory: String?
         var files: any FileSystem
         var blocking: BlockingWork
         var watcher: FileWatcher
@@ -63,7 +62,6 @@ public final class ConfigNamespace: Sendable {
         var configuration: NamespaceConfiguration
         var archive: SnapshotArchive
         var restored: SnapshotArchive.Restored
-        var published: PublishedRevision?
         var status: NamespaceStatus
         var sources: OfEachFileLayer<FileLayerSource>
     }
@@ -78,10 +76,6 @@ public final class ConfigNamespace: Sendable {
             directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
             logger: environment.logger)
         var restored = try archive.restore()
-        let published = environment.runtimeDirectory.map {
-            PublishedRevision(directory: $0, namespace: configuration.name, epoch: environment.epoch)
-        }
-        restored.lastPublished = published?.last(reservedBound: restored.reservedBound)
         var status = NamespaceStatus(configuration)
         let sources = OfEachFileLayer { configuration.files($0, holding: restored.layers[$0]?.document) }
         for layer in FileLayer.allCases {
@@ -103,8 +97,7 @@ public final class ConfigNamespace: Sendable {
             restored.layers.dropRemote()
         }
         return Found(
-            configuration: configuration, archive: archive, restored: restored, published: published, status: status,
-            sources: sources)
+            configuration: configuration, archive: archive, restored: restored, status: status, sources: sources)
     }
 
     /// Is ready to be read at once, with what the disk had. The network is not waited for.
@@ -114,7 +107,7 @@ public final class ConfigNamespace: Sendable {
         name = configuration.name
         self.environment = environment
         store = try await ConfigStore.open(
-            found.restored, archive: found.archive, published: found.published, blocking: environment.blocking,
+            found.restored, archive: found.archive, blocking: environment.blocking,
             wallClock: environment.wallClock,
             clock: environment.clock, durability: configuration.durability,
             maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,

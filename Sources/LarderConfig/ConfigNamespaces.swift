@@ -14,22 +14,19 @@ public final class ConfigNamespaces: Sendable {
 
     /// Opens the state directory and every namespace's last known good state. Nothing is asked of the network.
     /// - Parameters:
-    ///   - runtimeDirectory: where it is noted which revision was published last, if that is in memory; nil for nowhere.
     ///   - threads: where system calls that may wait for the disk are made.
     ///   - hostIdentity: what tells this host from others, for the phase of its polls.
     ///   - generator: the source of chance for everything that waits before it goes to the network.
     /// - Throws: ``FileError`` or ``StateDirectory/Locked``.
     public init(
-        _ configurations: [NamespaceConfiguration], stateDirectory path: String, runtimeDirectory: String? = nil,
-        threads: BlockingThreads,
+        _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: BlockingThreads,
         fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
         wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
         files: any FileSystem = LocalFileSystem(), logger: Logger
     ) async throws {
         stateDirectory = try StateDirectory(path: path, files: files)
         let environment = ConfigNamespace.Environment(
-            epoch: stateDirectory.epoch, stateDirectory: path, runtimeDirectory: runtimeDirectory, files: files,
-            blocking: BlockingWork(threads),
+            epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
             clock: clock, wallClock: wallClock, generator: generator, logger: logger)
         self.environment = environment

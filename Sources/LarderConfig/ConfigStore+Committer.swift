@@ -78,7 +78,6 @@ extension ConfigStore {
         layersDigest = digest
         if changed {
             snapshot = next
-            notePublished()
             history.append(image(causes: causes))
             status.publishes += 1
             publication.publish(next, status: StatusRecord(status, holding: layers))
@@ -182,9 +181,6 @@ extension ConfigStore {
             reserved = bound
         }
     }
-
-    /// Notes the current revision before anybody sees it.
-    func notePublished() { published?.note(max(snapshot.revision, highestLost), reservedBound: reservedBound) }
 
     /// How many revisions one disk write reserves.
     static let reservedBlock = 1024

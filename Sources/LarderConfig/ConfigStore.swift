@@ -36,8 +36,6 @@ public actor ConfigStore {
     // What follows is touched by this actor only: here, and in the extensions beside this file.
 
     let archive: SnapshotArchive
-    /// Where the revision that was published last outlives this process; nil where it does not.
-    let published: PublishedRevision?
     let blocking: BlockingWork
     let wallClock: WallClock
     let clock: any Clock<Duration>
@@ -79,14 +77,12 @@ public actor ConfigStore {
     private init(
         snapshot: ConfigSnapshot, highestLost: Int, history: GenerationHistory, epoch: String?,
         restored: SnapshotArchive.Restored,
-        archive: SnapshotArchive, published: PublishedRevision?,
-        blocking: BlockingWork,
+        archive: SnapshotArchive, blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
         maximumDeletion: Int?,
         status: NamespaceStatus, logger: Logger
     ) {
         self.archive = archive
-        self.published = published
         self.blocking = blocking
         self.wallClock = wallClock
         self.clock = clock
@@ -121,7 +117,7 @@ public actor ConfigStore {
 
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
     static func open(
-        _ restored: SnapshotArchive.Restored, archive: SnapshotArchive, published: PublishedRevision? = nil,
+        _ restored: SnapshotArchive.Restored, archive: SnapshotArchive,
         blocking: BlockingWork, wallClock: WallClock,
         clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, maximumDeletion: Int? = nil,
         rules: LayerRules = LayerRules(),
@@ -167,13 +163,9 @@ public actor ConfigStore {
         }
         let store = ConfigStore(
             snapshot: first, highestLost: highestLost, history: history, epoch: epoch, restored: restored,
-            archive: archive,
-            // The numbers of an epoch that ends with the process are nobody's later.
-            published: epoch == nil ? published : nil, blocking: blocking, wallClock: wallClock,
+            archive: archive, blocking: blocking, wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: maximumBytes, maximumDeletion: maximumDeletion,
             status: status, logger: logger)
-        // Before anybody is told of it.
-        await store.notePublished()
         // The journal will be written from its start again once the newest generation is on disk.
         if epoch == nil {
             for generation in restored.unwritten { store.writer.note(history[generation.revision] ?? generation) }

@@ -65,8 +65,7 @@ struct Agent {
         let imageProblem: String?
         do {
             namespaces = try await ConfigNamespaces(
-                plan.namespaces, stateDirectory: plan.stateDirectory,
-                runtimeDirectory: Self.directory(of: socket.path) + "/revisions", threads: threads, fetcher: fetcher,
+                plan.namespaces, stateDirectory: plan.stateDirectory, threads: threads, fetcher: fetcher,
                 hostIdentity: Self.hostIdentity(), logger: logger)
         } catch {
             socket.remove()

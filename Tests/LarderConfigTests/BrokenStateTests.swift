@@ -84,7 +84,7 @@ struct BrokenStateTests {
         let file = #"{"format":2,"sha256":"\#(digest)"}"# + "\n" + body + "\n"
         try write(Array(file.utf8), newest)
         let failure = await #expect(throws: FileError.self) { try await fixture.open() }
-        #expect(failure?.description.contains("another version of larderd wrote it; run that version") == true)
+        #expect(failure?.description.contains("in format 2, and this version reads format 1; run that version") == true)
         #expect(try contents(newest) == Array(file.utf8))
 
         // A format that is only in the header changed by itself: the generation before it serves.

@@ -69,6 +69,27 @@ struct RestartTests {
         }
     }
 
+    @Test("after a crash what came from a source is served again under a revision behind the reserved ones")
+    func crashAfterRefresh() async throws {
+        let fixture = StoreFixture()
+        defer { fixture.remove() }
+        var keptAlive: [ConfigStore] = []
+        var last = 0
+        for round in 1...3 {
+            // The store before is left as a crash leaves it.
+            let store = try await fixture.open()
+            if round > 1 {
+                #expect(store.value == ["n": .int(round - 1)])
+                #expect(store.revision > last + 1000)
+            }
+            let document = SourceDocument(value: ["n": .int(round)])
+            last = try await store.replaceRemote(document, origin: "scripted:source", force: false, isPush: false)
+                .revision
+            try await store.writeNow()
+            keptAlive.append(store)
+        }
+    }
+
     @Test("after a crash a relaxed namespace never gives a seen revision to other content")
     func relaxedCrash() async throws {
         var fixture = local(.relaxed)

@@ -23,8 +23,6 @@ struct StoreFixture {
     var rules = LayerRules()
     /// What the host's files hold when a store is opened; nil for what the state on disk says of them.
     var host: JSONValue?
-    /// Where it is noted what was published last; nil for nowhere.
-    var runtimeDirectory: String?
 
     init() {
         directory = NSTemporaryDirectory() + "/larder-store-" + UUID().uuidString
@@ -35,14 +33,10 @@ struct StoreFixture {
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: directory, files: files,
             logger: Self.silent)
         var restored = try archive.restore()
-        let published = runtimeDirectory.map {
-            PublishedRevision(directory: $0, namespace: "default", epoch: "00ff00ff00ff00ff")
-        }
-        restored.lastPublished = published?.last(reservedBound: restored.reservedBound)
         if let host { restored.layers.host = Layers.Files(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
-            restored, archive: archive, published: published, blocking: BlockingWork(Self.threads),
-            wallClock: wallClock, clock: clock, durability: durability, maximumBytes: 1 << 20,
+            restored, archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
+            clock: clock, durability: durability, maximumBytes: 1 << 20,
             maximumDeletion: maximumDeletion, rules: rules,
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),

@@ -54,6 +54,3 @@ enum {
 /// Whether a file or directory is the kernel's own telling (procfs, sysfs), and none that somebody stored: 1 or 0, or -1
 /// with errno set. An O_PATH descriptor will do (fstatfs(2)).
 int larder_is_kernel_file(int fd);
-
-/// Whether a file or directory is in memory and gone when the machine restarts (tmpfs(5)): 1 or 0, or -1 with errno set.
-int larder_is_memory_file(int fd);

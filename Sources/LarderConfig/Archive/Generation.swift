@@ -81,8 +81,8 @@ struct Generation: Sendable {
             throw Damage("it is not JSON: \(error)")
         }
         guard let format = header["format"]?.int, format == Self.format else {
-            let isWritten = header["format"] != nil && header["format"] == body["format"]
-            throw Damage("its format is not \(Self.format)", isOfAnotherVersion: isWritten)
+            let written = header["format"] == body["format"] ? header["format"]?.compactText : nil
+            throw Damage("its format is not \(Self.format)", otherFormat: written)
         }
         guard let revision = body["revision"]?.int, let digest = body["digest"]?.string,
             let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
@@ -120,12 +120,12 @@ struct Generation: Sendable {
     /// Why a file is not used.
     struct Damage: Error {
         let reason: String
-        /// Whether it is whole, and written by another version of this program.
-        let isOfAnotherVersion: Bool
+        /// The format of a file that another version of this program wrote; nil if the file is damaged.
+        let otherFormat: String?
 
-        init(_ reason: String, isOfAnotherVersion: Bool = false) {
+        init(_ reason: String, otherFormat: String? = nil) {
             self.reason = reason
-            self.isOfAnotherVersion = isOfAnotherVersion
+            self.otherFormat = otherFormat
         }
     }
 }

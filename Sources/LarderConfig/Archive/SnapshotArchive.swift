@@ -84,12 +84,9 @@ final class SnapshotArchive: Sendable {
         /// The highest number that a record which is lost may have carried.
         var highestLost = 0
 
-        /// The revision that was published last, where that outlived the process that did.
-        var lastPublished: Int?
-
         /// The highest number that somebody may have seen although nothing with it is on disk.
         var highestSeen: Int {
-            max(highestName, highestLost, lastPublished ?? (reservedBound > released ? reservedBound : 0))
+            max(highestName, highestLost, reservedBound > released ? reservedBound : 0)
         }
     }
 
@@ -230,10 +227,11 @@ final class SnapshotArchive: Sendable {
             do throws(Generation.Damage) {
                 return try Generation(decoding: bytes)
             } catch {
-                if error.isOfAnotherVersion {
+                if let format = error.otherFormat {
                     throw FileError(
                         notOursYet: path,
-                        "another version of larderd wrote it; run that version, or move the file away to go on with what was before it"
+                        "another version of larderd wrote it, in format \(format), and this version reads format "
+                            + "\(Generation.format); run that version, or move the file away to use the state before it"
                     )
                 }
                 reason = error.reason

@@ -12,11 +12,8 @@ final class AgentHome {
     /// removes it.
     /// - Parameter settings: the settings file as JSON5; `@` stands for the home's directory.
     @discardableResult
-    /// - Parameter parent: the directory of the home; `/dev/shm` for one in memory.
-    static func with<Result>(
-        settings: String? = nil, in parent: String = "/tmp", _ body: (AgentHome) throws -> Result
-    ) throws -> Result {
-        let home = try AgentHome(in: parent)
+    static func with<Result>(settings: String? = nil, _ body: (AgentHome) throws -> Result) throws -> Result {
+        let home = try AgentHome()
         defer { home.remove() }
         if let settings { try home.write(settings: settings) }
         do {
@@ -36,8 +33,8 @@ final class AgentHome {
         }
     }
 
-    private init(in parent: String) throws {
-        var template = Array("\(parent)/larder-XXXXXX".utf8CString)
+    private init() throws {
+        var template = Array("/tmp/larder-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
