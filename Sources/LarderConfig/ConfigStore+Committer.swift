@@ -143,10 +143,7 @@ extension ConfigStore {
         assert(edited == nil || value.compactText == layers.resolved().compactText, "what was edited is no resolution")
         // Only texts of the same length can say the same: both are compact.
         guard former.revision > 0, value.textSize == former.bytes, value == former.value else {
-            let paths = edited == nil ? nil : edits?.paths
-            let next = ConfigSnapshot(
-                value: value, revision: revision, publishedAt: now,
-                difference: paths.map { ConfigSnapshot.Difference(revision: former.revision, paths: $0) })
+            let next = ConfigSnapshot(value: value, revision: revision, publishedAt: now)
             return (next, next.contentDigest)
         }
         return (former, value.hasSameText(as: former.value) ? former.contentDigest : SnapshotDigest(of: value))

@@ -22,14 +22,6 @@ struct OverrideEdits: Sendable {
         }
     }
 
-    /// Where alone a configuration changes by them; nil where these are so many that it is as well to look at the values.
-    var paths: [[String]]? {
-        guard replacements.count + additions.count <= Self.fewPaths else { return nil }
-        return replacements.map(\.path) + additions.map(\.path)
-    }
-
-    private static let fewPaths = 8
-
     /// What a configuration becomes by them.
     /// - Returns: nil where one changes what another one is about, or a scalar is not where it was set.
     func applied(to value: JSONValue) -> JSONValue? {
