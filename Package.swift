@@ -37,6 +37,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
+let hashTree = Target.Dependency.product(name: "HashTreeCollections", package: "swift-collections")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
 let package = Package(
@@ -67,7 +68,8 @@ let package = Package(
         larder("Systemd", ["CSystemd", logging]),
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", ["CLinuxShims", httpClient, logging, deque, nioCore, nioHTTP, nioPosix]),
-        larder("LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, nioPosix]),
+        larder(
+            "LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, hashTree, nioPosix]),
         larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
         larder(
             "LarderServer",

@@ -60,16 +60,8 @@ extension [ChangeCause] {
     /// Each cause once, in the order of the changes, and the last ones only where there are many.
     func joined() -> [ChangeCause] {
         if count < 2 { return self }
-        var known: [Int: [Int]] = [:]
-        var causes: [ChangeCause] = []
-        causes.reserveCapacity(count)
-        for cause in self {
-            // To hash all of each would take more than to compare the few whose paths have the same number.
-            let fingerprint = cause.path?.fingerprint ?? 0
-            if let alike = known[fingerprint], alike.contains(where: { causes[$0] == cause }) { continue }
-            known[fingerprint, default: []].append(causes.count)
-            causes.append(cause)
-        }
+        var known: Set<ChangeCause> = []
+        let causes = filter { known.insert($0).inserted }
         return causes.count > Self.most ? Array(causes.suffix(Self.most)) : causes
     }
 }

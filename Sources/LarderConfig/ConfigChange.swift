@@ -5,8 +5,8 @@ import JSON
 indirect enum ConfigChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
-    /// Ends the overrides whose time of day has come, and those that end at these times of day whether they have come or not.
-    case expireOverrides(ended: Set<Int>)
+    /// Ends these overrides, except those that were replaced or removed since.
+    case expireOverrides([ExpiringOverride])
     case files(FileLayer, JSONValue)
     /// The settings say other rules.
     case rules(LayerRules)
@@ -23,8 +23,8 @@ indirect enum ConfigChange: Sendable {
         /// Nothing: the layers already said so.
         case none
         /// The layer changed.
-        /// - Parameter edit: all that became of it, if that is little.
-        case changed(JournalRecord.Operation?, edit: OverrideEdit? = nil)
+        /// - Parameter replacement: how the configuration changes, if only a scalar is replaced by another one
+        case changed(JournalRecord.Operation?, replacement: JSONValue.Replacement? = nil)
     }
 
     /// Whether a local client waits for this to be on disk.
@@ -88,22 +88,18 @@ indirect enum ConfigChange: Sendable {
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
-            // What is locked and only the files have comes behind all other members.
-            case .added: return .changed(.set(entry), edit: layers.rules.locks.isEmpty ? .addition(entry) : nil)
-            case .addedAmongOthers: return .changed(.set(entry))
-            // An object merges into what the lower layers have there, and null lets nothing show.
-            case .replaced(let former):
-                let isScalar = former.isPlainScalar && value.isPlainScalar
-                let replacement = JSONValue.Replacement(at: path, by: value)
-                return .changed(.set(entry), edit: isScalar ? .replacement(replacement) : nil)
+            case .set(let old):
+                // An object merges into what the lower layers have there, and null lets nothing show.
+                guard let old, old.isPlainScalar, value.isPlainScalar else { return .changed(.set(entry)) }
+                return .changed(.set(entry), replacement: JSONValue.Replacement(at: path, by: value))
             }
         case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
-        case .expireOverrides(let ended):
-            guard layers.override.expire(at: now, or: ended) else { return .none }
-            // A replay by the time of day would not end what did not go by it.
-            let isByTime = ended.allSatisfy { $0 <= now }
-            return .changed(isByTime ? .expire(at: now) : .rollback(overrides: layers.override, layers.hold))
+        case .expireOverrides(let overrides):
+            let ended = overrides.filter { layers.override.expire($0.path, expiringAt: $0.expiresAt) }
+            guard let last = ended.lazy.map(\.expiresAt).max() else { return .none }
+            // A replay by the time of day would not end an override whose time of day has not come.
+            return .changed(last <= now ? .expire(at: last) : .rollback(overrides: layers.override, layers.hold))
         case .files(let layer, let document):
             if (layers[layer]?.document ?? .emptyObject) == document { return .none }
             try Self.check(document.textSize, maximumBytes, "the \(layer) files have")

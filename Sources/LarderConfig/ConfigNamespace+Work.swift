@@ -29,7 +29,8 @@ extension ConfigStore {
     fileprivate func work(within time: Duration) -> String? {
         if changes.isAtWork { return "is being changed" }
         if writer.isAtWork { return "is being written to the disk" }
-        if let next = layers.override.expiries.min(), next - wallClock.now <= time.milliseconds {
+        let ends = layers.override.expiringEntries.compactMap(\.expiresAt)
+        if let next = ends.min(), next - wallClock.now <= time.milliseconds {
             return "has an override that ends soon"
         }
         return nil

@@ -25,8 +25,8 @@ extension ConfigStore {
         accepted.reserveCapacity(batch.count)
         var operations: [JournalRecord.Operation] = []
         var made: [ConfigChange] = []
-        // As long as nothing else came of the batch.
-        var edits: OverrideEdits? = OverrideEdits()
+        // nil once a change does more than replace a scalar.
+        var replacements: [JSONValue.Replacement]? = []
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
             let path = pending.change.path ?? []
@@ -37,11 +37,11 @@ extension ConfigStore {
                     maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, now: now)
                 {
                 case .none: accepted.append((pending, false, candidate.hold != nil))
-                case .changed(let operation, let edit):
+                case .changed(let operation, let replacement):
                     accepted.append((pending, true, candidate.hold != nil))
                     made.append(pending.change)
                     if let operation { operations.append(operation) }
-                    if let edit { edits?.append(edit) } else { edits = nil }
+                    if let replacement { replacements?.append(replacement) } else { replacements = nil }
                 }
             } catch {
                 pending.completion(.failure(error))
@@ -54,7 +54,7 @@ extension ConfigStore {
         // Also where a change did nothing: it may have brought a new validator for the same document.
         let saysOther = !made.isEmpty
         let (next, digest) =
-            saysOther ? await resolve(candidate, edits, now: now) : (snapshot, layersDigest)
+            saysOther ? await resolve(candidate, replacements, now: now) : (snapshot, layersDigest)
         let changed = next !== snapshot
         let causes = changed ? made.map(\.cause).joined() : []
         do {
@@ -108,19 +108,20 @@ extension ConfigStore {
 
     /// The snapshot of the layers: the current one where they resolve to the same value; and the digest of what they resolve
     /// to, whose members may stand in another order then.
-    /// - Parameter edits: all that is else in them than in those of the current snapshot; nil for more than that
+    /// - Parameter replacements: the scalars by which they differ from those of the current snapshot; nil if they differ
+    ///   by more
     private func resolve(
-        _ layers: Layers, _ edits: OverrideEdits?, now: Int
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, now: Int
     ) async -> (ConfigSnapshot, digest: SnapshotDigest) {
         // An empty configuration is none as long as the source has not answered.
         if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return (snapshot, snapshot.contentDigest) }
         // Members of another order stay in it.
-        let edits = snapshot.contentDigest === layersDigest ? edits : nil
+        let replacements = snapshot.contentDigest === layersDigest ? replacements : nil
         // The placeholder's number says nothing of those that were given before a start that found nothing.
         let revision = max(snapshot.revision, highestLost) + 1
         return isLarge
-            ? await Self.resolveConcurrently(layers, edits, in: snapshot, revision: revision, now: now)
-            : Self.resolveHere(layers, edits, in: snapshot, revision: revision, now: now)
+            ? await Self.resolveConcurrently(layers, replacements, in: snapshot, revision: revision, now: now)
+            : Self.resolveHere(layers, replacements, in: snapshot, revision: revision, now: now)
     }
 
     private static let largeBytes = 64 * 1024
@@ -130,23 +131,32 @@ extension ConfigStore {
 
     @concurrent
     private static func resolveConcurrently(
-        _ layers: Layers, _ edits: OverrideEdits?, in former: ConfigSnapshot, revision: Int, now: Int
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
     ) async -> (ConfigSnapshot, digest: SnapshotDigest) {
-        resolveHere(layers, edits, in: former, revision: revision, now: now)
+        resolveHere(layers, replacements, in: former, revision: revision, now: now)
     }
 
     private static func resolveHere(
-        _ layers: Layers, _ edits: OverrideEdits?, in former: ConfigSnapshot, revision: Int, now: Int
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
     ) -> (ConfigSnapshot, digest: SnapshotDigest) {
-        let edited = edits.flatMap { $0.applied(to: former.value) }
+        let edited = replacements.flatMap { former.value.replacing($0) }
         let value = edited ?? layers.resolved()
         assert(edited == nil || value.compactText == layers.resolved().compactText, "what was edited is no resolution")
         // Only texts of the same length can say the same: both are compact.
-        guard former.revision > 0, value.textSize == former.bytes, value == former.value else {
+        let isSame =
+            former.revision > 0 && value.textSize == former.bytes
+            && !isKnownToDiffer(former.value, replacements) && value == former.value
+        if !isSame {
             let next = ConfigSnapshot(value: value, revision: revision, publishedAt: now)
             return (next, next.contentDigest)
         }
         return (former, value.hasSameText(as: former.value) ? former.contentDigest : SnapshotDigest(of: value))
+    }
+
+    /// Whether a value differs by a lone replacement, which takes less time to find out than to compare all of it.
+    private static func isKnownToDiffer(_ value: JSONValue, _ replacements: [JSONValue.Replacement]?) -> Bool {
+        guard let replacements, replacements.count == 1 else { return false }
+        return value.value(at: JSONPath(replacements[0].path)) != replacements[0].value
     }
 
     /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.

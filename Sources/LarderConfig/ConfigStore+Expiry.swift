@@ -1,62 +1,59 @@
 import Logging
 
-/// Overrides that end by themselves: when their time of day has come, or when they have lasted as long as they were to
-/// last, whichever is first. The second counts where the time of day is set back.
+/// Overrides that end by themselves.
 extension ConfigStore {
-    /// Sees to it that the next override which ends is noticed, without any client's help.
-    func armExpiry() {
-        let ends = changes.isStopping ? [] : layers.override.expiries
-        if ends.isEmpty, expiryTimer == nil, lifetimes.isEmpty { return }
-        let (now, lived) = (wallClock.now, uptime().milliseconds)
-        lifetimes = lifetimes.filter { ends.contains($0.key) }
-        for end in ends where lifetimes[end] == nil { lifetimes[end] = lived + max(0, end - now) }
-        let next = ends.min().flatMap { end in lifetimes.values.min().map { NextExpiry(end: end, uptime: $0) } }
-        wait(for: next)
+    private static let fewStale = 64
+
+    private var moment: ExpiryQueue.Moment {
+        ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: uptime().milliseconds)
     }
 
-    /// The same after these changes to the overrides, which takes no longer the more overrides end. For what they removed the
-    /// timer may go off in vain, once.
+    /// Sets the timer for the next override that expires.
+    func armExpiry() {
+        expiry.dropStale(comparedTo: layers.override)
+        wait(for: changes.isStopping ? nil : expiry.next)
+    }
+
+    /// Queues the overrides that these changes have added, and sets the timer.
     func armExpiry(after operations: [JournalRecord.Operation]) {
-        var added: [Int] = []
+        var hasAdded = false
         for operation in operations {
             switch operation {
-            case .set(let entry): if let end = entry.expiresAt { added.append(end) }
-            case .rollback: return armExpiry()
+            case .set(let entry):
+                guard let end = entry.expiresAt else { continue }
+                expiry.insert(ExpiringOverride(path: entry.path, expiresAt: end), now: moment)
+                hasAdded = true
+            case .rollback:
+                expiry.rebuild(from: layers.override, now: moment)
+                return armExpiry()
             case .unset, .expire, .remote, .dropRemote, .release, .experiment: continue
             }
         }
-        if added.isEmpty || changes.isStopping { return }
-        let (now, lived) = (wallClock.now, uptime().milliseconds)
-        var next = expiryTimer?.next
-        for end in added {
-            let lifetime = lived + max(0, end - now)
-            lifetimes[end] = lifetime
-            next = NextExpiry(end: min(next?.end ?? end, end), uptime: min(next?.uptime ?? lifetime, lifetime))
+        guard hasAdded else { return }
+        if expiry.count > 2 * layers.override.expiring + Self.fewStale {
+            expiry.rebuild(from: layers.override, now: moment)
         }
-        // Of those that were replaced since, too much is not kept.
-        if lifetimes.count > 2 * layers.override.ending + Self.fewLifetimes { return armExpiry() }
-        wait(for: next)
+        armExpiry()
     }
 
-    private static let fewLifetimes = 64
-
-    private func wait(for next: NextExpiry?) {
+    private func wait(for next: ExpiryQueue.Moment?) {
         if next == expiryTimer?.next { return }
         expiryTimer?.task.cancel()
         expiryTimer = next.map { next in (next, Task { await self.wait(until: next) }) }
     }
 
-    private func wait(until next: NextExpiry) async {
+    private func wait(until next: ExpiryQueue.Moment) async {
         while true {
-            let rest = min(next.end - wallClock.now, next.uptime - uptime().milliseconds)
+            let now = moment
+            let rest = min(next.timeOfDay - now.timeOfDay, next.uptime - now.uptime)
             if rest <= 0 { break }
-            // The time of day may be set while this waits, so that it is looked at again now and then.
+            // The time of day may be set meanwhile, so that it is read again each minute.
             do { try await clock.sleep(for: .milliseconds(min(rest, 60_000))) } catch { return }
         }
         if Task.isCancelled { return }
         expiryTimer = nil
         do {
-            _ = try await expireOverrides()
+            try await expireOverrides()
         } catch {
             logger.error(
                 "overrides that ended could not be removed; it is tried again in a minute",
@@ -67,14 +64,15 @@ extension ConfigStore {
     }
 
     /// Ends the overrides whose time has come.
-    func expireOverrides() async throws(ConfigError) -> Commit {
-        let lived = uptime().milliseconds
-        return try await commit(.expireOverrides(ended: Set(lifetimes.lazy.filter { $0.value <= lived }.map(\.key))))
-    }
-
-    /// What is waited for: the earliest time of day, and the earliest moment by a clock that nobody sets, in milliseconds.
-    struct NextExpiry: Equatable {
-        var end: Int
-        var uptime: Int
+    func expireOverrides() async throws(ConfigError) {
+        let now = moment
+        let expired = expiry.popExpired(at: now)
+        if expired.isEmpty { return }
+        do {
+            _ = try await commit(.expireOverrides(expired))
+        } catch {
+            for override in expired { expiry.insert(override, uptime: now.uptime) }
+            throw error
+        }
     }
 }

@@ -64,9 +64,8 @@ public actor ConfigStore {
     /// Numbers up to this may be published without asking the disk.
     var reserved: Int
 
-    var expiryTimer: (next: NextExpiry, task: Task<Void, Never>)?
-    /// At which ``uptime`` the overrides that end at a time of day have lasted long enough, in milliseconds.
-    var lifetimes: [Int: Int] = [:]
+    var expiryTimer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
+    var expiry: ExpiryQueue
     /// The time since this store was made, by a clock that nobody sets.
     let uptime: @Sendable () -> Duration
     let writer: GenerationWriter
@@ -92,6 +91,10 @@ public actor ConfigStore {
         self.maximumDeletion = maximumDeletion
         self.logger = logger
         layers = restored.layers
+        var expiry = ExpiryQueue()
+        expiry.rebuild(
+            from: restored.layers.override, now: ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: 0))
+        self.expiry = expiry
         journalSequence = restored.journalSequence
         self.highestLost = highestLost
         reservedBound = restored.reservedBound

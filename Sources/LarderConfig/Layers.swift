@@ -133,6 +133,6 @@ struct Layers: Sendable {
     /// Whether any layer says anything.
     var isEmpty: Bool {
         FileLayer.allCases.allSatisfy { (self[$0]?.document.count ?? 0) == 0 } && remote == nil
-            && experiment.overlays.isEmpty && override.entries.isEmpty && hold == nil
+            && experiment.overlays.isEmpty && override.isEmpty && hold == nil
     }
 }

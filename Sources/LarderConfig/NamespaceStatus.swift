@@ -202,8 +202,8 @@ struct NamespaceStatus: Sendable {
                 updatedAt: layers.experiment.updatedAt, problem: layers.experiment.problem)
         case .override:
             return ConfigStatusReport.Layer(
-                layer, isPresent: !layers.override.entries.isEmpty, bytes: layers.override.bytes, origin: "config.set",
-                updatedAt: layers.override.entries.lazy.map(\.setAt).max())
+                layer, isPresent: !layers.override.isEmpty, bytes: layers.override.bytes, origin: "config.set",
+                updatedAt: layers.override.entries.map(\.setAt).max())
         }
     }
 

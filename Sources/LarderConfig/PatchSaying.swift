@@ -57,7 +57,7 @@ extension Layers {
 extension OverrideLayer {
     /// What all entries together say at a path.
     fileprivate func says(at path: [String]) -> PatchSaying {
-        let speakers = entries.filter { $0.says(at: path) != .nothing }
+        let speakers = entries(around: path).filter { $0.says(at: path) != .nothing }
         if speakers.count < 2 { return speakers.first?.says(at: path) ?? .nothing }
         let patches = OverrideLayer(entries: speakers).patches()
         return patches.reduce(.nothing) { $0.then($1.says(at: path)) }

@@ -44,12 +44,20 @@ struct OverrideLayerTests {
     func places() {
         var layer = OverrideLayer()
         for name in ["a", "b", "c"] { layer.set(entry([name], 1)) }
-        guard case .replaced(let former) = layer.set(entry(["b"], 2)) else { return #expect(Bool(false)) }
-        #expect(former == 1)
+        guard case .set(replacing: 1) = layer.set(entry(["b"], 2)) else { return #expect(Bool(false)) }
         #expect(values(layer).compactText == #"{"a":1,"b":2,"c":1}"#)
         layer.set(entry(["b", "x"], 3))
-        guard case .addedAmongOthers = layer.set(entry(["b"], 4)) else { return #expect(Bool(false)) }
+        guard case .set(replacing: nil) = layer.set(entry(["b"], 4)) else { return #expect(Bool(false)) }
         #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4}"#)
+        // A name keeps its place as long as anything is set below it.
+        layer.set(entry(["d", "x"], 5))
+        layer.set(entry(["e"], 6))
+        layer.set(entry(["d", "y"], 7))
+        _ = layer.unset(["d", "x"])
+        #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4,"d":{"y":7},"e":6}"#)
+        _ = layer.unset(["d", "y"])
+        layer.set(entry(["d"], 8))
+        #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4,"e":6,"d":8}"#)
     }
 
     @Test("the bytes and the ends that it counts are those of its entries, whatever comes and goes")
@@ -77,54 +85,67 @@ struct OverrideLayerTests {
             let fresh = OverrideLayer(entries: layer.entries)
             #expect(layer.bytes == fresh.bytes)
             #expect(layer.bytes == layer.entries.reduce(0) { $0 + $1.bytes })
-            #expect(layer.expiries == Set(layer.entries.compactMap(\.expiresAt)))
+            #expect(layer.expiring == layer.entries.count { $0.expiresAt != nil })
+            #expect(layer.expiringEntries == layer.entries.filter { $0.expiresAt != nil })
+            #expect(layer.entries == fresh.entries)
+            #expect(layer.isEmpty == layer.entries.isEmpty)
         }
     }
 
-    @Test("what is found by its path is what one finds who looks through all, also where paths have one fingerprint")
-    func placesOfMany() {
-        // Alike at both ends.
-        let alike = ["beginning-one-the-end", "beginning-two-the-end", "beginning-six-the-end"]
-        #expect(Set(alike.map { [$0].fingerprint }).count == 1)
-        let names = alike + (0..<12).map { "name\($0)" }
+    @Test("the entries around a path are those that a search through all of them finds, and copies do not change")
+    func tree() {
+        let names = ["a", "b", composed, decomposed] + (0..<12).map { "name\($0)" }
         var generator = SeededGenerator(seed: 11)
         var (layer, all) = (OverrideLayer(), [OverrideLayer.Entry]())
-        var (placements, most): ([String: Int], Int) = ([:], 0)
+        var (replaced, most) = (0, 0)
+        func isWithin(_ path: [String], _ other: [String]) -> Bool { path.begins(withNames: other) }
         for round in 0..<5000 {
             let path = (0..<Int.random(in: 0...20, using: &generator) % 4).map { _ in
                 names.randomElement(using: &generator) ?? ""
             }
             // Mostly there are many.
             if path.count < 2, Int.random(in: 0..<100, using: &generator) > 0 { continue }
+            let (copy, before) = (layer, layer.entries)
+            let former = all.filter { isWithin($0.path, path) }
+            all.removeAll { isWithin($0.path, path) }
             if Int.random(in: 0..<50, using: &generator) == 0 {
-                let (isUnset, before) = (layer.unset(path), all.count)
-                all.removeAll { $0.path.starts(with: path) }
-                #expect(isUnset == (all.count < before))
-                continue
-            }
-            let new = OverrideLayer.Entry(path: path, value: .int(round), setAt: round)
-            let former = all.filter { $0.path.starts(with: path) }
-            let copy = layer
-            let placement = layer.set(new)
-            #expect(copy.entries.elementsEqual(all), "a copy stays as it was")
-            if former.count == 1, former[0].path == path {
-                guard case .replaced(former[0].value) = placement else { return #expect(Bool(false), "\(placement)") }
-                all = all.map { $0.path == path ? new : $0 }
-                placements["replaced", default: 0] += 1
+                let isUnset = layer.unset(path)
+                #expect(isUnset != former.isEmpty)
             } else {
-                all = all.filter { !$0.path.starts(with: path) } + [new]
-                switch placement {
-                case .added: #expect(former.isEmpty)
-                case .addedAmongOthers: #expect(!former.isEmpty)
-                case .replaced, .refused: return #expect(Bool(false), "\(placement)")
-                }
-                placements[former.isEmpty ? "added" : "among others", default: 0] += 1
+                let new = OverrideLayer.Entry(path: path, value: .int(round), setAt: round)
+                let isReplacement = former.count == 1 && former[0].path.count == path.count
+                guard case .set(let old) = layer.set(new) else { return #expect(Bool(false)) }
+                #expect(old == (isReplacement ? former[0].value : nil))
+                all.append(new)
+                replaced += isReplacement ? 1 : 0
+                #expect(layer.entry(at: path) == new)
             }
-            #expect(layer.entries.elementsEqual(all))
+            #expect(copy.entries == before)
+            let around = all.filter { isWithin($0.path, path) || isWithin(path, $0.path) }
+            #expect(Set(layer.entries(around: path).map(\.setAt)) == Set(around.map(\.setAt)))
+            #expect(Set(layer.entries.map(\.setAt)) == Set(all.map(\.setAt)))
             most = max(most, all.count)
         }
-        #expect(most > 64, "there are several blocks")
-        for placement in ["replaced", "added", "among others"] { #expect(placements[placement, default: 0] > 50) }
+        #expect(most > 64)
+        #expect(replaced > 50)
+    }
+
+    @Test("an entry expires alone, without those that refine it, and not once it was set again")
+    func expiry() {
+        var layer = OverrideLayer(entries: [
+            OverrideLayer.Entry(path: ["a"], value: ["x": 1, "y": 1], setAt: 0, expiresAt: 10),
+            OverrideLayer.Entry(path: ["a", "x"], value: 2, setAt: 1, expiresAt: 20),
+            OverrideLayer.Entry(path: ["b"], value: 3, setAt: 2, expiresAt: 10),
+        ])
+        let expired = [("a", 11), ("a", 10), ("c", 10)].map { layer.expire([$0], expiringAt: $1) }
+        #expect(expired == [false, true, false])
+        #expect(values(layer) == ["a": ["x": 2], "b": 3])
+        let hasExpired = layer.expire(at: 19)
+        #expect(hasExpired)
+        #expect(values(layer) == ["a": ["x": 2]])
+        let hasRest = layer.expire(at: 20)
+        #expect(hasRest)
+        #expect(layer.isEmpty)
     }
 
     @Test("a replaced scalar stands where the layers have it, also after a document that said the same otherwise")

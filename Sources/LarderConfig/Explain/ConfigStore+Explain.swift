@@ -67,8 +67,7 @@ private struct SnapshotState {
             case .remote: layers.remote?.updatedAt
             case .experiment: layers.experiment.updatedAt
             case .override:
-                layers.override.entries.lazy
-                    .filter { $0.path.begins(withNames: path) || path.begins(withNames: $0.path) }.map(\.setAt).max()
+                layers.override.entries(around: path).map(\.setAt).max()
             }
         return max(own ?? publishedAt, publishedAt)
     }

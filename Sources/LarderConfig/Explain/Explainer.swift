@@ -60,7 +60,7 @@ struct Explainer: Sendable {
             source.experiment = overlay?.name
             return source
         case .override:
-            let entry = layers.override.entries.last { $0.says(at: path) != .nothing }
+            let entry = layers.override.entries(around: path).last { $0.says(at: path) != .nothing }
             return Explanation.Source(kind: "set", peer: entry?.setBy, expiresAt: entry?.expiresAt)
         }
     }
