@@ -13,8 +13,8 @@ final class SnapshotDigest: Sendable {
         case known(String)
     }
 
-    /// From here on a document is large: sixteen of them are eight megabytes.
-    private static let largeBytes = 512 << 10
+    /// From here on a document is large: sixteen of them are sixteen megabytes.
+    private static let largeBytes = 1 << 20
 
     private let state: Mutex<State>
 
