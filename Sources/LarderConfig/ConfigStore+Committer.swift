@@ -65,7 +65,7 @@ extension ConfigStore {
         }
         if saysOther {
             status.storageWorked()
-            storageProblem.ended()
+            storageProblems.reset()
         }
         // Before the snapshot is published: it tells the state, and who sees an answer's content is not told that the
         // answer is waited for.
@@ -193,11 +193,7 @@ extension ConfigStore {
     static let reservedBlock = 1024
 
     private func refuse(_ batch: [ChangeQueue.Pending], because error: FileError) {
-        if let untold = storageProblem.occurred("\(error.operation) \(error.errno)", now: wallClock.now) {
-            logger.error(
-                "namespace \(archive.namespace): a change could not be put on disk and was not made: \(error)",
-                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)", "before": "\(untold)"])
-        }
+        storageProblems.add("\(error.operation) \(error.errno)") { $0 = error }
         let refusal = ConfigError(
             .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
         status.storageFailed(refusal, now: wallClock.now)
@@ -208,16 +204,9 @@ extension ConfigStore {
     /// Has the log tell of the snapshot that was just published.
     func logPublication(_ causes: [ChangeCause]) {
         guard publicationLog.isWanted else { return }
-        let entry = PublicationLog.Entry(
-            revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes)
-        if publicationLog.add(entry) { Task { await self.tellPublications() } }
-    }
-
-    /// Tells what is published faster than the log tells it, window after window.
-    private func tellPublications() async {
-        repeat {
-            do { try await clock.sleep(for: PublicationLog.window) } catch { return }
-        } while publicationLog.windowEnded()
+        publicationLog.add(
+            PublicationLog.Entry(
+                revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes))
     }
 
     func writeBehind() { writer.note(currentGeneration) }

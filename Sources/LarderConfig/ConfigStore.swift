@@ -69,9 +69,9 @@ public actor ConfigStore {
     /// The time since this store was made, by a clock that nobody sets.
     let uptime: @Sendable () -> Duration
     let writer: GenerationWriter
-    var publicationLog: PublicationLog
+    let publicationLog: PublicationLog
     var sourceLog: SourceLog
-    var storageProblem = RepeatedProblem()
+    let storageProblems: RateLimitedLog<String, FileError>
 
     private init(
         snapshot: ConfigSnapshot, highestLost: Int, history: GenerationHistory, epoch: String?,
@@ -114,7 +114,13 @@ public actor ConfigStore {
             namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
             status: StatusRecord(restoredStatus, holding: restored.layers))
         writer = GenerationWriter(archive: archive, blocking: blocking, clock: clock, logger: logger)
-        publicationLog = PublicationLog(namespace: archive.namespace, logger: logger)
+        publicationLog = PublicationLog(namespace: archive.namespace, logger: logger, clock: clock)
+        storageProblems = RateLimitedLog(every: .seconds(60), clock: clock) {
+            [name = archive.namespace] _, error, count in
+            logger.error(
+                "namespace \(name): a change could not be put on disk and was not made: \(error)",
+                metadata: ["namespace": "\(name)", "error": "\(error)", "before": "\(count - 1)"])
+        }
         sourceLog = SourceLog(namespace: archive.namespace, logger: logger)
     }
 

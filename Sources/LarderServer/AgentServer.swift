@@ -56,7 +56,7 @@ public final class AgentServer: Sendable {
                     var limits = context.limits
                     (limits.connections, limits.isBoundByDescriptors) = (registry.connections, true)
                     registry.countRefusal()
-                    registry.refuse(socket, limits, on: loop, context.logger)
+                    registry.refuse(socket, limits, context.refusals)
                 }))
         context.logger.info(
             "ready",
@@ -89,7 +89,7 @@ public final class AgentServer: Sendable {
             }
             await registry.waitUntilEmpty()
             patience.cancel()
-            registry.denials.flush(context.logger)
+            context.refusals.flush()
         }.value
     }
 
@@ -116,11 +116,11 @@ public final class AgentServer: Sendable {
         let limits = context.limits
         let peer = PeerCredentials(descriptor: socket)
         guard let usage = registry.join(peer, limits) else {
-            return registry.refuse(socket, of: peer, limits, on: loop.eventLoop, context.logger)
+            return registry.refuse(socket, of: peer, limits, context.refusals)
         }
         guard let id = registry.admit(limit: limits.connections) else {
             registry.users.leave(usage)
-            return registry.refuse(socket, limits, on: loop.eventLoop, context.logger)
+            return registry.refuse(socket, limits, context.refusals)
         }
         Session(id: id, loop: loop, socket: socket, peer: peer, limits: limits, usage: usage).start()
     }

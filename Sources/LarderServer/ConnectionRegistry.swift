@@ -1,5 +1,4 @@
 import LarderWire
-import Logging
 import NIOCore
 import Synchronization
 
@@ -13,12 +12,6 @@ final class ConnectionRegistry: Sendable {
     let users = UserUsageTable()
     /// When the last connection ended; at first, when the agent started.
     private let emptySince = Mutex(ContinuousClock.now)
-    /// Tells of refused connections.
-    let refusals = RefusalLog()
-    /// Tells of what the limits per user refuse.
-    let usageLog = UsageLog()
-    /// Tells of refused requests.
-    let denials = DenialLog()
     /// What the clients say of snapshots.
     let acknowledgements = AcknowledgementBook()
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
@@ -50,11 +43,9 @@ final class ConnectionRegistry: Sendable {
     }
 
     /// Turns a connection away whose user has as many as they may have.
-    func refuse(
-        _ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, on eventLoop: any EventLoop, _ logger: Logger
-    ) {
+    func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, _ log: RefusalLogs) {
         let error = UserUsageTable.refusal(of: peer, limits)
-        usageLog.add(error, "connectionsPerUser", of: peer, on: eventLoop, logger)
+        log.addUsage(error, "connectionsPerUser", of: peer)
         Refusal.tell(socket, error)
     }
 
@@ -62,8 +53,8 @@ final class ConnectionRegistry: Sendable {
     func countRefusal() { refused.add(1, ordering: .relaxed) }
 
     /// Turns a connection away that was counted.
-    func refuse(_ socket: CInt, _ limits: LimitSettings, on eventLoop: any EventLoop, _ logger: Logger) {
-        refusals.add(limits, on: eventLoop, logger)
+    func refuse(_ socket: CInt, _ limits: LimitSettings, _ log: RefusalLogs) {
+        log.addConnection(limits)
         Refusal.tell(socket, of: limits)
     }
 

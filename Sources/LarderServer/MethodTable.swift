@@ -1,7 +1,6 @@
 import JSON
 import LarderConfig
 import LarderWire
-import NIOCore
 
 /// What the server can be asked: each method's name and what answers it.
 struct MethodTable {
@@ -190,8 +189,6 @@ struct RequestScope: Sendable {
     let peer: PeerCredentials
     /// What the peer may do.
     let rights: PeerRights
-    /// The connection's.
-    let eventLoop: any EventLoop
     /// Runs short tasks on that loop; nil where it is none of the agent's own.
     let taskExecutor: LoopTaskExecutor?
 
@@ -209,7 +206,7 @@ struct RequestScope: Sendable {
     /// Why the peer may not have a request carried out, or not any more; nil where it may. It is logged.
     func refusal(of admission: Admission) -> WireError? {
         guard let refusal = rights.refusal(of: admission.need, context.namespaces) else { return nil }
-        connections.denials.add(refusal, to: admission.method, of: peer, on: eventLoop, context.logger)
+        context.refusals.addRequest(refusal, to: admission.method, of: peer)
         return refusal
     }
 

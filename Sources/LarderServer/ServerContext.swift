@@ -42,6 +42,7 @@ public final class ServerContext: Sendable {
     /// The current snapshots as files, for those who map them.
     let snapshotFiles = SnapshotFiles()
     let logger: Logger
+    let refusals: RefusalLogs
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
     private let limitsInForce: Mutex<LimitSettings>
@@ -61,6 +62,7 @@ public final class ServerContext: Sendable {
         self.imageProblem = imageProblem
         self.identity = identity
         self.logger = logger
+        refusals = RefusalLogs(logger)
         startedAt = Timestamp(milliseconds: WallClock.system.now)
         limitsInForce = Mutex(limits)
         settingsReading = Mutex(settingsReadAt)

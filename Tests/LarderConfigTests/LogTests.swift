@@ -50,8 +50,8 @@ struct LogTests {
     @Test("a revision is one line that says what it was published for, with fields to search by")
     func publication() {
         let lines = Lines()
-        var log = PublicationLog(namespace: "shop", logger: lines.logger)
-        _ = log.add(entry(7, ChangeCause(.set, path: ["search", "limit"], peer: peer)))
+        let log = PublicationLog(namespace: "shop", logger: lines.logger)
+        log.add(entry(7, ChangeCause(.set, path: ["search", "limit"], peer: peer)))
         let line = lines.taken.first
         #expect(line?.level == .info)
         #expect(
@@ -67,13 +67,13 @@ struct LogTests {
     @Test("every cause has its words, and none can break the line")
     func causes() {
         let lines = Lines()
-        var log = PublicationLog(namespace: "a", logger: lines.logger)
+        let log = PublicationLog(namespace: "a", logger: lines.logger)
         let causes = [
             ChangeCause(.refresh, origin: "http://origin/a"), ChangeCause(.rollback, revision: 3, peer: peer),
             ChangeCause(.unset, path: ["x\ny"], peer: Peer(pid: 1, uid: 0, command: "a\nb")),
         ]
-        for (number, cause) in causes.enumerated() { _ = log.add(entry(number, cause)) }
-        _ = log.add(entry(3, ChangeCause(.expiry), ChangeCause(.host)))
+        for (number, cause) in causes.enumerated() { log.add(entry(number, cause)) }
+        log.add(entry(3, ChangeCause(.expiry), ChangeCause(.host)))
         let reasons = lines.messages.map { $0.split(separator: ": ", maxSplits: 2).last.map(String.init) ?? "" }
         #expect(
             reasons == [
@@ -82,38 +82,16 @@ struct LogTests {
             ])
     }
 
-    @Test("where revisions come faster than anybody reads, one line stands for many, and the last one is told")
+    @Test("revisions after the first five of a second are joined into a line of the newest one")
     func joined() {
         let lines = Lines()
-        var log = PublicationLog(namespace: "a", logger: lines.logger)
-        let first = log.add(entry(1))
-        #expect(first)
-        for revision in 2...100 {
-            let begins = log.add(entry(revision))
-            #expect(!begins)
-        }
+        let log = PublicationLog(namespace: "a", logger: lines.logger, clock: ManualClock())
+        for revision in 1...100 { log.add(entry(revision)) }
         #expect(lines.taken.compactMap { $0.fields["revision"] } == ["1", "2", "3", "4", "5"])
-        let ended1 = log.windowEnded()
-        #expect(ended1)
+        log.flush()
         let line = lines.taken.first
         #expect(line?.message.hasPrefix("namespace a: revision 100, with 94 before it, published") == true)
         #expect(line?.fields["joined"] == "94")
-        // Four more lines in this window, as the one counts.
-        for revision in 101...106 {
-            let begins = log.add(entry(revision))
-            #expect(!begins)
-        }
-        #expect(lines.taken.compactMap { $0.fields["revision"] } == ["101", "102", "103", "104"])
-        let ended2 = log.windowEnded()
-        #expect(ended2)
-        #expect(lines.taken.compactMap { $0.fields["revision"] } == ["106"])
-        let ended3 = log.windowEnded()
-        #expect(!ended3)
-        let next = log.add(entry(107))
-        #expect(next)
-        #expect(lines.taken.count == 1)
-        log.flush()
-        #expect(lines.taken.isEmpty)
     }
 
     @Test("a source that fails is told once, why and with another reason again, and how long it took")
@@ -164,25 +142,5 @@ struct LogTests {
         status.filesRead(.host, problem: nil, now: 2)
         log.note(status, now: 2)
         #expect(lines.messages == ["namespace a: the files of layer host can be read again"])
-    }
-
-    @Test("a problem that goes on is told once a minute, with how often it came up")
-    func repeated() {
-        var problem = RepeatedProblem()
-        let untold4 = problem.occurred("full", now: 1_000)
-        #expect(untold4 == 0)
-        for second in 2...60 {
-            let untold = problem.occurred("full", now: second * 1_000)
-            #expect(untold == nil)
-        }
-        let untold5 = problem.occurred("full", now: 61_000)
-        #expect(untold5 == 59)
-        let untold6 = problem.occurred("read-only", now: 62_000)
-        #expect(untold6 == 0)
-        let untold7 = problem.occurred("read-only", now: 61_000)
-        #expect(untold7 == 0, "the time of day was set back")
-        problem.ended()
-        let untold8 = problem.occurred("read-only", now: 61_001)
-        #expect(untold8 == 0)
     }
 }

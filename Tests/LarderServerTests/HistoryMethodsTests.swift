@@ -2,7 +2,6 @@ import Foundation
 import JSON
 import LarderConfig
 import LarderWire
-import NIOEmbedded
 import Testing
 
 @testable import LarderServer
@@ -29,7 +28,7 @@ struct HistoryMethodsTests {
         rules.general.others = Rights([.read])
         let scope = RequestScope(
             context: context, connections: ConnectionRegistry(), peer: peer,
-            rights: PeerRights(of: peer, by: rules, version: 0), eventLoop: EmbeddedEventLoop(),
+            rights: PeerRights(of: peer, by: rules, version: 0),
             taskExecutor: nil)
         let result = try await body(scope, ["from": .int(from)]).run()
         let difference = try #require(result as? ConfigDiff.Result)

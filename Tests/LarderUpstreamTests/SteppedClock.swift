@@ -10,12 +10,15 @@ final class SteppedClock: Clock {
     }
 
     private let time = Mutex(Duration.zero)
+    private let sleepers = Mutex(0)
 
     var now: Instant { Instant(offset: time.withLock { $0 }) }
     var minimumResolution: Duration { .nanoseconds(1) }
 
     /// Looks again and again: a test has few sleepers, and they are woken in no particular order.
     func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+        sleepers.withLock { $0 += 1 }
+        defer { sleepers.withLock { $0 -= 1 } }
         while now < deadline {
             try Task.checkCancellation()
             await Task.yield()
@@ -27,5 +30,10 @@ final class SteppedClock: Clock {
     func advance(by duration: Duration) async {
         time.withLock { $0 += duration }
         await Task.yield()
+    }
+
+    /// Returns once at least this many tasks sleep.
+    func waitForSleepers(_ count: Int) async {
+        while sleepers.withLock({ $0 }) < count { await Task.yield() }
     }
 }

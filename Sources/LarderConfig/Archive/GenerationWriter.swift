@@ -20,7 +20,6 @@ final class GenerationWriter: Sendable {
         /// What the newest generation on disk says of itself.
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
-        var problem = RepeatedProblem()
     }
 
     /// Changes that come within this time are written together.
@@ -32,14 +31,18 @@ final class GenerationWriter: Sendable {
     private let archive: SnapshotArchive
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
-    private let logger: Logger
+    private let problems: RateLimitedLog<String, FileError>
     private let state = Mutex(State())
 
     init(archive: SnapshotArchive, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger) {
         self.archive = archive
         self.blocking = blocking
         self.clock = clock
-        self.logger = logger
+        problems = RateLimitedLog(every: .seconds(60), clock: clock) { [name = archive.namespace] _, error, count in
+            logger.error(
+                "namespace \(name): a generation could not be written; it is tried again: \(error)",
+                metadata: ["namespace": "\(name)", "error": "\(error)", "before": "\(count - 1)"])
+        }
     }
 
     /// The last journal record that a generation on disk contains.
@@ -125,18 +128,11 @@ final class GenerationWriter: Sendable {
             try await blocking.run { () throws(FileError) in try archive.write(generation) }
             state.withLock { state in
                 state.contained = (generation.revision, generation.journalSequence, generation.released)
-                state.problem.ended()
             }
+            problems.reset()
             return true
         } catch {
-            let untold = state.withLock {
-                $0.problem.occurred("\(error.operation) \(error.errno)", now: WallClock.system.now)
-            }
-            if let untold {
-                logger.error(
-                    "namespace \(archive.namespace): a generation could not be written; it is tried again: \(error)",
-                    metadata: ["namespace": "\(archive.namespace)", "error": "\(error)", "before": "\(untold)"])
-            }
+            problems.add("\(error.operation) \(error.errno)") { $0 = error }
             return false
         }
     }

@@ -1,11 +1,10 @@
 import JSON
+import LarderUpstream
 import Logging
 
-/// Writes one line for each revision that is published; where they come faster than anybody reads, one for many.
-///
-/// It has no clock: who adds a revision is told when a window begins, and says when it is over.
+/// Logs published revisions: five lines a second, then one line that stands for the rest of the second.
 struct PublicationLog: Sendable {
-    /// One revision, as the log tells of it.
+    /// A published revision.
     struct Entry: Sendable {
         var revision: Int
         /// The digest of the snapshot's text.
@@ -14,57 +13,27 @@ struct PublicationLog: Sendable {
         var causes: [ChangeCause]
     }
 
-    /// How long a window lasts.
-    static let window = Duration.seconds(1)
-    /// How many lines a window has; what comes behind them is told when it is over, in one line.
-    static let linesPerWindow = 5
-
     private let namespace: String
     private let logger: Logger
-    private var lines = 0
-    private var isWindowOpen = false
-    /// The newest revision that is not told yet, and how many were published with it.
-    private var untold: (newest: Entry, count: Int)?
+    private let log: RateLimitedLog<String, Entry>
 
-    init(namespace: String, logger: Logger) {
+    init(namespace: String, logger: Logger, clock: any Clock<Duration> = ContinuousClock()) {
         self.namespace = namespace
         self.logger = logger
+        log = RateLimitedLog(every: .seconds(1), burst: 5, clock: clock) { namespace, entry, count in
+            Self.write(entry, others: count - 1, of: namespace, logger)
+        }
     }
 
-    /// Whether anybody wants to know.
+    /// Whether the log level includes these lines.
     var isWanted: Bool { logger.logLevel <= .info }
 
-    /// Tells of a revision, now or later.
-    /// - Returns: whether a window begins with it.
-    mutating func add(_ entry: Entry) -> Bool {
-        if lines < Self.linesPerWindow {
-            lines += 1
-            write(entry, others: 0)
-        } else {
-            untold = (entry, (untold?.count ?? 0) + 1)
-        }
-        defer { isWindowOpen = true }
-        return !isWindowOpen
-    }
+    func add(_ entry: Entry) { log.add(namespace) { $0 = entry } }
 
-    /// Tells what is untold, at the end of a window.
-    /// - Returns: whether another one begins.
-    mutating func windowEnded() -> Bool {
-        isWindowOpen = untold != nil
-        lines = 0
-        flush()
-        return isWindowOpen
-    }
+    /// Writes the pending line.
+    func flush() { log.flush() }
 
-    /// Tells what is untold.
-    mutating func flush() {
-        guard let (newest, count) = untold else { return }
-        untold = nil
-        lines += 1
-        write(newest, others: count - 1)
-    }
-
-    private func write(_ entry: Entry, others: Int) {
+    private static func write(_ entry: Entry, others: Int, of namespace: String, _ logger: Logger) {
         var metadata: Logger.Metadata = [
             "namespace": "\(namespace)", "revision": "\(entry.revision)", "digest": "\(entry.digest.text.prefix(12))",
             "bytes": "\(entry.bytes)",

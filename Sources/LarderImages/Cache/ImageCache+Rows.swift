@@ -34,12 +34,9 @@ extension ImageCache {
         }
     }
 
-    /// What is wrong with the disk is wrong with every row, so it is said once in a while.
     func warnOfIndex(_ message: Logger.Message, _ error: ImageError) {
-        let now = clock.now
-        let isDue = lastIndexWarning.map { now < $0 || now - $0 >= Self.secondsBetweenWarnings } ?? true
-        if isDue { lastIndexWarning = now }
-        logger.log(level: isDue ? .warning : .debug, message, metadata: ["error": "\(error)"])
+        if diskWarnings.add(error.code, { $0 = (message, error) }) { return }
+        logger.debug(message, metadata: ["error": "\(error)"])
     }
 
     private func submitRemoval(_ entries: [ImageEntry]) -> DiskResult<Void> {

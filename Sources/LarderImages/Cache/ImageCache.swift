@@ -47,10 +47,8 @@ public actor ImageCache {
     var endedFlights = 0
     /// Who waits for room.
     var roomWaiters: [Int: RoomWaiter] = [:]
-    /// When it was said last that the index could not be written.
-    var lastIndexWarning: Int?
-    /// The least seconds between two such warnings.
-    static let secondsBetweenWarnings = 60
+    /// Warns of index and file errors; a disk error concerns every row.
+    let diskWarnings: RateLimitedLog<ImageError.Code, (message: Logger.Message, error: ImageError)>
     /// Whether there may be images of credentials that the settings do not have any more.
     var needsForgetting = true
     /// Whether there may be files that nobody knows.
@@ -113,6 +111,9 @@ public actor ImageCache {
         self.blocking = blocking
         self.clock = clock
         self.logger = logger
+        diskWarnings = RateLimitedLog(every: .seconds(60)) { _, entry, count in
+            logger.warning(entry.message, metadata: ["error": "\(entry.error)", "before": "\(count - 1)"])
+        }
         self.sent = sent
         self.allowNetworks = allowNetworks
         self.fetch = fetch

@@ -116,7 +116,7 @@ extension Session {
 
     var scope: RequestScope {
         RequestScope(
-            context: loop.server, connections: loop.registry, peer: peer, rights: rights, eventLoop: loop.eventLoop,
+            context: loop.server, connections: loop.registry, peer: peer, rights: rights,
             taskExecutor: loop.taskExecutor)
     }
 

@@ -112,7 +112,7 @@ extension Session {
     }
 
     private func log(_ error: WireError, _ limit: String) {
-        loop.registry.usageLog.add(error, limit, of: peer, on: loop.eventLoop, loop.server.logger)
+        loop.server.refusals.addUsage(error, limit, of: peer)
     }
 
     /// Takes back a reply that only tells something, if it is large and too much is held already.

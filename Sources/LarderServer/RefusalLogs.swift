@@ -1,0 +1,132 @@
+import LarderUpstream
+import LarderWire
+import Logging
+
+/// Logs refused connections and requests, rate-limited per cause.
+final class RefusalLogs: Sendable {
+    private static let interval = Duration.seconds(10)
+
+    /// The key says whether the limit of open files is the cause; the entry is the number of connections that are allowed.
+    private let connections: RateLimitedLog<Bool, Int>
+    private let usage: RateLimitedLog<ExceededLimit, RefusedClient>
+    private let requests: RateLimitedLog<DeniedRight, Denial>
+
+    init(_ logger: Logger, clock: any Clock<Duration> = ContinuousClock()) {
+        connections = RateLimitedLog(every: Self.interval, clock: clock) { isBoundByDescriptors, limit, count in
+            logger.warning(
+                isBoundByDescriptors
+                    ? "connections were refused: the limit of open files allows no more"
+                    : "connections were refused: there are as many as limits.connections allows",
+                metadata: ["refused": "\(count)", "limit": "\(limit)"])
+        }
+        usage = RateLimitedLog(every: Self.interval, clock: clock) { exceeded, client, count in
+            logger.warning(
+                "a client was refused: \(client.detail)",
+                metadata: [
+                    "refused": "\(count)", "limit": "\(exceeded.limit)", "peer_uid": "\(exceeded.uid)",
+                    "peer_pid": "\(client.pid)", "peer_command": "\(client.command)",
+                ])
+        }
+        requests = RateLimitedLog(every: Self.interval, clock: clock) { denied, denial, count in
+            denial.log(denied, count: count, interval: Self.interval, logger)
+        }
+    }
+
+    /// Logs a connection that was refused because of the number of connections or of open files.
+    func addConnection(_ limits: LimitSettings) {
+        connections.add(limits.isBoundByDescriptors) { $0 = limits.connections }
+    }
+
+    /// Logs something that was refused because of a limit per user.
+    /// - Parameters:
+    ///   - error: the error that the client gets
+    ///   - limit: the name of the setting
+    func addUsage(_ error: WireError, _ limit: String, of peer: PeerCredentials) {
+        usage.add(ExceededLimit(uid: peer.uid, limit: limit)) { client in
+            // Only for the first client of a line: to find its command takes three system calls.
+            client = client ?? RefusedClient(error, peer)
+        }
+    }
+
+    /// Logs a request that was refused for lack of a right; ignores other errors.
+    func addRequest(_ error: WireError, to method: String, of peer: PeerCredentials) {
+        guard let right = error.right else { return }
+        requests.add(DeniedRight(uid: peer.uid, method: method, right: right)) { denial in
+            var joined = denial ?? Denial(of: peer)
+            joined.peer = peer
+            if let namespace = error.namespace { joined.add(namespace) }
+            denial = joined
+        }
+    }
+
+    /// Writes the pending lines, when the agent ends.
+    func flush() {
+        connections.flush()
+        usage.flush()
+        requests.flush()
+    }
+}
+
+private struct ExceededLimit: Hashable {
+    var uid: Int
+    var limit: String
+}
+
+private struct RefusedClient {
+    var detail: String
+    var pid: Int
+    var command: String
+
+    init(_ error: WireError, _ peer: PeerCredentials) {
+        detail = error.detail
+        pid = peer.pid
+        command = peer.knownCommand ?? PeerCredentials.command(of: peer.pid)
+    }
+}
+
+private struct DeniedRight: Hashable {
+    var uid: Int
+    var method: String
+    var right: Right
+}
+
+private struct Denial {
+    static let maxNamespaces = 8
+
+    /// The peer of the last request.
+    var peer: PeerCredentials
+    /// In the order of the requests.
+    private var namespaces: [String] = []
+    private var hasMoreNamespaces = false
+
+    init(of peer: PeerCredentials) { self.peer = peer }
+
+    mutating func add(_ namespace: String) {
+        if namespaces.contains(namespace) { return }
+        if namespaces.count < Self.maxNamespaces { namespaces.append(namespace) } else { hasMoreNamespaces = true }
+    }
+
+    func log(_ denied: DeniedRight, count: Int, interval: Duration, _ logger: Logger) {
+        let names = namespaces.joined(separator: ", ")
+        var metadata: Logger.Metadata = [
+            "method": "\(denied.method)", "right": "\(denied.right.rawValue)", "peer_uid": "\(denied.uid)",
+            "peer_pid": "\(peer.pid)", "peer_command": "\(peer.command)",
+        ]
+        if !namespaces.isEmpty { metadata[namespaces.count == 1 ? "namespace" : "namespaces"] = "\(names)" }
+        if count > 1 { metadata["refused"] = "\(count)" }
+        let times = count > 1 ? " (\(count) times in \(interval.components.seconds) s)" : ""
+        let command = peer.command.isEmpty ? "" : " (\(peer.command))"
+        let place =
+            switch namespaces.count {
+            case 0: ""
+            case 1: " in namespace \(names)"
+            default: " in namespaces \(names)\(hasMoreNamespaces ? " and others" : "")"
+            }
+        logger.notice(
+            """
+            \(denied.method) was refused to user \(denied.uid), process \(peer.pid)\(command)\(times): it needs the right \
+            \(denied.right.rawValue)\(place)
+            """,
+            metadata: metadata)
+    }
+}

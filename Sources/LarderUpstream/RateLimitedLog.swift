@@ -1,0 +1,90 @@
+internal import Synchronization
+
+/// A log for events that may come in bursts. For each key, the first lines of a burst are written at once. Later events are
+/// joined into one line at the end of each interval. A key is forgotten after an interval in which nothing was joined.
+public final class RateLimitedLog<Key: Hashable & Sendable, Entry: Sendable>: Sendable {
+    private struct Window {
+        var lines = 0
+        var pending: Entry?
+        /// The number of events that `pending` stands for.
+        var count = 0
+        var timer: Task<Void, Never>?
+    }
+
+    private let interval: Duration
+    private let burst: Int
+    private let clock: any Clock<Duration>
+    private let write: @Sendable (Key, Entry, Int) -> Void
+    private let windows = Mutex<[Key: Window]>([:])
+
+    /// - Parameters:
+    ///   - interval: the time from one joined line to the next
+    ///   - burst: the number of lines per interval that are written at once
+    ///   - write: logs an entry that stands for the given number of events; called on any thread
+    public init(
+        every interval: Duration, burst: Int = 1, clock: any Clock<Duration> = ContinuousClock(),
+        write: @escaping @Sendable (Key, Entry, Int) -> Void
+    ) {
+        (self.interval, self.burst, self.clock, self.write) = (interval, burst, clock, write)
+    }
+
+    /// Logs an event now or at the end of the interval.
+    /// - Parameter update: adds the event to the entry of the line; nil if the event is the first one of the line. It is
+    ///   called before this method returns, and must not call the log.
+    /// - Returns: whether a line was written now
+    @discardableResult
+    public func add(_ key: Key, _ update: (inout Entry?) -> Void) -> Bool {
+        let entry: Entry? = windows.withLock { windows in
+            var window = windows[key] ?? Window(timer: Task { await self.writeJoinedLines(of: key) })
+            var entry: Entry?
+            if window.lines < burst {
+                window.lines += 1
+                update(&entry)
+            } else {
+                window.count += 1
+                update(&window.pending)
+            }
+            windows[key] = window
+            return entry
+        }
+        guard let entry else { return false }
+        write(key, entry, 1)
+        return true
+    }
+
+    /// Writes the joined lines now, and forgets all keys.
+    public func flush() {
+        for (key, window) in takeAll() {
+            if let entry = window.pending { write(key, entry, window.count) }
+        }
+    }
+
+    /// Forgets all keys without another line, so that the next event is written at once.
+    public func reset() { _ = takeAll() }
+
+    private func takeAll() -> [Key: Window] {
+        windows.withLock { windows in
+            // Under the lock: a timer that sees its cancellation leaves the windows that follow alone.
+            for window in windows.values { window.timer?.cancel() }
+            defer { windows = [:] }
+            return windows
+        }
+    }
+
+    private func writeJoinedLines(of key: Key) async {
+        while true {
+            do { try await clock.sleep(for: interval) } catch { return }
+            let line: (entry: Entry, count: Int)? = windows.withLock { windows in
+                if Task.isCancelled { return nil }
+                guard let window = windows[key], let entry = window.pending else {
+                    windows[key] = nil
+                    return nil
+                }
+                windows[key] = Window(lines: 1, timer: window.timer)
+                return (entry, window.count)
+            }
+            guard let line else { return }
+            write(key, line.entry, line.count)
+        }
+    }
+}

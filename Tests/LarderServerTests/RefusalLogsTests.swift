@@ -1,0 +1,147 @@
+import LarderWire
+import Logging
+import Synchronization
+import Testing
+
+@testable import LarderServer
+
+@Suite("The logs of refused connections and requests")
+struct RefusalLogsTests {
+    private final class Lines: Sendable {
+        private let kept = Mutex<[(message: String, metadata: Logger.Metadata)]>([])
+
+        var taken: [(message: String, metadata: Logger.Metadata)] {
+            kept.withLock { lines in
+                defer { lines = [] }
+                return lines
+            }
+        }
+
+        var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
+
+        private struct Handler: LogHandler {
+            let lines: Lines
+            var metadata: Logger.Metadata = [:]
+            var logLevel = Logger.Level.info
+
+            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+                get { metadata[key] }
+                set { metadata[key] = newValue }
+            }
+
+            func log(event: LogEvent) {
+                lines.kept.withLock { $0.append(("\(event.level): \(event.message)", event.metadata ?? [:])) }
+            }
+        }
+    }
+
+    private static func denial(_ right: Right, in namespace: String?) -> WireError {
+        WireError(lacking: right, in: namespace, "no")
+    }
+
+    private static func peer(_ user: Int) -> PeerCredentials {
+        var peer = PeerCredentials.stranger
+        (peer.uid, peer.pid, peer.knownCommand) = (user, 17, "sh")
+        return peer
+    }
+
+    @Test("a refused request is logged with the user, the process, the right and the namespace")
+    func request() {
+        let (lines, log) = logs()
+        log.addRequest(Self.denial(.write, in: "a"), to: "config.set", of: Self.peer(1))
+        let line = lines.taken
+        #expect(
+            line.map(\.message) == [
+                "notice: config.set was refused to user 1, process 17 (sh): it needs the right write in namespace a"
+            ])
+        #expect(
+            line.first?.metadata == [
+                "method": "config.set", "right": "write", "namespace": "a", "peer_uid": "1", "peer_pid": "17",
+                "peer_command": "sh",
+            ])
+    }
+
+    @Test("refused requests of one user, method and right are joined, whatever the namespace")
+    func joinedRequests() {
+        let (lines, log) = logs()
+        func add(_ user: Int, _ method: String, _ right: Right, _ namespace: String?) {
+            log.addRequest(Self.denial(right, in: namespace), to: method, of: Self.peer(user))
+        }
+        for _ in 0..<500 { add(1, "config.set", .write, "a") }
+        add(2, "config.set", .write, "a")
+        add(1, "config.push", .push, "a")
+        add(1, "agent.clients", .administer, nil)
+        #expect(lines.taken.count == 4)
+        add(1, "config.set", .write, "b")
+        log.flush()
+        let joined = lines.taken
+        #expect(
+            joined.map(\.message) == [
+                "notice: config.set was refused to user 1, process 17 (sh) (500 times in 10 s): it needs the right write in "
+                    + "namespaces a, b"
+            ])
+        #expect(joined.first?.metadata["refused"] == "500" && joined.first?.metadata["namespaces"] == "a, b")
+    }
+
+    @Test("a joined line names up to eight namespaces")
+    func namespaces() {
+        let (lines, log) = logs()
+        func add(_ namespace: String) {
+            log.addRequest(Self.denial(.read, in: namespace), to: "config.get", of: Self.peer(1))
+        }
+        for name in ["first", "n1", "n2", "n2", "n1"] { add(name) }
+        log.flush()
+        #expect(lines.taken.last?.message.hasSuffix("the right read in namespaces n1, n2") == true)
+        for number in 0...9 { add("n\(number)") }
+        log.flush()
+        #expect(
+            lines.taken.last?.message.hasSuffix("in namespaces n1, n2, n3, n4, n5, n6, n7, n8 and others") == true)
+    }
+
+    @Test("an error that is not about a right is not logged")
+    func otherErrors() {
+        let (lines, log) = logs()
+        log.addRequest(WireError(.unknownNamespace, "x"), to: "config.get", of: Self.peer(1))
+        log.flush()
+        #expect(lines.taken.isEmpty)
+    }
+
+    @Test("refused connections are counted, and the log names the limit that refused them")
+    func connections() {
+        let (lines, log) = logs()
+        for _ in 0..<500 { log.addConnection(LimitSettings()) }
+        var limits = LimitSettings()
+        (limits.connections, limits.isBoundByDescriptors) = (7, true)
+        log.addConnection(limits)
+        log.flush()
+        let taken = lines.taken
+        let tooMany = "warning: connections were refused: there are as many as limits.connections allows"
+        #expect(
+            taken.map(\.message) == [
+                tooMany, "warning: connections were refused: the limit of open files allows no more", tooMany,
+            ])
+        #expect(taken.map { $0.metadata["refused"] } == ["1", "1", "499"])
+        #expect(taken[1].metadata["limit"] == "7")
+    }
+
+    @Test("clients that exceed a limit per user are counted by user and limit")
+    func usage() {
+        let (lines, log) = logs()
+        let error = WireError(.limitExceeded, "too much")
+        for user in [1, 1, 2, 1] { log.addUsage(error, "queuedBytesPerUser", of: Self.peer(user)) }
+        log.addUsage(error, "connectionsPerUser", of: Self.peer(1))
+        log.flush()
+        let taken = lines.taken
+        #expect(taken.map(\.message) == Array(repeating: "warning: a client was refused: too much", count: 4))
+        #expect(taken.map { $0.metadata["peer_uid"] } == ["1", "2", "1", "1"])
+        #expect(
+            taken.last?.metadata == [
+                "refused": "2", "limit": "queuedBytesPerUser", "peer_uid": "1", "peer_pid": "17", "peer_command": "sh",
+            ])
+    }
+
+    private func logs() -> (Lines, RefusalLogs) {
+        let lines = Lines()
+        return (lines, RefusalLogs(lines.logger))
+    }
+}

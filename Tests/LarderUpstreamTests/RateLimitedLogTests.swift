@@ -1,0 +1,100 @@
+import LarderUpstream
+import Testing
+
+@Suite("The rate-limited log")
+struct RateLimitedLogTests {
+    /// A log whose entries are lists of numbers, and the lines that it writes.
+    private final class Fixture {
+        let clock = SteppedClock()
+        let log: RateLimitedLog<String, [Int]>
+        private var lines: AsyncStream<String>.Iterator
+
+        init(burst: Int = 1) {
+            let (stream, continuation) = AsyncStream<String>.makeStream()
+            lines = stream.makeAsyncIterator()
+            log = RateLimitedLog(every: .seconds(10), burst: burst, clock: clock) { key, entry, count in
+                continuation.yield("\(key) \(entry) \(count)")
+            }
+        }
+
+        var nextLine: String? { get async { await lines.next(isolation: #isolation) } }
+
+        @discardableResult
+        func add(_ number: Int, to key: String = "a") -> Bool {
+            log.add(key) { $0 = ($0 ?? []) + [number] }
+        }
+
+        /// Moves the time to the end of an interval, once all timers wait for it.
+        func endInterval(of timers: Int = 1) async {
+            await clock.waitForSleepers(timers)
+            await clock.advance(by: .seconds(10))
+        }
+    }
+
+    @Test("the first event is written at once, later ones are joined at the end of each interval")
+    func joined() async {
+        let fixture = Fixture()
+        let isWritten = (1...4).map { fixture.add($0) }
+        #expect(isWritten == [true, false, false, false])
+        #expect(await fixture.nextLine == "a [1] 1")
+        await fixture.endInterval()
+        #expect(await fixture.nextLine == "a [2, 3, 4] 3")
+        #expect(!fixture.add(5))
+        await fixture.endInterval()
+        #expect(await fixture.nextLine == "a [5] 1")
+    }
+
+    @Test("an event is written at once again after an interval without any")
+    func quiet() async {
+        let fixture = Fixture()
+        fixture.add(1)
+        #expect(await fixture.nextLine == "a [1] 1")
+        await fixture.endInterval()
+        fixture.add(2)
+        #expect(await fixture.nextLine == "a [2] 1")
+    }
+
+    @Test("each key has its own lines")
+    func keys() async {
+        let fixture = Fixture()
+        for number in 1...3 { fixture.add(number) }
+        #expect(fixture.add(1, to: "b"))
+        #expect(await fixture.nextLine == "a [1] 1")
+        #expect(await fixture.nextLine == "b [1] 1")
+        await fixture.endInterval(of: 2)
+        #expect(await fixture.nextLine == "a [2, 3] 2")
+    }
+
+    @Test("a burst is written line by line, and a joined line counts as one of the next burst")
+    func burst() async {
+        let fixture = Fixture(burst: 3)
+        for number in 1...5 { #expect(fixture.add(number) == (number <= 3)) }
+        for number in 1...3 { #expect(await fixture.nextLine == "a [\(number)] 1") }
+        await fixture.endInterval()
+        #expect(await fixture.nextLine == "a [4, 5] 2")
+        for number in 6...8 { #expect(fixture.add(number) == (number <= 7)) }
+    }
+
+    @Test("flushing writes what is joined, once, and the next event at once")
+    func flush() async {
+        let fixture = Fixture()
+        for number in 1...3 { fixture.add(number) }
+        fixture.log.flush()
+        fixture.log.flush()
+        #expect(fixture.add(4))
+        for line in ["a [1] 1", "a [2, 3] 2", "a [4] 1"] { #expect(await fixture.nextLine == line) }
+    }
+
+    @Test("a reset drops what is joined, and the next event is written at once")
+    func reset() async {
+        let fixture = Fixture()
+        for number in 1...3 { fixture.add(number) }
+        await fixture.clock.waitForSleepers(1)
+        fixture.log.reset()
+        #expect(fixture.add(4))
+        #expect(!fixture.add(5))
+        await fixture.clock.waitForSleepers(1)
+        await fixture.clock.advance(by: .seconds(10))
+        for line in ["a [1] 1", "a [4] 1", "a [5] 1"] { #expect(await fixture.nextLine == line) }
+    }
+}
