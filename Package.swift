@@ -67,7 +67,7 @@ let package = Package(
         larder("Template", ["JSON"]),
         larder("Systemd", ["CSystemd", logging]),
         larder("LarderWire", ["JSON"]),
-        larder("LarderUpstream", ["CLinuxShims", httpClient, logging, deque, nioCore, nioHTTP, nioPosix]),
+        larder("LarderUpstream", ["CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
         larder(
             "LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, hashTree, nioPosix]),
         larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),

@@ -1,6 +1,7 @@
 import Glibc
 public import LarderUpstream
 public import Logging
+public import NIOPosix
 import Synchronization
 
 /// All namespaces of the agent, by name. Looking one up never waits.
@@ -20,7 +21,7 @@ public final class ConfigNamespaces: Sendable {
     ///   - generator: the source of chance for everything that waits before it goes to the network.
     /// - Throws: ``FileError`` or ``StateDirectory/Locked``.
     public init(
-        _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: BlockingThreads,
+        _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
         fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
         wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
         files: any FileSystem = LocalFileSystem(), logger: Logger

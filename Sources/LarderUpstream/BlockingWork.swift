@@ -1,23 +1,25 @@
-/// Where system calls that may wait for a disk are made: on a few threads of their own, never on the threads that run
-/// tasks or event loops.
+internal import Dispatch
+public import NIOPosix
+
+/// Runs system calls that may wait for a disk on a thread pool, never on the threads of tasks or event loops.
 public struct BlockingWork: Sendable {
-    private let threads: BlockingThreads
+    private let threads: NIOThreadPool
 
-    /// Uses threads that the caller stops.
-    public init(_ threads: BlockingThreads) { self.threads = threads }
+    /// - Parameter threads: started and shut down by the caller; a pool that is not running runs bodies on the caller's thread.
+    public init(_ threads: NIOThreadPool) { self.threads = threads }
 
-    /// Runs a body there and hands back its result.
+    /// Runs a body on the pool and returns its result.
     ///
-    /// A task that is cancelled waits all the same, and its body runs at its turn: callers clean up and write last things in
-    /// bodies, so that none may be left out, and a crowd that is cancelled must not run all of them at once on the threads
-    /// of tasks. A body that is not worth beginning any more looks at the task before it is handed in.
+    /// The body also runs, in its turn, if the task is canceled: callers clean up and write last things in bodies, and a burst
+    /// of canceled tasks must not run them on the threads of tasks. A body that need not run any more checks the task before
+    /// it is submitted.
     public func run<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
-            // It is called whatever happens. Once the threads were stopped that is here and now: what must happen all the
-            // same, such as a last write at shutdown, does.
-            threads.submit {
+            // A pool that has been shut down calls this at once, with another state. The body runs in either case, since it may
+            // be a last write.
+            threads.submit { _ in
                 do throws(Failure) {
                     continuation.resume(returning: .success(try body()))
                 } catch {
@@ -26,5 +28,15 @@ public struct BlockingWork: Sendable {
             }
         }
         return try result.get()
+    }
+}
+
+extension NIOThreadPool {
+    /// Shuts the pool down and returns once all submitted work is done.
+    public func finish() async {
+        // NIO runs the queued work on this queue and then calls back on it, so a concurrent queue would lose the order. NIO
+        // takes nothing else than a DispatchQueue here.
+        let queue = DispatchQueue(label: "larder.threads")
+        await withCheckedContinuation { done in shutdownGracefully(queue: queue) { _ in done.resume() } }
     }
 }

@@ -19,6 +19,13 @@ struct Agent {
     let hangups: UnixSignalsSequence
     private let logger = Logger(label: "larderd")
 
+    private static let networkThreads = 1
+    /// One for journals, the others for background writes and images.
+    private static let diskThreads = 4
+    private static let clientThreads = min(System.coreCount, 4)
+    /// With those of tasks, signals, timers, file changes and the watchdog.
+    static let maxThreads = networkThreads + diskThreads + clientThreads + System.coreCount + 4
+
     init(plan: AgentPlan, sockets: [ActivatedSocket], hangups: UnixSignalsSequence) {
         self.plan = plan
         self.sockets = sockets
@@ -27,10 +34,9 @@ struct Agent {
 
     /// Serves until SIGTERM or SIGINT, then ends cleanly.
     func run() async throws {
-        // What comes over the network is waited for by one thread.
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        // One for journals, and some for what is written behind them.
-        let threads = BlockingThreads(count: 4)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: Self.networkThreads)
+        let threads = NIOThreadPool(numberOfThreads: Self.diskThreads)
+        threads.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
         let images = ImageFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
         do {
@@ -43,7 +49,7 @@ struct Agent {
     }
 
     private func shutDown(
-        _ group: MultiThreadedEventLoopGroup, _ threads: BlockingThreads, _ fetcher: HTTPFetcher, _ images: ImageFetcher
+        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher, _ images: ImageFetcher
     ) async {
         await fetcher.shutdown()
         await images.shutdown()
@@ -52,11 +58,11 @@ struct Agent {
         } catch {
             logger.warning("a thread did not end in order", metadata: ["error": "\(error)"])
         }
-        await threads.stop()
+        await threads.finish()
     }
 
     private func serve(
-        _ group: MultiThreadedEventLoopGroup, _ threads: BlockingThreads, _ fetcher: HTTPFetcher,
+        _ group: MultiThreadedEventLoopGroup, _ threads: NIOThreadPool, _ fetcher: HTTPFetcher,
         _ imageFetcher: ImageFetcher
     ) async throws {
         let socket = try listeningSocket()
@@ -94,7 +100,7 @@ struct Agent {
                 metadata: ["connections": "\(plan.limits.connections)", "descriptors": "\(Process.descriptorLimit)"])
         }
         // They end with the process.
-        let loops = try (1...min(System.coreCount, 4)).map { try EpollLoop(name: "clients-\($0)") }
+        let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)
         let status = ServiceStatus(namespaces: namespaces, server: server)
         // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no

@@ -78,6 +78,10 @@ struct Larderd: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // Dispatch waits indefinitely for a thread that it cannot create, and NIO stops the process.
+        if !checkSettings {
+            do { try Process.checkThreads(Agent.maxThreads) } catch { Process.fail(error, status: 1) }
+        }
         // From here on none is missed: one that comes too late for the reading below has the settings read again.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan

@@ -38,6 +38,39 @@ enum Process {
         return Int(clamping: limit.rlim_cur)
     }
 
+    /// Checks that the process may have more threads, by creating them.
+    static func checkThreads(_ count: Int) throws(AgentError) {
+        let gate = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+        pthread_mutex_init(gate, nil)
+        pthread_mutex_lock(gate)
+        var threads: [pthread_t] = []
+        var failure: CInt = 0
+        while threads.count < count {
+            var thread = pthread_t()
+            failure = pthread_create(
+                &thread, nil,
+                { gate in
+                    let gate = gate?.assumingMemoryBound(to: pthread_mutex_t.self)
+                    pthread_mutex_lock(gate)
+                    pthread_mutex_unlock(gate)
+                    return nil
+                }, gate)
+            if failure != 0 { break }
+            threads.append(thread)
+        }
+        pthread_mutex_unlock(gate)
+        for thread in threads { pthread_join(thread, nil) }
+        pthread_mutex_destroy(gate)
+        gate.deallocate()
+        guard failure == 0 else {
+            throw AgentError(
+                """
+                cannot start \(count) threads, only \(threads.count): \(String(cString: strerror(failure))); raise the limit \
+                of processes and threads (LimitNPROC= and TasksMax= in a unit, ulimit -u in a shell)
+                """)
+        }
+    }
+
     /// Sends the log to the journal where stderr is the journal, and to stderr otherwise.
     static func startLogging(level: Logger.Level) {
         LoggingSystem.bootstrap(

@@ -10,7 +10,11 @@ import NIOPosix
 struct StoreFixture {
     static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    static let threads = BlockingThreads(count: 2)
+    static let threads = {
+        let threads = NIOThreadPool(numberOfThreads: 2)
+        threads.start()
+        return threads
+    }()
 
     let directory: String
     var files: any FileSystem = LocalFileSystem()

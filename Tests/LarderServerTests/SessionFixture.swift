@@ -91,7 +91,11 @@ enum SessionFixture {
     /// A session that should have closed, having nothing left to say.
     struct StillOpen: Error {}
 
-    private static let threads = BlockingThreads(count: 1)
+    private static let threads = {
+        let threads = NIOThreadPool(numberOfThreads: 1)
+        threads.start()
+        return threads
+    }()
 
     /// What a server is made of.
     static func serverContext(

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import LarderUpstream
+import NIOPosix
 import Synchronization
 import Testing
 
@@ -8,9 +9,15 @@ import Testing
 struct BlockingWorkTests {
     private struct Refusal: Error, Equatable {}
 
-    @Test("the body of a cancelled task runs all the same: at its turn, on a thread of its own")
-    func cancelled() async throws {
-        let threads = BlockingThreads(count: 1)
+    private func start(_ count: Int) -> NIOThreadPool {
+        let threads = NIOThreadPool(numberOfThreads: count)
+        threads.start()
+        return threads
+    }
+
+    @Test("the body of a canceled task runs in its turn, on a thread of the pool")
+    func canceled() async throws {
+        let threads = start(1)
         let work = BlockingWork(threads)
         let thread = await work.run { UInt(pthread_self()) }
         let tasks = (0..<20).map { _ in
@@ -20,49 +27,60 @@ struct BlockingWorkTests {
             }
         }
         for task in tasks { #expect(await task.value == thread) }
-        await threads.stop()
+        await threads.finish()
     }
 
-    @Test("its error is the body's, and threads that were stopped leave nothing undone")
+    @Test("a body runs and its error is thrown, also after the threads have ended")
     func stopped() async throws {
-        let threads = BlockingThreads(count: 1)
+        let threads = start(1)
         let work = BlockingWork(threads)
         await #expect(throws: Refusal()) { try await work.run { () throws(Refusal) in throw Refusal() } }
-        await threads.stop()
+        await threads.finish()
         #expect(await work.run { 7 } == 7)
         await #expect(throws: Refusal()) { try await work.run { () throws(Refusal) in throw Refusal() } }
     }
 
-    @Test("everything that was asked for is done before the threads end, whoever lets go of them")
-    func ends() async {
-        let done = Mutex(0)
-        for count in [0, 1, 4] {
-            done.withLock { $0 = 0 }
-            var threads: BlockingThreads? = BlockingThreads(count: count)
-            for _ in 0..<1000 { threads?.submit { done.withLock { $0 += 1 } } }
-            await threads?.stop()
-            #expect(done.withLock { $0 } == 1000)
-            threads?.submit { done.withLock { $0 += 1 } }
-            #expect(done.withLock { $0 } == 1001)
-            await threads?.stop()
-            threads = nil
-        }
-        // Nobody stops these.
-        await withCheckedContinuation { continuation in
-            BlockingThreads(count: 1).submit { continuation.resume() }
-        }
+    @Test("a body runs without any thread")
+    func notStarted() async {
+        #expect(await BlockingWork(NIOThreadPool(numberOfThreads: 1)).run { 7 } == 7)
     }
 
-    @Test("what is asked for is begun in its order, and what waits holds up nobody while a thread is free")
+    @Test("all submitted work is done when the threads have ended", arguments: [1, 4])
+    func finish(_ count: Int) async {
+        let threads = start(count)
+        let gate = DispatchSemaphore(value: 0)
+        let begun = Mutex(0)
+        let done = Mutex(0)
+        await withCheckedContinuation { allHaveBegun in
+            for _ in 0..<count {
+                threads.submit { _ in
+                    let isLast = begun.withLock { begun in
+                        begun += 1
+                        return begun == count
+                    }
+                    if isLast { allHaveBegun.resume() }
+                    gate.wait()
+                    done.withLock { $0 += 1 }
+                }
+            }
+        }
+        // These are still queued when the pool is shut down. The last of them lets the threads end.
+        for _ in 0..<1000 { threads.submit { _ in done.withLock { $0 += 1 } } }
+        for _ in 0..<count { threads.submit { _ in gate.signal() } }
+        await threads.finish()
+        #expect(done.withLock { $0 } == 1000 + count)
+    }
+
+    @Test("work is begun in the order of its submission, and blocked work delays nothing while a thread is free")
     func order() async {
-        let threads = BlockingThreads(count: 2)
+        let threads = start(2)
         let work = BlockingWork(threads)
         let gate = DispatchSemaphore(value: 0)
         let order = Mutex<[Int]>([])
-        threads.submit { gate.wait() }
-        for number in 0..<100 { threads.submit { order.withLock { $0.append(number) } } }
+        threads.submit { _ in gate.wait() }
+        for number in 0..<100 { threads.submit { _ in order.withLock { $0.append(number) } } }
         await work.run { _ = gate.signal() }
-        await threads.stop()
+        await threads.finish()
         #expect(order.withLock { $0 } == Array(0..<100))
     }
 }

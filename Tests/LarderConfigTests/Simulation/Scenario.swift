@@ -108,8 +108,8 @@ final class Scenario: @unchecked Sendable {
         let archive = SnapshotArchive(
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: "/state", files: MemoryFileSystem(),
             logger: StoreFixture.silent)
-        // A pool that was never started has its work done by who asks for it, and so on the simulation's thread.
-        let blocking = BlockingWork(BlockingThreads(count: 0))
+        // A pool that is not started runs bodies on the caller's thread, here the simulation's.
+        let blocking = BlockingWork(NIOThreadPool(numberOfThreads: 1))
         return try await ConfigStore.open(
             archive.restore(), archive: archive, blocking: blocking, wallClock: wallClock, clock: clock,
             durability: .full, maximumBytes: 1 << 20,

@@ -16,7 +16,11 @@ struct CacheFixture {
     let files: FaultyCacheFiles
     let settings: ImageCacheSettings
 
-    static let blocking = BlockingWork(BlockingThreads(count: 4))
+    static let blocking = {
+        let threads = NIOThreadPool(numberOfThreads: 4)
+        threads.start()
+        return BlockingWork(threads)
+    }()
 
     /// Opens a cache in a directory, which may have been one before.
     static func open(

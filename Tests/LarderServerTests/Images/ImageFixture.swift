@@ -88,7 +88,7 @@ final class ImageFixture: Sendable {
         let settings = ImageCacheSettings(
             directory: directory, space: SpaceLimits(freeBytes: 0), origins: origins)
         let (store, gate) = (try BlobStore(path: directory, limits: settings.space), Gate())
-        let blocking = BlockingWork(BlockingThreads(count: 2))
+        let blocking = BlockingWork(.singleton)
         let cache = try await ImageCache.open(
             settings, store: store, blocking: blocking, clock: .system,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, sent: [],

@@ -32,7 +32,7 @@ struct ImageManifestTests {
         }
     }
 
-    private let reader = ManifestReader(BlockingWork(BlockingThreads(count: 1)))
+    private let reader = ManifestReader(BlockingWork(.singleton))
 
     private func peer(_ uid: Int, groups: [UInt32] = []) -> PeerCredentials {
         var peer = PeerCredentials(descriptor: -1)
