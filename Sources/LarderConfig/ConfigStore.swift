@@ -22,7 +22,7 @@ public actor ConfigStore {
     }
 
     /// Whether a client's change is on disk before it is acknowledged.
-    public enum Durability: String, Sendable {
+    public enum Durability: String, Sendable, CaseIterable {
         /// On disk first, then published and acknowledged.
         case full
         /// Published and acknowledged at once, written behind.

@@ -104,3 +104,14 @@ extension NamespaceConfiguration {
         return ([parts[0], parts[1], host] + parts[3...]).joined(separator: "/")
     }
 }
+
+extension NamespaceConfiguration.HTTP: CustomStringConvertible, CustomDebugStringConvertible {
+    /// The configuration without the body and the values of the headers, which may be secrets.
+    public var description: String {
+        "HTTP(url: \(url), method: \(body == nil ? "GET" : "POST"), answerPath: \(answerPath?.description ?? "none"), "
+            + "interval: \(interval), timeout: \(timeout), longPoll: \(longPoll.map { "\($0.waitSeconds) s" } ?? "no"), "
+            + "versionPath: \(versionPath?.description ?? "none"), access: \(access))"
+    }
+
+    public var debugDescription: String { description }
+}

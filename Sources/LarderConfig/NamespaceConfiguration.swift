@@ -74,4 +74,24 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         self.settingsPath = settingsPath
         self.secrets = secrets
     }
+
+    /// Limits the size of documents, of whatever source.
+    public mutating func limitDocuments(to bytes: Int) {
+        maximumBytes = bytes
+        switch remote {
+        case .http(var http):
+            http.maximumBytes = bytes
+            remote = .http(http)
+        case .sse(var sse):
+            sse.maximumBytes = bytes
+            remote = .sse(sse)
+        case .file(var file):
+            file.maximumBytes = bytes
+            remote = .file(file)
+        case .etcd(var etcd):
+            etcd.maximumBytes = bytes
+            remote = .etcd(etcd)
+        case nil: break
+        }
+    }
 }

@@ -47,7 +47,7 @@ struct AgentPlan: Sendable {
             imageDirectory = cache + "/images"
         }
         logLevel = command.logLevel ?? settings.logLevel
-        namespaces = try Self.namespaces(settings, settingsPath, hostDirectory: try? paths.hostLayerDirectory)
+        namespaces = Self.namespaces(settings, settingsPath, hostDirectory: try? paths.hostLayerDirectory)
     }
 
     /// The limits in force. Clients never get the last descriptors: without any the agent could neither write a change
@@ -57,7 +57,7 @@ struct AgentPlan: Sendable {
         // With images: downloads, each with a socket and a file, and what is open to be passed on. Where descriptors are
         // few, clients come first: an image can be asked for again.
         let images =
-            imageDirectory == nil ? 0 : min(256 + 2 * settings.images.concurrency, Process.descriptorLimit / 4)
+            imageDirectory == nil ? 0 : min(256 + 2 * settings.images.flights.total, Process.descriptorLimit / 4)
         let reserved = 64 + 4 * namespaces.count + images
         let possible = max(1, Process.descriptorLimit - reserved)
         limits.isBoundByDescriptors = possible < limits.connections
@@ -78,43 +78,13 @@ struct AgentPlan: Sendable {
     /// The namespaces that the settings declare. The administrator's usual directory is the host layer of `default`.
     private static func namespaces(
         _ settings: Settings, _ settingsPath: String?, hostDirectory: String?
-    ) throws -> [NamespaceConfiguration] {
-        try settings.namespaces.sorted { $0.key < $1.key }.map { name, namespace in
-            NamespaceConfiguration(
-                name: name, durability: namespace.durability == .full ? .full : .relaxed,
-                maximumBytes: settings.limits.documentBytes, maximumDeletion: namespace.maximumDeletionPercent,
-                defaultsPath: namespace.defaults?.path,
-                hostDirectory: namespace.host.directory ?? (name == "default" ? hostDirectory : nil),
-                isHostDirectoryNamed: namespace.host.directory != nil,
-                remote: try namespace.remote.map { try remote($0, settings.limits) }, locks: namespace.locks,
-                experiments: namespace.experiments, settingsPath: settingsPath, secrets: namespace.secrets)
-        }
-    }
-
-    private static func remote(
-        _ remote: RemoteSettings, _ limits: LimitSettings
-    ) throws -> NamespaceConfiguration.Remote {
-        switch remote {
-        case .file(let file):
-            return .file(NamespaceConfiguration.File(path: file.path, maximumBytes: limits.documentBytes))
-        case .etcd(let etcd):
-            var etcd = etcd
-            etcd.maximumBytes = limits.documentBytes
-            return .etcd(etcd)
-        case .http(let http):
-            return .http(
-                NamespaceConfiguration.HTTP(
-                    url: http.url, body: http.body, answerPath: try http.answerPath.map(JSONPath.init(parsing:)),
-                    interval: http.interval, timeout: http.timeout, longPoll: http.longPoll,
-                    staleIfError: http.staleIfError, versionPath: try http.versionPath.map(JSONPath.init(parsing:)),
-                    access: http.access, maximumBytes: limits.documentBytes))
-        case .sse(let sse):
-            return .sse(
-                NamespaceConfiguration.SSE(
-                    url: sse.url, pollURL: sse.pollURL, interval: sse.interval, heartbeat: sse.heartbeat,
-                    timeout: sse.timeout, patchEvents: sse.patchEvents,
-                    versionPath: try sse.versionPath.map(JSONPath.init(parsing:)), access: sse.access,
-                    maximumBytes: limits.documentBytes))
+    ) -> [NamespaceConfiguration] {
+        settings.namespaces.values.sorted { $0.name < $1.name }.map { namespace in
+            var namespace = namespace
+            namespace.limitDocuments(to: settings.limits.documentBytes)
+            if namespace.name == "default" { namespace.hostDirectory = namespace.hostDirectory ?? hostDirectory }
+            namespace.settingsPath = settingsPath
+            return namespace
         }
     }
 

@@ -36,9 +36,10 @@ struct SettingsTests {
         #expect(defaults.limits.lineBytes == 1_048_576)
         #expect(defaults.limits.documentBytes == 16_777_216)
         #expect(defaults.limits.stall == .seconds(30))
-        #expect(defaults.namespaces == ["default": NamespaceSettings()])
+        let usual = NamespaceConfiguration(name: "default", maximumDeletion: 90, isHostDirectoryNamed: false)
+        #expect(defaults.namespaces == ["default": usual])
         #expect(defaults.namespaces["default"]?.durability == .full)
-        #expect(defaults.namespaces["default"]?.host.directory == nil)
+        #expect(defaults.namespaces["default"]?.hostDirectory == nil)
         #expect(defaults.namespaces["default"]?.remote == nil)
     }
 
@@ -97,16 +98,18 @@ struct SettingsTests {
         #expect(all.namespaces.keys.sorted() == ["bare", "default", "mirror", "named", "web.v1"])
         let web = try #require(all.namespaces["web.v1"])
         #expect(web.durability == .relaxed)
-        #expect(web.host.directory == "/etc/larder/web.d")
-        var http = HTTPRemoteSettings(url: "https://config.example.org:8443/web?tier=a")
+        #expect(web.hostDirectory == "/etc/larder/web.d" && web.isHostDirectoryNamed)
+        var http = NamespaceConfiguration.HTTP(url: "https://config.example.org:8443/web?tier=a")
         http.interval = .seconds(5)
         http.timeout = .milliseconds(500)
-        http.versionPath = "meta.version"
+        http.versionPath = JSONPath(["meta", "version"])
         http.access.headers = ["Authorization": "Bearer secret"]
         #expect(web.remote == .http(http))
-        #expect(all.namespaces["mirror"]?.remote == .file(FileRemoteSettings(path: "/etc/config/..data")))
-        #expect(all.namespaces["bare"] == NamespaceSettings())
-        #expect(all.namespaces["named"] == NamespaceSettings())
+        #expect(all.namespaces["mirror"]?.remote == .file(NamespaceConfiguration.File(path: "/etc/config/..data")))
+        for name in ["bare", "named"] {
+            let usual = NamespaceConfiguration(name: name, maximumDeletion: 90, isHostDirectoryNamed: false)
+            #expect(all.namespaces[name] == usual)
+        }
     }
 
     @Test("patterns of secrets are paths, dotted or pointers")
@@ -144,7 +147,7 @@ struct SettingsTests {
             }}}
             """#)
         let namespace = try #require(all.namespaces["a"])
-        #expect(namespace.defaults?.path == "/usr/share/app/defaults.json")
+        #expect(namespace.defaultsPath == "/usr/share/app/defaults.json")
         #expect(namespace.locks == [JSONPath(["search", "limit"]), JSONPath(["a.b", "c"])])
         #expect(namespace.experiments.unit == "till-7")
         #expect(namespace.experiments.member == "experiments")
@@ -167,14 +170,14 @@ struct SettingsTests {
 
     @Test("the version's path has a default, and null says that there is none")
     func versionPath() throws {
-        func path(_ member: String) throws -> String? {
+        func path(_ member: String) throws -> JSONPath? {
             let all = try settings("{namespaces:{a:{remote:{http:{url:'http://h', \(member)}}}}}")
-            guard case .http(let http) = all.namespaces["a"]?.remote else { return "no http" }
+            guard case .http(let http) = all.namespaces["a"]?.remote else { return JSONPath(["no http"]) }
             return http.versionPath
         }
-        #expect(try path("") == "/version")
+        #expect(try path("") == JSONPath(["version"]))
         #expect(try path("versionPath: null") == nil)
-        #expect(try path("versionPath: '/a~1b/c~0'") == "/a~1b/c~0")
+        #expect(try path("versionPath: '/a~1b/c~0'") == JSONPath(["a/b", "c~"]))
         for bad in ["''", "'.a'", "'a..b'", "'/a~2'", "'/a~'"] {
             #expect(throws: SettingsError.self) { try path("versionPath: \(bad)") }
         }
@@ -198,7 +201,7 @@ struct SettingsTests {
     @Test("the share of members that may be removed is 90 percent, another one, or any")
     func maximumDeletion() throws {
         func percent(_ member: String) throws -> Int? {
-            try settings("{namespaces:{a:{\(member)}}}").namespaces["a"]?.maximumDeletionPercent
+            try settings("{namespaces:{a:{\(member)}}}").namespaces["a"]?.maximumDeletion
         }
         #expect(try percent("") == 90)
         #expect(try percent("maximumDeletionPercent: 0") == 0)

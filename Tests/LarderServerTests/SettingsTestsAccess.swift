@@ -30,8 +30,8 @@ struct AccessSettingsTests {
         #expect(
             access.groups == [.name("larder"): [.read, .images], .number(7): [.administer, .push, .secrets]])
         #expect(access.others == [.images])
-        #expect(settings.namespaces["shop"]?.access?.groups == [.name("shop"): [.read, .write, .push, .secrets]])
-        #expect(settings.namespaces["web"]?.access == nil)
+        #expect(settings.namespaceAccess["shop"]?.groups == [.name("shop"): [.read, .write, .push, .secrets]])
+        #expect(settings.namespaceAccess["web"] == nil)
     }
 
     @Test("an access says everything: what it leaves out, nobody has")

@@ -1,3 +1,5 @@
+import JSON
+import LarderConfig
 import LarderServer
 import Testing
 
@@ -288,7 +290,7 @@ struct SettingsErrorTests {
         ])
     func urlsTaken(url: String) throws {
         let all = try settings("{namespaces: {a: {remote: {http: {url: '\(url)'}}}}}")
-        #expect(all.namespaces["a"]?.remote == .http(HTTPRemoteSettings(url: url)))
+        #expect(all.namespaces["a"]?.remote == .http(.init(url: url, versionPath: JSONPath(["version"]))))
     }
 
     @Test("a member that is given twice is refused with both places")

@@ -13,8 +13,9 @@ struct ImageSettingsTests {
         #expect(try settings("{}").images == ImageSettings())
         #expect(try images("") == ImageSettings())
         let defaults = ImageSettings()
-        #expect(defaults.isEnabled && defaults.maximumBytes == 1 << 30 && defaults.maximumImages == 100_000)
-        #expect(defaults.maximumAge == nil && defaults.imagePixels == 50_000_000 && defaults.leaseSeconds == 300)
+        #expect(defaults.isEnabled && defaults.space.bytes == 1 << 30 && defaults.space.count == 100_000)
+        #expect(defaults.maximumAge == nil && defaults.leaseSeconds == 300)
+        #expect(defaults.limits.maximumPixels == 50_000_000)
     }
 
     @Test("every setting is read")
@@ -26,11 +27,11 @@ struct ImageSettingsTests {
             allowNetworks: ['10.0.0.0/8', '::1/128'], concurrency: 4, concurrencyPerOrigin: 2, leaseSeconds: 60,
             origins: {'https://img.example.org': {ignoreQuery: ['sig', 'X-Amz-*']}}
             """)
-        #expect(!images.isEnabled && images.maximumBytes == 1_000_000_000 && images.maximumImages == 10)
-        #expect(images.maximumAge == 3600 && images.minimumFreeBytes == 0 && images.imageBytes == 1 << 20)
-        #expect(images.imagePixels == 1_000_000 && images.excludedTypes == [.svg, .ico])
+        #expect(!images.isEnabled && images.space.bytes == 1_000_000_000 && images.space.count == 10)
+        #expect(images.maximumAge == 3600 && images.space.freeBytes == 0 && images.space.bytesPerImage == 1 << 20)
+        #expect(images.limits.maximumPixels == 1_000_000 && images.limits.excludedTypes == [.svg, .ico])
         #expect(images.allowedNetworks.map(\.description) == ["10.0.0.0/8", "::1/128"])
-        #expect(images.concurrency == 4 && images.concurrencyPerOrigin == 2 && images.leaseSeconds == 60)
+        #expect(images.flights == FlightLimits(total: 4, perOrigin: 2) && images.leaseSeconds == 60)
         #expect(images.origins["https://img.example.org"]?.ignoredQuery == ["sig", "X-Amz-*"])
         #expect(images.origins["https://img.example.org"]?.hasCredential == false)
     }
@@ -51,7 +52,7 @@ struct ImageSettingsTests {
 
     @Test("one image may have as many bytes as the whole cache where that is small")
     func smallCache() throws {
-        #expect(try images("maximumBytes: 1000000").imageBytes == 1_000_000)
+        #expect(try images("maximumBytes: 1000000").space.bytesPerImage == 1_000_000)
     }
 
     @Test(

@@ -1,10 +1,11 @@
+import JSON
 import LarderConfig
 import LarderServer
 import Testing
 
 @Suite("settings of upstreams")
 struct RemoteSettingsTests {
-    private func remote(_ text: String) throws -> RemoteSettings? {
+    private func remote(_ text: String) throws -> NamespaceConfiguration.Remote? {
         try settings("{namespaces: {a: {remote: \(text)}}}").namespaces["a"]?.remote
     }
 
@@ -17,9 +18,9 @@ struct RemoteSettingsTests {
 
     @Test("everything that an HTTP source can be told")
     func http() throws {
-        var expected = HTTPRemoteSettings(url: "https://h/graphql")
+        var expected = NamespaceConfiguration.HTTP(url: "https://h/graphql", versionPath: JSONPath(["version"]))
         expected.body = Array(#"{"query":"{ config }"}"#.utf8)
-        expected.answerPath = "/data/config"
+        expected.answerPath = JSONPath(["data", "config"])
         expected.longPoll = .init(waitSeconds: 30, queryMember: "wait")
         expected.staleIfError = .seconds(3600)
         expected.access = HTTPAccess(
@@ -39,14 +40,14 @@ struct RemoteSettingsTests {
 
     @Test("everything that an event stream can be told, and its defaults")
     func sse() throws {
-        #expect(try remote("{sse: {url: 'http://h/events'}}") == .sse(SSERemoteSettings(url: "http://h/events")))
-        var expected = SSERemoteSettings(url: "https://h/events")
+        let usual = NamespaceConfiguration.SSE(url: "http://h/events", versionPath: JSONPath(["version"]))
+        #expect(try remote("{sse: {url: 'http://h/events'}}") == .sse(usual))
+        var expected = NamespaceConfiguration.SSE(url: "https://h/events")
         expected.pollURL = "https://h/config.json"
         expected.interval = .seconds(900)
         expected.heartbeat = .seconds(20)
         expected.timeout = .seconds(5)
         expected.patchEvents = ["delta", "patch"]
-        expected.versionPath = nil
         expected.access = HTTPAccess(
             headers: ["X-Fleet": "kiosk"], token: .file("/token"), tls: TLSFiles(certificateAuthority: "/ca.pem"))
         let sse = try remote(

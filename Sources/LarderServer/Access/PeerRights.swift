@@ -64,7 +64,7 @@ final class PeerRights: Sendable {
             let isThere = namespaces[name] != nil
             if rights.contains(right), isThere { return nil }
             // A name that none can have tells nothing, and is nothing for the log.
-            if !isThere, !mayBeKeptFromSome || !NamespaceSettings.isName(name) {
+            if !isThere, !mayBeKeptFromSome || !NamespaceConfiguration.isName(name) {
                 return unknownNamespace(name, namespaces)
             }
             return Self.lacking(right, in: name, mayNotExist: rights.isEmpty || !isThere)

@@ -133,7 +133,7 @@ final class CopyDirectory: Sendable {
         let isTemporary = name.hasPrefix(".") && name.hasSuffix(".json.tmp")
         guard isTemporary || name.hasSuffix(".json") else { return nil }
         let namespace = String(isTemporary ? name.dropFirst().dropLast(9) : name.dropLast(5))
-        return NamespaceSettings.isName(namespace) ? namespace : nil
+        return NamespaceConfiguration.isName(namespace) ? namespace : nil
     }
 
     private static func open(_ path: String) throws(CopyError) -> CInt {

@@ -47,9 +47,9 @@ extension Settings {
                     """)
             }
         }
-        for (name, namespace) in namespaces.sorted(by: { $0.key < $1.key }) {
+        for (name, access) in namespaceAccess.sorted(by: { $0.key < $1.key }) {
             let path = SettingsPath.root.appending("namespaces").appending(name).appending("access")
-            rules.namespaces[name] = namespace.access?.grants(at: path, logger)
+            rules.namespaces[name] = access.grants(at: path, logger)
         }
         return rules
     }
@@ -61,9 +61,22 @@ extension AccessSettings {
         try self.init(value, path, rights: .all)
     }
 
-    /// Reads the access of a namespace.
-    static func ofNamespace(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> AccessSettings {
-        try AccessSettings(value, path, rights: .ofNamespaces)
+    /// Reads the access of the namespaces that have one.
+    static func ofNamespaces(
+        _ value: SettingsValue, _ path: SettingsPath
+    ) throws(SettingsError) -> [String: AccessSettings] {
+        let reader = try SettingsReader(value, at: path, knowing: nil)
+        var all: [String: AccessSettings] = [:]
+        for name in reader.names {
+            all[name] =
+                try reader.section(name) { (value, path) throws(SettingsError) in
+                    try SettingsReader(value, at: path, knowing: nil).section("access") {
+                        (value, path) throws(SettingsError) in
+                        try AccessSettings(value, path, rights: .ofNamespaces)
+                    }
+                } ?? nil
+        }
+        return all
     }
 
     /// - Parameter rights: those that may be given there

@@ -1,50 +1,8 @@
-internal import JSON
-public import LarderConfig
+import JSON
+import LarderConfig
 
-/// `namespaces.NAME.remote.http`.
-///
-/// The values of headers and the body may be secrets: they appear in no description and no error.
-public struct HTTPRemoteSettings: Sendable, Equatable {
-    /// `url`: http or https, with a host and without a user name or password.
-    public var url: String
-    /// `method` and `body`: what is sent by POST, a text or a JSON value; nil for a GET.
-    public var body: [UInt8]?
-    /// `answerPath`: where in the answer the document is, a dotted path or a JSON Pointer. Default: it is the answer.
-    public var answerPath: String?
-    /// `intervalSeconds`: the time between two requests, 0.1 s to 30 days. Default: 60 s.
-    public var interval = Duration.seconds(60)
-    /// `timeoutSeconds`: the time for one request, 0.1 s to 10 minutes. Default: 10 s.
-    public var timeout = Duration.seconds(10)
-    /// `longPoll`: how the origin is asked to answer only when it has something new, for 1 s to 1 hour. Default: not at all.
-    public var longPoll: NamespaceConfiguration.HTTP.LongPoll?
-    /// `staleIfErrorSeconds`: how long what is held counts as stale when the origin fails, before the state becomes `failed`;
-    /// up to a year. Default: for ever.
-    public var staleIfError: Duration?
-    /// `versionPath`: where the document says its version, a dotted path or a JSON Pointer. Default: "/version"; `null`
-    /// in the file, and `nil` here, when it says none.
-    public var versionPath: String? = "/version"
-    /// `headers`, `tokenFile` or `tokenCredential`, `certificateAuthority`, `certificate` and `privateKey`.
-    public var access = HTTPAccess()
-
-    /// A document at a URL, with every other setting at its default.
-    public init(url: String) {
-        self.url = url
-    }
-}
-
-extension HTTPRemoteSettings: CustomStringConvertible, CustomDebugStringConvertible {
-    /// The settings without the body and the values of the headers.
-    public var description: String {
-        "HTTPRemoteSettings(url: \(url), method: \(body == nil ? "GET" : "POST"), answerPath: \(answerPath ?? "none"), "
-            + "interval: \(interval), timeout: \(timeout), longPoll: \(longPoll.map { "\($0.waitSeconds) s" } ?? "no"), "
-            + "versionPath: \(versionPath ?? "none"), access: \(access))"
-    }
-
-    /// The same as ``description``: what prints a value that contains this one asks for it.
-    public var debugDescription: String { description }
-}
-
-extension HTTPRemoteSettings {
+/// `namespaces.NAME.remote.http`. The limit on the document's size is the agent's, `limits.documentBytes`.
+extension NamespaceConfiguration.HTTP {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
             value, at: path,
@@ -55,12 +13,12 @@ extension HTTPRemoteSettings {
         guard let url = try reader.url("url") else {
             throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web.json\"")
         }
-        self.url = url
+        self.init(url: url)
         body = try Self.body(reader)
         answerPath = try reader.documentPath("answerPath", such: "\"/data/config\"")
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
-        longPoll = try reader.section("longPoll", NamespaceConfiguration.HTTP.LongPoll.init)
+        longPoll = try reader.section("longPoll", LongPoll.init)
         staleIfError = try reader.seconds("staleIfErrorSeconds", in: 0...31_536_000)
         versionPath = try reader.versionPath()
         access = try HTTPAccess(reader, for: url)

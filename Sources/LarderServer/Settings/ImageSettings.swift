@@ -1,5 +1,7 @@
+internal import LarderConfig
 public import LarderImages
 public import LarderUpstream
+public import Logging
 
 /// `images`: what the image cache may hold, from where, and for whom.
 ///
@@ -7,27 +9,17 @@ public import LarderUpstream
 public struct ImageSettings: Sendable, Equatable {
     /// `enabled`: whether there is an image cache. Default: true.
     public var isEnabled = true
-    /// `maximumBytes`: all images together, 64 KiB to 1 PiB. Default: 1 GiB.
-    public var maximumBytes = 1 << 30
-    /// `maximumImages`: how many, 1 to 10,000,000. Default: 100,000.
-    public var maximumImages = 100_000
+    /// `maximumBytes`, 64 KiB to 1 PiB; `maximumImages`, 1 to 10,000,000; `minimumFreeBytes`, 0 to 1 PiB; and `imageBytes`,
+    /// 1 KiB to 4 GiB less one byte, at most `maximumBytes`.
+    public var space = SpaceLimits()
+    /// `imagePixels`, 1 to 2^40, and `excludedTypes`.
+    public var limits = ImageLimits()
     /// `maximumAgeSeconds`: how long an image that nobody uses is held, a minute to ten years. Default: for ever.
     public var maximumAge: Int?
-    /// `minimumFreeBytes`: what the file system keeps free for others, 0 to 1 PiB. Default: 256 MiB.
-    public var minimumFreeBytes = 256 << 20
-    /// `imageBytes`: the largest file of an image, 1 KiB to 4 GiB less one byte, at most ``maximumBytes``.
-    /// Default: 64 MiB, or ``maximumBytes`` where that is less.
-    public var imageBytes = 64 << 20
-    /// `imagePixels`: the most pixels of an image, 1 to 2^40. Default: 50 million.
-    public var imagePixels = 50_000_000
-    /// `excludedTypes`: types that are refused, such as "svg". Default: none.
-    public var excludedTypes: Set<ImageType> = []
     /// `allowNetworks`: addresses, and blocks of them, that are not of the Internet and may be asked all the same. Default: none.
     public var allowedNetworks: [AddressRange] = []
-    /// `concurrency`: downloads at a time, 1 to 256. Default: 16.
-    public var concurrency = 16
-    /// `concurrencyPerOrigin`: of these at one origin, 1 to 256. Default: 6.
-    public var concurrencyPerOrigin = 6
+    /// `concurrency` and `concurrencyPerOrigin`: downloads at a time, 1 to 256.
+    public var flights = FlightLimits()
     /// `leaseSeconds`: how long a file stays for a client that does not say, 1 s to a day. Default: 300.
     public var leaseSeconds = 300
     /// `origins`: what is special about some, by their scheme, host and port in lower case, such as
@@ -47,29 +39,82 @@ extension ImageSettings {
                 "origins",
             ])
         isEnabled = try reader.truth("enabled") ?? isEnabled
-        maximumBytes = try reader.integer("maximumBytes", in: 1 << 16...1 << 50) ?? maximumBytes
-        maximumImages = try reader.integer("maximumImages", in: 1...10_000_000) ?? maximumImages
+        space = try Self.space(reader)
         maximumAge = try reader.integer("maximumAgeSeconds", in: 60...315_360_000)
-        minimumFreeBytes = try reader.integer("minimumFreeBytes", in: 0...1 << 50) ?? minimumFreeBytes
-        imageBytes =
-            try reader.integer("imageBytes", in: 1024...Int(UInt32.max)) ?? min(imageBytes, maximumBytes)
-        imagePixels = try reader.integer("imagePixels", in: 1...1 << 40) ?? imagePixels
+        limits.maximumPixels = try reader.integer("imagePixels", in: 1...1 << 40) ?? limits.maximumPixels
         let types = ImageType.allCases.map(\.rawValue)
         let excluded = try reader.strings(
             "excludedTypes", each: "one of \(types.map { "\"\($0)\"" }.joined(separator: ", "))",
             where: types.contains)
-        excludedTypes = Set((excluded ?? []).compactMap(ImageType.init(rawValue:)))
+        limits.excludedTypes = Set((excluded ?? []).compactMap(ImageType.init(rawValue:)))
         let networks = try reader.strings(
             "allowNetworks", each: "an address or a block of them such as \"10.0.0.0/8\" or \"fd00::/8\"",
             where: { AddressRange($0) != nil })
         allowedNetworks = (networks ?? []).compactMap(AddressRange.init)
-        concurrency = try reader.integer("concurrency", in: 1...256) ?? concurrency
-        concurrencyPerOrigin = try reader.integer("concurrencyPerOrigin", in: 1...256) ?? concurrencyPerOrigin
+        let total = try reader.integer("concurrency", in: 1...256) ?? flights.total
+        let perOrigin = try reader.integer("concurrencyPerOrigin", in: 1...256) ?? flights.perOrigin
+        flights = FlightLimits(total: total, perOrigin: min(total, perOrigin))
         leaseSeconds = try reader.integer("leaseSeconds", in: 1...86400) ?? leaseSeconds
         origins = try reader.section("origins", ImageOriginSettings.all) ?? origins
-        guard imageBytes <= maximumBytes else {
+    }
+
+    private static func space(_ reader: SettingsReader) throws(SettingsError) -> SpaceLimits {
+        let usual = SpaceLimits()
+        let bytes = try reader.integer("maximumBytes", in: 1 << 16...1 << 50) ?? usual.bytes
+        let bytesPerImage =
+            try reader.integer("imageBytes", in: 1024...Int(UInt32.max)) ?? min(usual.bytesPerImage, bytes)
+        guard bytesPerImage <= bytes else {
             throw reader.failure(
-                "imageBytes", "is \(imageBytes), more than maximumBytes (\(maximumBytes)) has room for; lower it")
+                "imageBytes", "is \(bytesPerImage), more than maximumBytes (\(bytes)) has room for; lower it")
+        }
+        return SpaceLimits(
+            bytes: bytes, count: try reader.integer("maximumImages", in: 1...10_000_000) ?? usual.count,
+            freeBytes: try reader.integer("minimumFreeBytes", in: 0...1 << 50) ?? usual.freeBytes,
+            bytesPerImage: bytesPerImage)
+    }
+}
+
+extension ImageSettings {
+    /// The settings as the cache takes them: accounts by their numbers, credentials to be read when they are shown.
+    ///
+    /// An account that this host does not know is nobody's, and logged: it may be one that was removed.
+    ///
+    /// - Parameter directory: where the images are
+    /// - Throws: ``ImageError/Code/invalidURL`` for an origin that is none
+    public func cacheSettings(directory: String, logger: Logger) throws(ImageError) -> ImageCacheSettings {
+        var origins: [ImageOrigin] = []
+        for (name, settings) in self.origins.sorted(by: { $0.key < $1.key }) {
+            let path = SettingsPath.root.appending("images").appending("origins").appending(name)
+            origins.append(
+                try ImageOrigin(
+                    name, credential: settings.credential, ignoredQuery: settings.ignoredQuery,
+                    users: Self.numbers(settings.users, .user, "\(path).users", logger),
+                    groups: Self.numbers(settings.groups, .group, "\(path).groups", logger)))
+        }
+        return ImageCacheSettings(
+            directory: directory, space: space, images: limits, maximumAge: maximumAge, flights: flights,
+            allowedNetworks: allowedNetworks, origins: origins)
+    }
+
+    private static func numbers(
+        _ accounts: [Account], _ kind: AccountNumbers.Kind, _ setting: String, _ logger: Logger
+    ) -> Set<UInt32> {
+        let numbers = AccountNumbers(kind: kind, setting: setting, logger: logger)
+        return Set(accounts.compactMap(numbers.number))
+    }
+}
+
+extension ImageOriginSettings {
+    /// What the origin is shown; nil for nothing.
+    fileprivate var credential: ImageCredential? {
+        guard hasCredential else { return nil }
+        let access = access
+        return ImageCredential { () throws(ImageError) in
+            do throws(ConfigError) {
+                return try access.fields()
+            } catch {
+                throw ImageError(.upstreamFailed, error.message)
+            }
         }
     }
 }

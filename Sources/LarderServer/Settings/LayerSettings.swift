@@ -1,23 +1,6 @@
 import JSON
 import LarderConfig
 
-/// `namespaces.NAME.defaults`: the lowest layer, what programs are shipped with.
-public struct DefaultsLayerSettings: Sendable, Equatable {
-    /// `path`: a file, or a directory whose `*.json` files are merged in the order of their names. An absolute path.
-    public var path: String
-
-    /// A file or directory of defaults.
-    public init(path: String) { self.path = path }
-}
-
-extension DefaultsLayerSettings {
-    init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
-        let reader = try SettingsReader(value, at: settingsPath, knowing: ["path"])
-        guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
-        self.path = path
-    }
-}
-
 extension ExperimentRules {
     /// `namespaces.NAME.experiments`.
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {

@@ -1,37 +1,16 @@
-public import LarderConfig
+import JSON
+import LarderConfig
 
 /// `namespaces.NAME.remote`: the one upstream of a namespace.
-public enum RemoteSettings: Sendable, Equatable {
-    /// `http`: a document that is fetched again and again.
-    case http(HTTPRemoteSettings)
-    /// `sse`: a document that comes, with its changes, as server-sent events.
-    case sse(SSERemoteSettings)
-    /// `file`: a document in the file system, in one file or several.
-    case file(FileRemoteSettings)
-    /// `etcd`: keys of an etcd cluster.
-    case etcd(NamespaceConfiguration.Etcd)
-}
-
-/// `namespaces.NAME.remote.file`.
-public struct FileRemoteSettings: Sendable, Equatable {
-    /// `path`: the file, or the directory whose `*.json` files are merged in the order of their names. An absolute path.
-    public var path: String
-
-    /// A file or directory as the upstream.
-    public init(path: String) {
-        self.path = path
-    }
-}
-
-extension RemoteSettings {
+extension NamespaceConfiguration.Remote {
     private static let kinds = ["http", "sse", "file", "etcd"]
 
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: Self.kinds)
-        let http = try reader.section("http", HTTPRemoteSettings.init).map(RemoteSettings.http)
-        let sse = try reader.section("sse", SSERemoteSettings.init).map(RemoteSettings.sse)
-        let file = try reader.section("file", FileRemoteSettings.init).map(RemoteSettings.file)
-        let etcd = try reader.section("etcd", NamespaceConfiguration.Etcd.init).map(RemoteSettings.etcd)
+        let http = try reader.section("http", NamespaceConfiguration.HTTP.init).map(Self.http)
+        let sse = try reader.section("sse", NamespaceConfiguration.SSE.init).map(Self.sse)
+        let file = try reader.section("file", NamespaceConfiguration.File.init).map(Self.file)
+        let etcd = try reader.section("etcd", NamespaceConfiguration.Etcd.init).map(Self.etcd)
         let given = [http, sse, file, etcd].compactMap { $0 }
         let kinds = Self.kinds.map { "\"\($0)\"" }.joined(separator: ", ")
         guard let upstream = given.first else {
@@ -42,11 +21,12 @@ extension RemoteSettings {
     }
 }
 
-extension FileRemoteSettings {
+/// `namespaces.NAME.remote.file`.
+extension NamespaceConfiguration.File {
     init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: settingsPath, knowing: ["path"])
         guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
-        self.path = path
+        self.init(path: path)
     }
 }
 
@@ -58,20 +38,20 @@ extension SettingsReader {
         return text
     }
 
-    /// A place in a document: a dotted path, or a pointer whose escapes are those of RFC 6901.
-    func documentPath(_ name: String, such example: String) throws(SettingsError) -> String? {
-        try string(name, expected: "a path such as \(example)") { text in
-            guard text.hasPrefix("/") else {
-                return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
-            }
-            let pieces = text.split(separator: "~", omittingEmptySubsequences: false).dropFirst()
-            return pieces.allSatisfy { $0.hasPrefix("0") || $0.hasPrefix("1") }
-        }
+    /// A path in a document, dotted or a JSON Pointer (RFC 6901).
+    func documentPath(_ name: String, such example: String) throws(SettingsError) -> JSONPath? {
+        let text = try string(name, expected: "a path such as \(example)", where: JSONPath.isSetting)
+        return try? text.map(JSONPath.init(parsing:))
     }
 
-    /// Where the document says its version: "/version" unless something else, or `null`, is said.
-    func versionPath() throws(SettingsError) -> String? {
+    /// The path of the document's version, "/version" by default; nil if it is `null`.
+    func versionPath() throws(SettingsError) -> JSONPath? {
         let given = try documentPath("versionPath", such: "\"meta.version\" or \"/meta/version\"")
-        return isNull("versionPath") ? nil : given ?? "/version"
+        return isNull("versionPath") ? nil : given ?? JSONPath(["version"])
     }
+}
+
+extension JSONPath {
+    /// Whether a text is a path to a part of a document.
+    static func isSetting(_ text: String) -> Bool { !text.isEmpty && (try? JSONPath(parsing: text)) != nil }
 }

@@ -1,3 +1,4 @@
+public import LarderConfig
 public import Logging
 
 /// What the administrator or the user may choose: the settings file, read and checked.
@@ -27,7 +28,9 @@ public struct Settings: Sendable, Equatable {
     /// `service`: the agent as a service of systemd.
     public var service = ServiceSettings()
     /// `namespaces`: the configuration documents by their names. `default` is always among them.
-    public var namespaces: [String: NamespaceSettings] = ["default": NamespaceSettings()]
+    public var namespaces: [String: NamespaceConfiguration] = ["default": .usual("default")]
+    /// `namespaces.NAME.access`: who may do what in a namespace, instead of ``access``.
+    public var namespaceAccess: [String: AccessSettings] = [:]
 
     /// The settings of an empty file: every default.
     public init() {}
@@ -49,8 +52,9 @@ extension Settings {
         access = try reader.section("access", AccessSettings.init)
         limits = try reader.section("limits", LimitSettings.init) ?? limits
         service = try reader.section("service", ServiceSettings.init) ?? service
-        let declared = try reader.section("namespaces", NamespaceSettings.all) ?? [:]
+        let declared = try reader.section("namespaces", NamespaceConfiguration.all) ?? [:]
         namespaces.merge(declared) { _, declared in declared }
+        namespaceAccess = try reader.section("namespaces", AccessSettings.ofNamespaces) ?? [:]
     }
 
     private static func directory(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> String? {
@@ -61,5 +65,66 @@ extension Settings {
         let reader = try SettingsReader(value, at: path, knowing: ["level"])
         let word = try reader.choice("level", Logger.Level.allCases.map(\.rawValue))
         return word.flatMap(Logger.Level.init(rawValue:)) ?? Settings().logLevel
+    }
+}
+
+/// `socket`: where clients connect. None of it applies to a socket that the service manager passed.
+public struct SocketSettings: Sendable, Equatable {
+    /// The longest path of a socket in bytes: `sun_path` of `unix(7)`, less its final NUL.
+    public static let maximumPathBytes = 107
+
+    /// `path`: the socket's absolute path, of at most ``maximumPathBytes`` bytes.
+    public var path: String?
+    /// `mode`: the permission bits of the socket, in the file an octal number in quotes. Default: "0660".
+    public var mode: UInt32 = 0o660
+    /// `group`: the group, by name or number, that the socket is given to. Default: that of the process.
+    public var group: String?
+
+    public init() {}
+}
+
+extension SocketSettings {
+    init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: settingsPath, knowing: ["path", "mode", "group"])
+        path = try reader.path("path", maximumBytes: Self.maximumPathBytes)
+        mode = try reader.permissions("mode", example: "0660") ?? mode
+        group = try reader.string("group", expected: "the name or number of a group, in quotes") { group in
+            !group.isEmpty && !group.unicodeScalars.contains { $0.value <= 0x20 || $0 == ":" || $0.value == 0x7f }
+        }
+    }
+}
+
+/// `current`: plain copies of the current snapshots, in `current/` beside the socket.
+public struct CurrentSettings: Sendable, Equatable {
+    /// `enabled`: whether there are any. Default: true.
+    public var isEnabled = true
+    /// `mode`: the permission bits of each copy, in the file an octal number in quotes. The group is the socket's.
+    /// Default: "0640".
+    public var mode: UInt32 = 0o640
+
+    public init() {}
+}
+
+extension CurrentSettings {
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: path, knowing: ["enabled", "mode"])
+        isEnabled = try reader.truth("enabled") ?? isEnabled
+        mode = try reader.permissions("mode", example: "0640") ?? mode
+    }
+}
+
+/// `service`: the agent as a service of systemd.
+public struct ServiceSettings: Sendable, Equatable {
+    /// `idleExitMinutes`: how long nobody must have been connected before the agent ends by itself, 1 to 10080 (a week); only
+    /// where systemd holds the socket, which starts it again. Default: it stays.
+    public var idleExitMinutes: Int?
+
+    public init() {}
+}
+
+extension ServiceSettings {
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: path, knowing: ["idleExitMinutes"])
+        idleExitMinutes = try reader.integer("idleExitMinutes", in: 1...10080)
     }
 }
