@@ -5,7 +5,7 @@ extension FetchMetadata {
     /// Takes the fields of an answer.
     init(_ response: HTTPClientResponse, from url: FetchURL) {
         let fields = response.headers
-        let now = TimeOfDay.now()
+        let now = HTTPDate.now()
         let date = fields.first(name: "Date").flatMap { HTTPDate(parsing: $0, now: now) }
         let lastModified = fields.first(name: "Last-Modified")
         status = Int(response.status.code)

@@ -17,7 +17,7 @@ public struct ImageClock: Sendable {
 
     /// The machine's time of day; waits go by the continuous clock, which nobody sets.
     public static let system = ImageClock(
-        now: { Int(TimeOfDay.now().secondsSinceEpoch) },
+        now: { Int(HTTPDate.now().secondsSinceEpoch) },
         sleep: { try await Task.sleep(for: $0, clock: .continuous) })
 
     /// The seconds since 1970-01-01T00:00:00Z.

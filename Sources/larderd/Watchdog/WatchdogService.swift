@@ -6,6 +6,9 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 import Systemd
+#if DEBUG
+    import UnixSignals
+#endif
 
 /// Tells the service manager that the agent is alive, as long as every event loop, every namespace's store and refresher,
 /// and the image cache answer.
@@ -45,3 +48,20 @@ struct WatchdogService: AgentService {
         return probes
     }
 }
+
+#if DEBUG
+    /// Blocks the store of the namespace `default` for ever at SIGUSR2, so that it can be seen what the watchdog does. There
+    /// is no such thing in release builds.
+    struct DeadlockSwitch: AgentService {
+        let namespaces: ConfigNamespaces
+        /// Each SIGUSR2.
+        let signals: UnixSignalsSequence
+
+        func run() async throws {
+            for await _ in signals.cancelOnGracefulShutdown() {
+                guard let store = namespaces["default"]?.store else { continue }
+                Task { await store.blockForEver() }
+            }
+        }
+    }
+#endif
