@@ -32,11 +32,10 @@ extension NamespaceConfiguration.HTTP {
         }
         guard let value = reader.value("body") else { return [] }
         if case .string(let text) = value.content { return Array(text.utf8) }
-        var writer = JSONWriter()
-        guard value.write(to: &writer) else {
+        guard let json = value.json else {
             throw reader.failure("body", "holds NaN or Infinity, which JSON does not have; write a text in quotes")
         }
-        return writer.bytes
+        return Array(json.compactText.utf8)
     }
 }
 
@@ -50,38 +49,5 @@ extension NamespaceConfiguration.HTTP.LongPoll {
             HTTPURLCheck.isHeaderName($0) && !$0.contains("&") && !$0.contains("#") && !$0.contains("%")
         }
         self.init(waitSeconds: waitSeconds, queryMember: queryMember)
-    }
-}
-
-extension SettingsValue {
-    /// Writes the value as JSON; false where it holds a number that JSON does not have.
-    fileprivate func write(to writer: inout JSONWriter) -> Bool {
-        switch content {
-        case .null: writer.null()
-        case .bool(let truth): writer.bool(truth)
-        case .string(let text): writer.string(text)
-        case .number(let number, let text):
-            guard number.isFinite else { return false }
-            // Most numbers keep their text; what only JSON5 can write, such as 0x10 and .5, is written anew.
-            if let plain = try? JSONValue(parsing: Array(text.utf8)), plain.kind == .number {
-                writer.value(plain)
-            } else if let integer = Int(exactly: number) {
-                writer.int(integer)
-            } else {
-                writer.double(number)
-            }
-        case .array(let elements):
-            writer.beginArray()
-            for element in elements where !element.write(to: &writer) { return false }
-            writer.endArray()
-        case .object(let members):
-            writer.beginObject()
-            for member in members {
-                writer.name(member.name)
-                if !member.value.write(to: &writer) { return false }
-            }
-            writer.endObject()
-        }
-        return true
     }
 }

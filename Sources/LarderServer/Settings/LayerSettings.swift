@@ -34,7 +34,7 @@ extension ExperimentRules {
 
 extension SettingsValue {
     /// The value as JSON; nil where it holds a number that JSON cannot write.
-    fileprivate var json: JSONValue? {
+    var json: JSONValue? {
         switch content {
         case .null: return .null
         case .bool(let truth): return .bool(truth)
