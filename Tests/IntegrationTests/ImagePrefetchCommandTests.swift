@@ -38,22 +38,64 @@ extension Integration {
             }
         }
 
-        @Test("a URL that is too long fails by its line, and the others are fetched")
-        func tooLong() throws {
+        @Test("a bad line is reported with its number and reason, and the other images are fetched")
+        func badLines() throws {
             try AgentHome.withImages { home, origin in
                 _ = try home.start()
                 let (good, long) = (origin.url("drawn", "1.svg"), "https://a/" + String(repeating: "x", count: 8183))
-                let run = try larder(home, ["prefetch", "-"], input: "\(long)\n\(good)\n\n\(long)\n")
+                let lines = [Array(long.utf8), Array(good.utf8), [], Array("secret".utf8), [0xFF, 0xFE]]
+                try Data(lines.joined(separator: [0x0A])).write(to: URL(filePath: home.directory + "/list"))
+                let run = try larder(home, ["prefetch", "list"])
                 #expect(run.end == .exit(1), "\(run.log)")
-                #expect(run.output.count == 3 && run.output[0].hasSuffix(", 0 held already, 2 failed"), "\(run.output)")
-                #expect(run.output.dropFirst().map { $0.prefix(10) } == ["  line 1  ", "  line 4  "], "\(run.output)")
-                #expect(run.log.hasSuffix("larder: 2 of 3 images failed"))
-                let array = #"["\#(good)", "\#(long)"]"#
-                let text = try larder(home, ["prefetch", "-"], input: array).output
-                #expect(text.last?.hasPrefix("  element 2  Invalid params: the URL has 8193 bytes") == true, "\(text)")
-                let json = try JSONValue(
-                    parsing: try larder(home, ["prefetch", "-", "--json"], input: array).output.joined())
-                #expect(json["total"] == 2 && json["held"] == 1 && json["failures"]?[0]?["line"] == 2, "\(json)")
+                #expect(run.output.count == 1, "\(run.output)")
+                #expect(
+                    run.output[0].hasPrefix("4 images in ") && run.output[0].contains(": 1 fetched"), "\(run.output)")
+                #expect(run.output[0].hasSuffix(", 0 held already, 3 failed (3 lines refused)"), "\(run.output)")
+                let notes = run.log.split(separator: "\n").map(String.init).filter { $0.hasPrefix("larder: ") }
+                #expect(
+                    notes == [
+                        "larder: line 1 of list: the URL has 8193 bytes; at most 8192 are allowed",
+                        "larder: line 4 of list: not an http or https URL", "larder: line 5 of list: not UTF-8",
+                        "larder: 3 of 4 images failed",
+                    ])
+            }
+        }
+
+        @Test("with --json each refused line or element is in the result")
+        func badElements() throws {
+            try AgentHome.withImages { home, origin in
+                _ = try home.start()
+                let good = origin.url("drawn", "1.svg")
+                func result(_ input: String) throws -> (JSONValue, String) {
+                    let run = try larder(home, ["prefetch", "-", "--json"], input: input)
+                    #expect(run.end == .exit(1), "\(run.log)")
+                    return (try JSONValue(parsing: run.output.joined()), run.log)
+                }
+                let (lines, notes) = try result("\(good)\nno\n")
+                #expect(lines["refused"] == [["line": 2, "detail": "not an http or https URL"]], "\(lines)")
+                #expect(lines["total"] == 2 && lines["fetched"] == 1 && lines["failed"] == 1, "\(lines)")
+                #expect(lines["failures"] == [])
+                #expect(notes.hasPrefix("larder: line 2 of standard input: not an http or https URL\n"), "\(notes)")
+                let (elements, _) = try result(#"["\#(good)", {"url": "\#(good)", "expectedDigest": "1"}]"#)
+                #expect(elements["refused"]?[0]?["element"] == 2, "\(elements)")
+                #expect(elements["total"] == 2 && elements["held"] == 1 && elements["failed"] == 1, "\(elements)")
+            }
+        }
+
+        @Test("a list of more images than one request may have is sent in several")
+        func manyImages() throws {
+            let settings = "{ limits: { lineBytes: 4194304 }, images: { minimumFreeBytes: 0 } }"
+            try AgentHome.with(settings: settings) { home in
+                _ = try home.start()
+                // Addresses that the agent does not fetch from, so that every image fails at once.
+                let urls = (0...10_000).map { "http://127.0.0.1/\($0).png" }
+                let run = try larder(home, ["prefetch", "-", "--json"], input: urls.joined(separator: "\n"))
+                #expect(run.end == .exit(1), "\(run.log)")
+                let result = try JSONValue(parsing: run.output.joined())
+                #expect(result["total"] == 10_001 && result["failed"] == 10_001, "\(result["total"] ?? .null)")
+                #expect(result["failures"]?[0]?["name"] == "forbiddenAddress")
+                let last = result["failures"]?.elements.reversed().first
+                #expect(last?["url"]?.string == urls.last)
             }
         }
 

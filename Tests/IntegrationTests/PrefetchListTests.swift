@@ -31,35 +31,52 @@ struct PrefetchListTests {
         #expect(items[1].expectedDigest == WireDigest(digest))
     }
 
-    @Test(
-        "what is no image is named by its line or its place, and not repeated",
-        arguments: [
-            ("https://a/1\nsecret\n", "line 2 of list"), ("ftp://secret/", "line 1 of list"),
-            ("https://a/1 secret", "line 1 of list"), (#"["https://a/1", 7]"#, "element 2 of list"),
-            (#"[{"uri": "secret"}]"#, "element 1 of list"), (#"["/secret"]"#, "element 1 of list"),
-            ("[", "begins like a JSON array"), ("# nothing\n", "names no image"), ("[]", "names no image"),
-            ("\u{0}", "line 1 of list"), (#"{"urls": ["secret"]}"#, "line 1 of list"),
-        ])
-    func noImages(text: String, reason: String) {
-        let failure = #expect(throws: Failure.self) { try urls(text) }
-        #expect(failure?.status == .usage)
-        #expect(failure?.message.contains(reason) == true, "\(failure?.message ?? "")")
-        #expect(failure?.message.contains("secret") == false)
+    @Test("a byte order mark before a JSON array is skipped")
+    func arrayWithMark() throws {
+        #expect(try urls("\u{FEFF} [\"https://a/1\"]") == ["https://a/1"])
     }
 
-    @Test("a URL that no request may have is a failure of its line or element, and the others stay")
-    func tooLong() throws {
+    @Test(
+        "a line or element that is not an image is refused with its number and the reason, and not repeated",
+        arguments: [
+            ("https://a/1\nsecret\n", 2, "not an http or https URL"), ("ftp://secret/", 1, "not an http or https URL"),
+            ("https://a/1 secret", 1, "a space or a control character"), (#"["https://a/1", 7]"#, 2, "must be a URL"),
+            (#"[{"uri": "secret"}]"#, 1, "\"url\" is missing"), (#"["/secret"]"#, 1, "not an http or https URL"),
+            ("\u{0}", 1, "not an http or https URL"), (#"{"urls": ["secret"]}"#, 1, "not an http or https URL"),
+            (#"[{"url": "https://a/", "expectedDigest": "secret"}]"#, 1, "\"expectedDigest\""),
+            (#"["https://a/1", {"url": "https://a/2", "cacheKey": ""}]"#, 2, "\"cacheKey\" has 0 bytes"),
+        ])
+    func refused(text: String, number: Int, reason: String) throws {
+        let list = try PrefetchList.parse(Array(text.utf8), name: "list")
+        #expect(list.refusals.map(\.number) == [number])
+        let detail = list.refusals.first?.reason ?? ""
+        #expect(detail.contains(reason), "\(detail)")
+        #expect(!detail.contains("secret"))
+    }
+
+    @Test(
+        "a list without any entry or with malformed JSON is a mistake", arguments: ["# nothing\n", "[]", "", "[", "[1"])
+    func noList(text: String) {
+        let failure = #expect(throws: Failure.self) { try urls(text) }
+        #expect(failure?.status == .usage)
+        #expect(failure?.message.hasPrefix("list ") == true, "\(failure?.message ?? "")")
+    }
+
+    @Test("the images around a refused line or element are kept")
+    func others() throws {
         let long = "https://a/" + String(repeating: "x", count: 8183)
-        let lines = try PrefetchList.parse(
-            Array("# two\nhttps://a/1\n\(long)\n\(long)\nhttps://a/2".utf8), name: "list")
-        #expect(lines.items.map(\.image.url) == ["https://a/1", "https://a/2"])
-        #expect(lines.place == .line && lines.failures.map(\.line) == [3, 4])
-        #expect(lines.failures[0].url == nil && lines.failures[0].error.code == .invalidParams)
-        #expect(lines.failures[0].error.detail.contains("8193 bytes"))
-        let array = #"["\#(long)", "https://a/1", {"url": "\#(long)", "cacheKey": "1"}]"#
+        let text = Array("# two\nhttps://a/1\n\(long)\n".utf8) + [0xFF, 0x0A] + Array("no\nhttps://a/2".utf8)
+        let lines = try PrefetchList.parse(text, name: "list")
+        #expect(lines.unit == .line && lines.items.map(\.image.url) == ["https://a/1", "https://a/2"])
+        #expect(
+            lines.refusals == [
+                .init(number: 3, reason: "the URL has 8193 bytes; at most 8192 are allowed"),
+                .init(number: 4, reason: "not UTF-8"), .init(number: 5, reason: "not an http or https URL"),
+            ])
+        let array = #"["\#(long)", "https://a/1", {"url": "\#(long)", "cacheKey": "1"}, "no"]"#
         let elements = try PrefetchList.parse(Array(array.utf8), name: "list")
-        #expect(elements.items.map(\.image.url) == ["https://a/1"])
-        #expect(elements.place == .element && elements.failures.map(\.line) == [1, 3])
+        #expect(elements.unit == .element && elements.items.map(\.image.url) == ["https://a/1"])
+        #expect(elements.refusals.map(\.number) == [1, 3, 4])
         #expect(try PrefetchList.parse(Array(long.utf8), name: "list").items.isEmpty)
         #expect(try urls(String(long.dropLast())) == [String(long.dropLast())])
     }

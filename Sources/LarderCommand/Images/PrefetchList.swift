@@ -1,55 +1,54 @@
 import JSON
 import LarderClient
 
-/// The images that `larder image prefetch` is given: one URL a line, or a JSON array.
+/// The images that `larder image prefetch` reads from a file: one URL per line, or a JSON array.
+///
+/// A line or element that is not an image is refused by itself; the others are still fetched.
 struct PrefetchList {
-    /// What the images of a list are counted by.
-    enum Place: String {
+    /// The unit in which the file is divided.
+    enum Unit: String {
         case line, element
     }
 
-    /// What ``failures`` are counted by.
-    let place: Place
-    /// The images to ask for, each once, in the order of the list.
+    /// A line or element that cannot be requested.
+    struct Refusal: Equatable {
+        /// The number of the line or element, from 1.
+        let number: Int
+        /// Why it is refused. It does not repeat the text, because a URL may hold a signature.
+        let reason: String
+    }
+
+    let unit: Unit
+    /// The images to request, in the order of the file, without duplicates.
     private(set) var items: [ImagePrefetch.Item] = []
-    /// The images that cannot be asked for, because no request may have URLs so long, by their place in the list.
-    private(set) var failures: [ImagePrefetch.Failure] = []
+    private(set) var refusals: [Refusal] = []
     private var known: Set<ImagePrefetch.Item> = []
 
-    private init(_ place: Place) { self.place = place }
+    private init(_ unit: Unit) { self.unit = unit }
 
-    /// Reads a list.
+    /// Parses a list.
     ///
-    /// In text, empty lines and those that begin with `#` are passed over. In JSON, each element is a URL or an object with
-    /// `url` and, if wanted, `cacheKey` and `expectedDigest`. An image that is listed twice is asked for once.
-    /// - Parameter name: what the list is called in errors.
-    /// - Throws: ``Failure`` that names the line or element which is no image. It does not repeat it: a URL may hold a
-    ///   signature.
+    /// In text, empty lines and lines that begin with `#` are skipped. In JSON, each element is a URL or an object with
+    /// `url` and optionally `cacheKey` and `expectedDigest`.
+    /// - Parameter name: the file, or `-`, as error messages show it.
+    /// - Throws: ``Failure`` if the list is empty or is a malformed JSON array.
     static func parse(_ bytes: [UInt8], name: String) throws(Failure) -> PrefetchList {
-        let name = name == "-" ? "standard input" : name.printable
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(.usage, "\(name) is not UTF-8; is it a list of URLs?")
-        }
-        let list = try text.first { !$0.isWhitespace } == "[" ? array(text, name) : lines(text, name)
-        guard !list.items.isEmpty || !list.failures.isEmpty else {
-            throw Failure(.usage, "\(name) names no image; write one URL a line")
+        let name = Self.shownName(name)
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]  // U+FEFF, which some editors write first
+        let bytes = bytes.starts(with: mark) ? bytes.dropFirst(mark.count) : bytes[...]
+        let first = bytes.first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
+        let list = try first == UInt8(ascii: "[") ? array(bytes, name) : lines(bytes)
+        guard !list.items.isEmpty || !list.refusals.isEmpty else {
+            throw Failure(.usage, "\(name) contains no image; write one URL per line")
         }
         return list
     }
 
+    /// The name of the file as messages show it.
+    static func shownName(_ name: String) -> String { name == "-" ? "standard input" : name.printable }
+
     private mutating func add(_ item: ImagePrefetch.Item) {
         if known.insert(item).inserted { items.append(item) }
-    }
-
-    /// Takes note of a URL that is longer than any request may have it; what it says is not looked at.
-    /// - Returns: whether it is one.
-    private mutating func refuses(_ url: String, at number: Int) -> Bool {
-        let length = url.utf8.count
-        guard length > ImageReference.longestURL else { return false }
-        let error = WireError(
-            .invalidParams, "the URL has \(length) bytes, it may have \(ImageReference.longestURL); shorten it")
-        failures.append(ImagePrefetch.Failure(url: nil, line: number, error: error))
-        return true
     }
 
     /// Cuts a list into portions that the agent takes in one request each.
@@ -83,55 +82,59 @@ struct PrefetchList {
         }
     }
 
-    private static func lines(_ text: String, _ name: String) throws(Failure) -> PrefetchList {
+    private static func lines(_ bytes: ArraySlice<UInt8>) -> PrefetchList {
         var list = PrefetchList(.line)
-        // A byte order mark is no part of the first URL.
-        let text = text.unicodeScalars.first == "\u{FEFF}" ? text.unicodeScalars.dropFirst() : text.unicodeScalars[...]
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            let url = String(String.UnicodeScalarView(line)).trimmed
-            if url.isEmpty || url.hasPrefix("#") || list.refuses(url, at: index + 1) { continue }
-            guard isURL(url) else {
-                throw Failure(.usage, "line \(index + 1) of \(name) is no URL of an image; write https://…, one a line")
+        for (index, bytes) in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+            guard let line = String(validating: bytes, as: UTF8.self)?.trimmed else {
+                list.refusals.append(Refusal(number: index + 1, reason: "not UTF-8"))
+                continue
             }
-            list.add(ImagePrefetch.Item(ImageReference(url: url)))
+            if line.isEmpty || line.hasPrefix("#") { continue }
+            if let reason = defect(line) {
+                list.refusals.append(Refusal(number: index + 1, reason: reason))
+            } else {
+                list.add(ImagePrefetch.Item(ImageReference(url: line)))
+            }
         }
         return list
     }
 
-    private static func array(_ text: String, _ name: String) throws(Failure) -> PrefetchList {
+    private static func array(_ bytes: ArraySlice<UInt8>, _ name: String) throws(Failure) -> PrefetchList {
         let value: JSONValue
         do {
-            value = try JSONValue(parsing: text)
+            value = try JSONValue(parsing: Array(bytes))
         } catch {
-            throw Failure(.usage, "\(name) begins like a JSON array but is none: \(error)")
+            throw Failure(.usage, "\(name) begins like a JSON array but is malformed: \(error)")
         }
         var list = PrefetchList(.element)
         for (index, element) in value.elements.enumerated() {
-            if let url = element.string ?? element["url"]?.string, list.refuses(url, at: index + 1) { continue }
-            let item: ImagePrefetch.Item
             do throws(WireError) {
-                item = try ImagePrefetch.Item(element)
+                let url = element.string ?? element["url"]?.string
+                if let reason = url.flatMap(defect) { throw WireError(.invalidParams, reason) }
+                list.add(try ImagePrefetch.Item(element))
             } catch {
-                throw Failure(.usage, "element \(index + 1) of \(name) is no image: \(error.detail)")
+                list.refusals.append(Refusal(number: index + 1, reason: error.detail))
             }
-            guard isURL(item.image.url) else {
-                throw Failure(.usage, "element \(index + 1) of \(name) is no URL of an image; write \"https://…\"")
-            }
-            list.add(item)
         }
         return list
     }
 
-    /// Whether the agent would take it for the URL of an image, as far as that can be seen at once.
-    private static func isURL(_ text: String) -> Bool {
+    /// Why a text is not an image's URL, as far as that is visible without the agent; nil if it may be one.
+    private static func defect(_ text: String) -> String? {
         let scheme = text.prefix { $0 != ":" }.lowercased()
-        return (scheme == "http" || scheme == "https") && text.dropFirst(scheme.count).hasPrefix("://")
-            && !text.unicodeScalars.contains { $0.value <= 0x20 }
+        guard scheme == "http" || scheme == "https", text.dropFirst(scheme.count).hasPrefix("://") else {
+            return "not an http or https URL"
+        }
+        if text.unicodeScalars.contains(where: { $0.value <= 0x20 || $0.value == 0x7F }) {
+            return "the URL contains a space or a control character"
+        }
+        let (length, limit) = (text.utf8.count, ImageReference.longestURL)
+        return length > limit ? "the URL has \(length) bytes; at most \(limit) are allowed" : nil
     }
 }
 
 extension String {
-    /// Without white space at its ends.
+    /// The text without white space at its ends.
     fileprivate var trimmed: String {
         let rest = drop { $0.isWhitespace }
         return String(rest.prefix(rest.count - rest.reversed().prefix { $0.isWhitespace }.count))

@@ -1,21 +1,18 @@
 import JSON
 import LarderClient
 
-/// What a prefetch came to, over all portions.
+/// The result of a prefetch: the sum over all portions, and the refused lines of the list.
 struct PrefetchReport {
-    /// The sum of all portions.
+    /// Counts of images. `total` and `failed` include the refusals; `failures` has those that the agent reported.
     private(set) var result: ImagePrefetch.Result
-    /// What images without a URL are counted by.
-    private let place: PrefetchList.Place
+    private let unit: PrefetchList.Unit
+    private let refusals: [PrefetchList.Refusal]
 
-    /// Begins with what failed before anything was asked for.
     init(_ list: PrefetchList) {
-        place = list.place
-        let failures = list.failures
-        result = ImagePrefetch.Result(
-            total: failures.count, fetched: 0, held: 0, failed: failures.count, bytes: 0,
-            failures: Array(failures.prefix(ImagePrefetch.Result.mostFailures)),
-            failuresOmitted: max(0, failures.count - ImagePrefetch.Result.mostFailures))
+        unit = list.unit
+        refusals = list.refusals
+        let count = refusals.count
+        result = ImagePrefetch.Result(total: count, fetched: 0, held: 0, failed: count, bytes: 0, failures: [])
     }
 
     /// Takes the result of one more portion.
@@ -29,23 +26,42 @@ struct PrefetchReport {
         result.failuresOmitted += portion.failuresOmitted
     }
 
-    /// As one line of JSON, the way the protocol tells a single portion.
-    var json: String { JSONValue.building { result.write(to: &$0) }.compactText }
+    /// One line of JSON: the result as in the protocol, and `refused` with each refused line or element.
+    var json: String {
+        JSONValue.building { writer in
+            writer.beginObject()
+            for (name, value) in JSONValue.building({ result.write(to: &$0) }).members {
+                writer.name(name)
+                writer.value(value)
+            }
+            writer.name("refused")
+            writer.beginArray()
+            for refusal in refusals {
+                writer.beginObject()
+                switch unit {
+                case .line: writer.member("line", refusal.number)
+                case .element: writer.member("element", refusal.number)
+                }
+                writer.member("detail", refusal.reason)
+                writer.endObject()
+            }
+            writer.endArray()
+            writer.endObject()
+        }.compactText
+    }
 
-    /// For people: one line, and one more for each failure. Without the last line end.
+    /// For people: a line with the counts, and a line for each failure that the agent reported. No line end at the end.
     func text(milliseconds: Int) -> String {
-        let parts = [
-            "\(result.fetched) fetched (\(Human.bytes(result.bytes)))", "\(result.held) held already",
-            "\(result.failed) failed",
-        ]
+        var failed = "\(result.failed) failed"
+        if !refusals.isEmpty {
+            failed += " (\(Human.count(refusals.count, unit.rawValue, unit.rawValue + "s")) refused)"
+        }
+        let parts = ["\(result.fetched) fetched (\(Human.bytes(result.bytes)))", "\(result.held) held already", failed]
         var lines = [
             "\(Human.count(result.total, "image", "images")) in \(Human.elapsed(milliseconds: milliseconds)): "
                 + parts.joined(separator: ", ")
         ]
-        lines += result.failures.map { failure in
-            let image = failure.url ?? failure.line.map { "\(place) \($0)" } ?? "?"
-            return "  \(image.printable)  \(failure.error.description.printable)"
-        }
+        lines += result.failures.map { "  \(($0.url ?? "?").printable)  \($0.error.description.printable)" }
         if result.failuresOmitted > 0 { lines.append("  and \(result.failuresOmitted) more") }
         return lines.joined(separator: "\n")
     }

@@ -22,7 +22,7 @@ actor PrefetchRun {
         report = PrefetchReport(list)
         self.portions = portions
         self.concurrency = concurrency
-        tally = PrefetchTally(failed: list.failures.count, total: list.items.count + list.failures.count)
+        tally = PrefetchTally(failed: list.refusals.count, total: list.items.count + list.refusals.count)
         display = ProgressDisplay(tally, on: screen)
     }
 

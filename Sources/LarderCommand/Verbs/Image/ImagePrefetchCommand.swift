@@ -7,21 +7,27 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
         commandName: "prefetch",
         abstract: "Bring many images into the cache, and show how far it is.",
         discussion: """
-            FILE has one URL a line; empty lines and lines that begin with # are passed over. Or it is a JSON array of \
-            URLs and of objects with url and, if wanted, cacheKey and expectedDigest. An image that is held and fresh is \
-            not fetched again. Requests that somebody waits for come first. A URL of more than 8192 bytes is one failure, \
-            told by its line or element; what is no URL at all is taken for a mistake in the list, and nothing is fetched.
+            FILE has one URL per line; empty lines and lines that begin with # are skipped. Or it is a JSON array of \
+            URLs and of objects with url and optionally cacheKey and expectedDigest. A line or element that cannot be \
+            requested is refused: it is not an http or https URL, is longer than 8192 bytes, is not UTF-8, or has a \
+            malformed cacheKey or expectedDigest. Standard error names each with its number and the reason (at most \
+            1,000 of them), and the other images are still fetched. An image that is cached and fresh is not fetched \
+            again. Requests that a client is waiting for come first. A list may have any length; it is sent in as many \
+            requests as needed.
 
-            Progress is shown on standard error: a bar on a terminal, a line every five seconds elsewhere, and with \
-            --json none but the bar. When all is done, standard output has the summary and each failure, and the exit \
-            status is 1 where there is any. Ctrl-C stops it; what is complete stays, so that the same command goes on \
-            from there. --timeout is how long the agent may be silent at the start, not how long it all may take.
+            Progress is shown on standard error: a bar on a terminal, elsewhere a line every five seconds, with --json \
+            only the bar. At the end standard output has the counts and each failure; with --json one object, in which \
+            refused lists the refused lines. Ctrl-C stops the prefetch; finished images stay in the cache, and the same \
+            command continues from there. --timeout limits the wait for the agent's first reply, not the whole prefetch.
+
+            The exit status is 0 if every image is in the cache, 1 if any image failed or any line was refused, 2 if FILE \
+            contains no image or is malformed JSON, and otherwise as for every verb (larder --help).
 
             EXAMPLES:
               larder image prefetch wallpapers.txt
               jq '[.items[].picture]' catalogue.json | larder image prefetch -
               larder image prefetch wallpapers.txt --concurrency 2
-              larder image prefetch wallpapers.txt --json | jq -r '.failures[].url // empty' > again.txt
+              larder image prefetch wallpapers.txt --json | jq -r '.failures[].url' > again.txt
             """)
 
     @Argument(help: ArgumentHelp("The list; - is standard input.", valueName: "file"))
@@ -40,6 +46,7 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
 
     func run() async throws {
         let list = try PrefetchList.parse(Input.contents(of: file), name: file)
+        report(list.refusals, of: list.unit)
         var end: CInt?
         try await agent.connection.withClient { client in
             let lineBytes = try await client.agent.info().limits.lineBytes
@@ -51,6 +58,17 @@ struct ImagePrefetchCommand: AsyncParsableCommand {
             end = try await fetch(run, over: client)
         }
         if let end { Interruption.end(by: end) }
+    }
+
+    /// Names each refused line or element on standard error, up to as many as the agent lists failures.
+    private func report(_ refusals: [PrefetchList.Refusal], of unit: PrefetchList.Unit) {
+        let (name, limit) = (PrefetchList.shownName(file), ImagePrefetch.Result.mostFailures)
+        for refusal in refusals.prefix(limit) {
+            Output.note("\(unit) \(refusal.number) of \(name): \(refusal.reason)")
+        }
+        if refusals.count > limit {
+            Output.note("\(refusals.count - limit) more \(unit)s of \(name) are refused")
+        }
     }
 
     /// Runs it to its end and prints what it came to.
