@@ -3,20 +3,11 @@
 #include "CLinuxShims.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-// Not in a header: what these declare is the C library's for Swift, and not this module's.
-int larder_is_kernel_file(int fd) {
-    struct statfs information;
-    if (fstatfs(fd, &information) != 0) return -1;
-    return information.f_type == PROC_SUPER_MAGIC || information.f_type == SYSFS_MAGIC;
-}
 
 // What the Swift runtime has for each signal.
 static struct sigaction reported[NSIG];

@@ -143,19 +143,12 @@ public struct ImageCommands: Sendable {
     ///     }
     /// }
     /// ```
-    /// - Parameter concurrency: how many to fetch at once, from 1 to 64; nil for as many as the agent's settings allow.
+    /// - Parameters:
+    ///   - images: at most 10,000, the most that one request may have.
+    ///   - concurrency: how many to fetch at once, from 1 to 64; nil for as many as the agent's settings allow.
     public func prefetch(_ images: [ImagePrefetch.Item], concurrency: Int? = nil) -> ImagePrefetchSteps {
         ImagePrefetchSteps(
-            client: client, parameters: ImagePrefetch.Parameters(.items(images), concurrency: concurrency))
-    }
-
-    /// Brings the images of a manifest into the cache, and tells how it goes.
-    /// - Parameters:
-    ///   - manifest: the absolute path of a file on the agent's machine: a URL in each line, or a JSON array.
-    ///   - concurrency: how many to fetch at once, from 1 to 64; nil for as many as the agent's settings allow.
-    public func prefetch(manifest: String, concurrency: Int? = nil) -> ImagePrefetchSteps {
-        ImagePrefetchSteps(
-            client: client, parameters: ImagePrefetch.Parameters(.manifest(manifest), concurrency: concurrency))
+            client: client, parameters: ImagePrefetch.Parameters(images, concurrency: concurrency))
     }
 }
 

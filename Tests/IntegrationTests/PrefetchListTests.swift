@@ -95,7 +95,7 @@ struct PrefetchListTests {
         #expect(bySize.flatMap { $0 } == long)
         #expect(bySize.count > 1)
         for portion in bySize {
-            let parameters = ImagePrefetch.Parameters(.items(Array(portion)))
+            let parameters = ImagePrefetch.Parameters(Array(portion))
             #expect(JSONValue.building { parameters.write(to: &$0) }.compactText.utf8.count <= 1 << 20)
         }
         // One that is longer than a request may be is the agent's to refuse.

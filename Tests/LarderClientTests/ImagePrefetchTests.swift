@@ -9,6 +9,8 @@ struct ImagePrefetchTests {
         "failures": [["url": "b", "name": "offline", "detail": "no route"]],
     ]
 
+    private let image = ImagePrefetch.Item(ImageReference(url: "a"))
+
     private func progress(_ request: ScriptedConnection.Request, done: Int) -> String {
         let params = #"{"request":\#(request.id ?? .null),"done":\#(done),"failed":0,"bytes":0,"total":4}"#
         return #"{"jsonrpc":"2.0","method":"image.progress","params":\#(params)}"#
@@ -45,10 +47,10 @@ struct ImagePrefetchTests {
     func newest() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            async let steps = client.images.prefetch(manifest: "/m").reduce(into: []) { $0.append($1) }
+            async let steps = client.images.prefetch([image]).reduce(into: []) { $0.append($1) }
             let connection = try await agent.accept()
             let request = try await connection.request("image.prefetch")
-            #expect(request.params == ["manifest": "/m"])
+            #expect(request.params == ["urls": ["a"]])
             for done in 1...3 { try await connection.send(progress(request, done: done)) }
             try await connection.reply(request, summary)
             let last = try await steps.last
@@ -65,7 +67,7 @@ struct ImagePrefetchTests {
     func cancelled() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            let task = Task { await error { for try await _ in client.images.prefetch(manifest: "/m") {} } }
+            let task = Task { await error { for try await _ in client.images.prefetch([image]) {} } }
             let connection = try await agent.accept()
             let request = try await connection.request("image.prefetch")
             try await connection.send(progress(request, done: 1))
@@ -86,7 +88,7 @@ struct ImagePrefetchTests {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
             let task = Task {
-                for try await _ in client.images.prefetch(manifest: "/m") { break }
+                for try await _ in client.images.prefetch([image]) { break }
             }
             let connection = try await agent.accept()
             let request = try await connection.request("image.prefetch")
@@ -100,15 +102,15 @@ struct ImagePrefetchTests {
     func failed(disconnected: Bool) async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()
-            async let failure = error { for try await _ in client.images.prefetch(manifest: "/m") {} }
+            async let failure = error { for try await _ in client.images.prefetch([image]) {} }
             let connection = try await agent.accept()
             let request = try await connection.request("image.prefetch")
             if disconnected {
                 connection.close()
                 #expect(await failure?.code == .disconnected)
             } else {
-                try await connection.fail(request, .notFound, "no such file")
-                #expect(await failure?.remoteError?.code == .notFound)
+                try await connection.fail(request, .unavailable, "no image cache")
+                #expect(await failure?.remoteError?.code == .unavailable)
             }
         }
     }

@@ -50,7 +50,3 @@ enum {
     /// is that of asm-generic/fcntl.h.
     LARDER_O_PATH = 010000000,
 };
-
-/// Whether a file or directory is the kernel's own telling (procfs, sysfs), and none that somebody stored: 1 or 0, or -1
-/// with errno set. An O_PATH descriptor will do (fstatfs(2)).
-int larder_is_kernel_file(int fd);

@@ -61,7 +61,7 @@ struct PrefetchReport {
             "\(Human.count(result.total, "image", "images")) in \(Human.elapsed(milliseconds: milliseconds)): "
                 + parts.joined(separator: ", ")
         ]
-        lines += result.failures.map { "  \(($0.url ?? "?").printable)  \($0.error.description.printable)" }
+        lines += result.failures.map { "  \($0.url.printable)  \($0.error.description.printable)" }
         if result.failuresOmitted > 0 { lines.append("  and \(result.failuresOmitted) more") }
         return lines.joined(separator: "\n")
     }

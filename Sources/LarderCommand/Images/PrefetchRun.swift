@@ -55,7 +55,7 @@ actor PrefetchRun {
                 guard portion.count == 1, let item = portion.first, let remote = error.remoteError,
                     remote.code == .lineTooLong
                 else { throw error }
-                let failure = ImagePrefetch.Failure(url: item.image.url, line: nil, error: remote)
+                let failure = ImagePrefetch.Failure(url: item.image.url, error: remote)
                 await add(
                     ImagePrefetch.Result(total: 1, fetched: 0, held: 0, failed: 1, bytes: 0, failures: [failure]))
             }

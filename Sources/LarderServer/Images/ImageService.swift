@@ -10,8 +10,6 @@ public final class ImageService: Sendable {
     /// Where the images are.
     public let directory: String
     let blocking: BlockingWork
-    /// Reads the lists of prefetches.
-    let manifests: ManifestReader
     let clock: ImageClock
     private let defaultLease: Atomic<Int>
 
@@ -26,7 +24,6 @@ public final class ImageService: Sendable {
         self.cache = cache
         self.directory = directory
         self.blocking = blocking
-        manifests = ManifestReader(blocking)
         self.clock = clock
         defaultLease = Atomic(leaseSeconds)
     }

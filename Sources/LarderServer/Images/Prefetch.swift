@@ -26,26 +26,23 @@ struct Prefetch: Sendable {
     }
 
     private let images: ImageService
-    /// What the cache is asked for, each with its place in the list and its line.
-    private var asked: [(place: Int, line: Int?, request: ImageRequest)] = []
-    /// What is refused before, by its place in the list: the first of them, as many as are told.
+    /// The requests to the cache, each with the index of its image in the list.
+    private var asked: [(place: Int, request: ImageRequest)] = []
+    /// The first images that are refused without asking the cache, by their index in the list; at most as many as a result
+    /// lists.
     private var refused: [(place: Int, failure: ImagePrefetch.Failure)] = []
     private var refusedCount = 0
 
-    /// Takes a list, or reads its manifest.
-    /// - Throws: what is wrong with the manifest
-    init(_ list: ImagePrefetch.List, _ images: ImageService, for peer: PeerCredentials) async throws(WireError) {
+    init(_ items: [ImagePrefetch.Item], _ images: ImageService, for peer: PeerCredentials) {
         self.images = images
-        switch list {
-        case .items(let items):
-            for (place, item) in items.enumerated() { take(item, at: place, line: nil, for: peer) }
-        case .manifest(let path):
-            let manifest = try await images.manifests.read(path, for: peer)
-            for (place, entry) in manifest.entries.enumerated() {
-                if case .image(let item, let line) = entry {
-                    take(item, at: place, line: line, for: peer)
-                } else if let failure = entry.failure {
-                    refuse(failure, at: place)
+        for (place, item) in items.enumerated() {
+            do throws(WireError) {
+                try images.check(peer, item.image.url)
+                asked.append((place, ImageRequest(item)))
+            } catch {
+                refusedCount += 1
+                if refused.count < ImagePrefetch.Result.mostFailures {
+                    refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: error)))
                 }
             }
         }
@@ -54,20 +51,6 @@ struct Prefetch: Sendable {
     /// What it takes in memory until it is carried out, and how much that is for one image beside its URL, about.
     var heldBytes: Int { asked.reduce(0) { $0 + $1.request.url.utf8.count + Self.bytesOfImage } }
     private static let bytesOfImage = 256
-
-    private mutating func refuse(_ failure: @autoclosure () -> ImagePrefetch.Failure, at place: Int) {
-        refusedCount += 1
-        if refused.count < ImagePrefetch.Result.mostFailures { refused.append((place, failure())) }
-    }
-
-    private mutating func take(_ item: ImagePrefetch.Item, at place: Int, line: Int?, for peer: PeerCredentials) {
-        do throws(WireError) {
-            try images.check(peer, item.image.url)
-            asked.append((place, line, ImageRequest(item)))
-        } catch {
-            refuse(ImagePrefetch.Failure(url: item.image.url, line: line, error: error), at: place)
-        }
-    }
 
     /// Carries it out.
     func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
@@ -78,7 +61,7 @@ struct Prefetch: Sendable {
         let failed: [(place: Int, failure: ImagePrefetch.Failure)] = summary.failures.map { failure in
             let asked = asked[failure.index]
             let error = WireError(failure.error)
-            return (asked.place, ImagePrefetch.Failure(url: asked.request.url, line: asked.line, error: error))
+            return (asked.place, ImagePrefetch.Failure(url: asked.request.url, error: error))
         }
         let told = (refused + failed).sorted { $0.place < $1.place }.prefix(ImagePrefetch.Result.mostFailures)
         let count = refusedCount + failed.count

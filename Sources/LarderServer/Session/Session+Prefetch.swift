@@ -29,8 +29,8 @@ extension Session {
         let task = Task.immediate {
             let result: Result<Prefetch.Outcome, WireError>
             do throws(WireError) {
-                let prefetch = try await Prefetch(parameters.list, images, for: peer)
-                // A line of a few bytes can name a manifest of 100,000 images.
+                let prefetch = Prefetch(parameters.items, images, for: peer)
+                // A line that is too short to count can list images that take 60 times as much memory.
                 let held = try usage.holdOrRefuse(prefetch.heldBytes, limits)
                 defer { usage.hold(-held) }
                 result = .success(

@@ -30,56 +30,38 @@ public enum ImagePrefetch: WireMethod {
         }
     }
 
-    public enum List: Sendable, Hashable {
-        /// Those of the request.
-        case items([Item])
-        /// Those of a file on the agent's host, by its absolute path.
-        case manifest(String)
-    }
-
     /// Which images, and how.
     public struct Parameters: WireParameters, Hashable {
         /// The most images of one request.
         public static let mostItems = 10_000
 
-        public var list: List
+        public var items: [Item]
         /// How many to fetch at once; nil for what the settings leave to it.
         public var concurrency: Int?
         /// Whether to send `image.progress`.
         public var reportsProgress: Bool
-        /// `urls`, `manifest`, `concurrency`, `progress`
-        public static var positional: [String] { ["urls", "manifest", "concurrency", "progress"] }
-        public init(_ list: List, concurrency: Int? = nil, reportsProgress: Bool = true) {
-            self.list = list
+        /// `urls`, `concurrency`, `progress`
+        public static var positional: [String] { ["urls", "concurrency", "progress"] }
+        public init(_ items: [Item], concurrency: Int? = nil, reportsProgress: Bool = true) {
+            self.items = items
             self.concurrency = concurrency
             self.reportsProgress = reportsProgress
         }
         public init(from reader: MemberReader) throws(WireError) {
-            let urls = reader.value("urls").flatMap { $0.isNull ? nil : $0 }
-            switch (urls, try reader.string("manifest")) {
-            case (let urls?, nil):
-                list = .items(try Self.items(urls))
-            case (nil, let path?):
-                guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-                    throw WireError(.invalidParams, "\"manifest\" must be an absolute path")
-                }
-                list = .manifest(path)
-            default:
-                throw WireError(.invalidParams, "give either \"urls\" or \"manifest\"")
+            guard let urls = reader.value("urls"), !urls.isNull else {
+                throw WireError(
+                    .invalidParams, "\"urls\" is missing; pass an array of 1 to \(Self.mostItems) image URLs")
             }
+            items = try Self.items(urls)
             concurrency = try reader.int("concurrency", in: 1...64)
             reportsProgress = try reader.bool("progress") ?? true
         }
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
-            switch list {
-            case .items(let items):
-                writer.name("urls")
-                writer.beginArray()
-                for item in items { item.write(to: &writer) }
-                writer.endArray()
-            case .manifest(let path): writer.member("manifest", path)
-            }
+            writer.name("urls")
+            writer.beginArray()
+            for item in items { item.write(to: &writer) }
+            writer.endArray()
             writer.member("concurrency", concurrency)
             if !reportsProgress { writer.member("progress", false) }
             writer.endObject()
@@ -104,15 +86,12 @@ public enum ImagePrefetch: WireMethod {
 
     /// An image that could not be had.
     public struct Failure: Sendable, Hashable {
-        /// Its URL; nil where the manifest's line is none.
-        public var url: String?
-        /// Its line in the manifest, from 1; nil where it is from no file of lines.
-        public var line: Int?
+        /// Its URL as it was requested.
+        public var url: String
         /// What happened: the error that `image.get` would have answered with.
         public var error: WireError
-        public init(url: String?, line: Int?, error: WireError) {
+        public init(url: String, error: WireError) {
             self.url = url
-            self.line = line
             self.error = error
         }
     }
@@ -189,8 +168,7 @@ extension ImagePrefetch.Item {
 
 extension ImagePrefetch.Failure {
     fileprivate init(from reader: MemberReader) throws(WireError) {
-        url = try reader.string("url")
-        line = try reader.int("line")
+        url = try reader.requiredString("url")
         error = WireError(
             WireError.Code(name: try reader.requiredString("name")), try reader.requiredString("detail"),
             reason: try reader.string("reason"))
@@ -199,7 +177,6 @@ extension ImagePrefetch.Failure {
     fileprivate func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("url", url)
-        writer.member("line", line)
         writer.member("name", error.code.name)
         writer.member("detail", error.detail)
         writer.member("reason", error.reason)

@@ -1,4 +1,3 @@
-import Foundation
 import JSON
 import LarderWire
 import Testing
@@ -124,12 +123,8 @@ struct SessionUsageTests {
         }
     }
 
-    @Test("what a manifest names is held until it is there, and no more is taken where that is too much")
-    func manifest() async throws {
-        let path = NSTemporaryDirectory() + "/larder-manifest-" + UUID().uuidString
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let names = (0..<1000).map { "http://h/\($0)\n" }.joined()
-        try names.write(toFile: path, atomically: true, encoding: .utf8)
+    @Test("a prefetch counts its images until it ends, and a user who holds too much gets no other")
+    func prefetch() async throws {
         try await ImageFixture.with(limits: Self.limits) { fixture, client in
             fixture.gate.shut()
             func prefetch(_ id: Int, _ list: String) async throws {
@@ -141,16 +136,16 @@ struct SessionUsageTests {
                 while replies.isEmpty { replies += try await client.read(1).lines.filter { $0["method"] == nil } }
                 return replies.removeFirst()
             }
-            let manifest = #""manifest":"\#(path)""#
-            try await prefetch(1, manifest)
+            let many = #""urls":[\#((0..<1000).map { #""http://h/\#($0)""# }.joined(separator: ","))]"#
+            try await prefetch(1, many)
             await fixture.gate.arrival()
-            try await prefetch(2, manifest)
+            try await prefetch(2, many)
             let refused = try await reply()
             #expect(refused["id"]?.int == 2 && refused["error"]?["data"]?["name"]?.string == "limitExceeded")
             try await prefetch(3, #""urls":["http://h/0"]"#)
             fixture.gate.open()
             for _ in 0..<2 { #expect(try await reply()["result"]?["failed"]?.int == 0) }
-            try await prefetch(4, manifest)
+            try await prefetch(4, many)
             #expect(try await reply()["result"]?["held"]?.int == 1000)
         }
     }

@@ -7,35 +7,28 @@ struct ImagePrefetchTests {
     @Test("a list is read back as it was written, a bare URL as such")
     func list() throws {
         let parameters = ImagePrefetch.Parameters(
-            .items([
+            [
                 ImagePrefetch.Item(ImageReference(url: "a")),
                 ImagePrefetch.Item(ImageReference(url: "b", cacheKey: "k"), expectedDigest: WireDigest(someDigest)),
-            ]), concurrency: 4, reportsProgress: false)
+            ], concurrency: 4, reportsProgress: false)
         #expect(try parameters.sentAndRead() == parameters)
         #expect(
             parameters.text
                 == #"{"urls":["a",{"url":"b","cacheKey":"k","expectedDigest":"sha256:\#(someDigest)"}],"#
                 + #""concurrency":4,"progress":false}"#)
-        #expect(try ImagePrefetch.Parameters.read(#"[["a"]]"#) == .init(.items([.init(ImageReference(url: "a"))])))
-    }
-
-    @Test("a manifest is named by an absolute path")
-    func manifest() throws {
-        let parameters = ImagePrefetch.Parameters(.manifest("/srv/images.txt"))
-        #expect(try parameters.sentAndRead() == parameters)
-        #expect(parameters.text == #"{"manifest":"/srv/images.txt"}"#)
+        #expect(try ImagePrefetch.Parameters.read(#"[["a"]]"#) == .init([.init(ImageReference(url: "a"))]))
     }
 
     @Test(
         "what is no list is refused, an image in it by its place and without its URL",
         arguments: [
-            (#"{}"#, "give either"), (#"{"urls":["a"],"manifest":"/m"}"#, "give either"),
-            (#"{"urls":null}"#, "give either"), (#"{"urls":[]}"#, "\"urls\""), (#"{"urls":"a"}"#, "\"urls\""),
+            (#"{}"#, "\"urls\" is missing; pass"), (#"{"manifest":"/m"}"#, "\"urls\" is missing; pass"),
+            (#"{"urls":null}"#, "\"urls\" is missing; pass"), (#"{"urls":[]}"#, "\"urls\""),
+            (#"{"urls":"a"}"#, "\"urls\""),
             (#"{"urls":["a",""]}"#, "element 2 of \"urls\""), (#"{"urls":["a",7]}"#, "element 2 of \"urls\""),
             (#"{"urls":[{"cacheKey":"secret"}]}"#, "element 1 of \"urls\""),
             (#"{"urls":[{"url":"secret","expectedDigest":"x"}]}"#, "element 1 of \"urls\""),
-            (#"{"manifest":"images.txt"}"#, "\"manifest\""), (#"{"manifest":"/\u0000secret"}"#, "\"manifest\""),
-            (#"{"manifest":""}"#, "\"manifest\""), (#"{"urls":["a"],"concurrency":0}"#, "\"concurrency\""),
+            (#"{"urls":["a"],"concurrency":0}"#, "\"concurrency\""),
             (#"{"urls":["a"],"concurrency":65}"#, "\"concurrency\""), (#"{"urls":["a"],"progress":1}"#, "\"progress\""),
         ])
     func refused(text: String, start: String) throws {
@@ -59,8 +52,8 @@ struct ImagePrefetchTests {
     func result() throws {
         let known = WireError(.upstreamFailed, "answered 404", reason: "status")
         let failures = [
-            ImagePrefetch.Failure(url: "a", line: 3, error: known),
-            ImagePrefetch.Failure(url: nil, line: 4, error: WireError(.invalidParams, "no URL")),
+            ImagePrefetch.Failure(url: "a", error: known),
+            ImagePrefetch.Failure(url: "b", error: WireError(.invalidParams, "no URL")),
         ]
         let full = ImagePrefetch.Result(
             total: 5, fetched: 1, held: 2, failed: 2, bytes: 7, failures: failures, failuresOmitted: 1)
