@@ -159,4 +159,62 @@ final class ConnectionHandler: ChannelInboundHandler {
     func violation(_ reason: String) {
         finish(LarderClientError(.protocolViolation, reason, advice: "is it larderd that listens on this socket?"))
     }
+
+    // MARK: Subscriptions
+
+    /// Hands an event to its subscription. Events of one that this side has just ended are dropped.
+    private func receive(event params: JSONValue) {
+        let event: ConfigEvent
+        do {
+            event = try ConfigEvent(params: params)
+        } catch {
+            return violation("the agent sent an event that cannot be read: \(error.detail)")
+        }
+        guard let receiver = subscriptions[event.subscription] else { return }
+        do throws(LarderClientError) {
+            try receiver.receive(event)
+            guard case .end(let reason) = event.content else { return }
+            subscriptions[event.subscription] = nil
+            if reason == .denied || reason == .namespaceRemoved { return receiver.withdraw() }
+            // Replies may still come, but what is asked from now on would be in vain here.
+            if reason == .shutdown { isUsable.value.store(false, ordering: .relaxed) }
+            receiver.interrupt(LarderClientError(.disconnected, "the agent ended the subscription (\(reason))"))
+        } catch {
+            finish(error)
+        }
+    }
+
+    /// Ends a subscription whose events nobody wants any more, unless it has ended by itself.
+    func unsubscribe(_ subscription: Int) {
+        guard subscriptions.removeValue(forKey: subscription) != nil else { return }
+        writeUnsubscribe(subscription)
+    }
+
+    /// Asks the agent to end a subscription.
+    func writeUnsubscribe(_ subscription: Int) {
+        let parameters = ConfigUnsubscribe.Parameters(subscription: subscription)
+        writeNotification(ConfigUnsubscribe.name) { parameters.write(to: &$0) }
+    }
+
+    // MARK: Images
+
+    /// Hands progress to the call that it belongs to. That of one which this side has given up is dropped.
+    private func receive(progress params: JSONValue) {
+        let progress: ImageProgress
+        do {
+            progress = try ImageProgress(params: params)
+        } catch {
+            return violation("the agent sent progress that cannot be read: \(error.detail)")
+        }
+        guard let id = Int(progress.request.text), let call = calls[id], !call.isAbandoned,
+            case .prefetch(let receive) = call.purpose
+        else { return }
+        receive(progress)
+    }
+
+    /// Gives a lease back, without waiting.
+    func writeRelease(_ lease: Int) {
+        let parameters = ImageRelease.Parameters(lease: lease)
+        writeNotification(ImageRelease.name) { parameters.write(to: &$0) }
+    }
 }

@@ -2,6 +2,12 @@ import JSON
 
 // The members that many messages share, read and written one way.
 
+/// The namespace that always exists and that a request without `namespace` means.
+public let defaultNamespace = "default"
+
+/// No revision is ever larger: every reader of JSON knows numbers up to this exactly.
+let largestRevision = (1 << 53) - 1
+
 extension MemberReader {
     /// `namespace`, or the default one.
     func namespace() throws(WireError) -> String { try string("namespace") ?? defaultNamespace }

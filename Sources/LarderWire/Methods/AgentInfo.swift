@@ -256,3 +256,55 @@ public enum AgentInfo: WireMethod {
         }
     }
 }
+
+/// What a peer may be allowed to do. Section 12 of `Protocol/README.md` says which method needs which.
+public enum Right: String, Sendable, Hashable, CaseIterable {
+    /// To read the configuration, and how it came about.
+    case read
+    /// To set and remove overrides.
+    case write
+    /// To hand over the remote layer, and to have the source's answer taken by force.
+    case push
+    /// To do what concerns all clients: rollbacks, the list of clients, what stays in the image cache.
+    case administer
+    /// To be shown the values that the settings declare secret where others get a mask.
+    case secrets
+    /// To be given images.
+    case images
+}
+
+/// `agent.ping`: is the agent there and answering?
+public enum AgentPing: WireMethod {
+    /// `agent.ping`
+    public static let name = "agent.ping"
+    public typealias Parameters = NoParameters
+
+    /// `{"pong":true}`
+    public struct Result: WireResult, Equatable {
+        public init() {}
+        public init(from value: JSONValue) throws(WireError) {
+            _ = try MemberReader(object: value).requiredBool("pong")
+        }
+        public func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("pong", true)
+            writer.endObject()
+        }
+    }
+}
+
+/// `rpc.discover`: the protocol's own description (OpenRPC 1.3, section "Service Discovery Method").
+public enum RPCDiscover: WireMethod {
+    /// `rpc.discover`
+    public static let name = "rpc.discover"
+    public typealias Parameters = NoParameters
+
+    /// The OpenRPC document, which is `Protocol/openrpc.json`.
+    public struct Result: WireResult, Equatable {
+        /// The document.
+        public var document: JSONValue
+        public init(document: JSONValue) { self.document = document }
+        public init(from value: JSONValue) throws(WireError) { document = value }
+        public func write(to writer: inout JSONWriter) { writer.value(document) }
+    }
+}

@@ -181,3 +181,35 @@ public enum ImageGet: WireMethod {
         }
     }
 }
+
+/// Which of the cache and the network a request for an image prefers.
+public enum ImagePolicy: String, Sendable, Hashable, CaseIterable {
+    /// HTTP's rules for a private cache (RFC 9111, RFC 5861).
+    case `default`
+    /// Whatever is held, however old; the network only for what is not.
+    case cacheFirst
+    /// The network, and what is held when it is out of order.
+    case networkFirst
+    /// What is held, or the error `notFound`.
+    case cacheOnly
+    /// The network, even for what is held and fresh.
+    case networkOnly
+    /// Whatever is held at once, while the network is asked behind it.
+    case staleWhileRevalidate
+}
+
+/// How good an image is that answers a request. A value that this version does not know is kept as it came.
+public struct ImageFreshness: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+    public let rawValue: String
+    /// Makes one from its name on the wire.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// Within its lifetime.
+    public static let fresh = Self(rawValue: "fresh")
+    /// Past its lifetime, and allowed all the same.
+    public static let stale = Self(rawValue: "stale")
+    /// The origin was asked for this request and said that it is current.
+    public static let revalidated = Self(rawValue: "revalidated")
+
+    public var description: String { rawValue }
+}
