@@ -58,7 +58,7 @@ final class Feed {
     /// Whether something newer has come, or the end, while they were told.
     private var hasNews = false
     /// Whether it goes on by itself.
-    private var isLeftOver = false
+    private var isDeferred = false
     /// How many are told of something small before somebody looks at the time.
     private static let fewTold = 16
 
@@ -82,10 +82,10 @@ final class Feed {
             hasNews = false
             isDone = !begin()
         }
-        if isDone || isLeftOver { return }
-        isLeftOver = true
-        loop.leaveOver {
-            self.isLeftOver = false
+        if isDone || isDeferred { return }
+        isDeferred = true
+        loop.deferWork {
+            self.isDeferred = false
             self.goOnTelling(on: loop)
         }
     }

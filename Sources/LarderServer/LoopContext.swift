@@ -41,7 +41,6 @@ final class LoopContext {
     private let table = SessionTable()
     /// Watches over clients whose output waits.
     var stalls = StallWatch()
-    private var shares = UserShares()
     /// The most connections since memory was given back last.
     private var crowd = 0
     /// Fewer leave little behind.
@@ -79,7 +78,6 @@ final class LoopContext {
 
     func add(_ session: Session) {
         table.sessions[session.id] = session
-        session.share = shares.join(session.peer.uid)
         load.added()
         traffic.connectionsOpen += 1
         traffic.connectionsAccepted += 1
@@ -89,7 +87,6 @@ final class LoopContext {
     func remove(_ session: Session) {
         guard table.sessions.removeValue(forKey: session.id) != nil else { return }
         load.removed()
-        if let share = session.share { shares.leave(share) }
         traffic.connectionsOpen -= 1
         registry.sessionEnded()
         giveBackMemory()
@@ -106,8 +103,8 @@ final class LoopContext {
         turnEnd = nil
     }
 
-    /// A connection goes on with what was left over.
-    func beginLeftOver() { turnEnd = nil }
+    /// Begins a new time slice for a connection that continues with deferred work.
+    func beginDeferred() { turnEnd = nil }
 
     /// Begins a turn that is going to be long.
     func beginLongTurn() { turnEnd = .now() + Self.turnTime }
@@ -122,29 +119,9 @@ final class LoopContext {
         return now >= turnEnd
     }
 
-    /// Whether others come first now, because the connections of this one's user have had their share of the round.
-    ///
-    /// Those of one user take turns as they come, however many there are. Where there are several users, one with a crowd
-    /// of connections does not keep another waiting for all of them.
-    func comesLater(_ session: Session) -> Bool {
-        guard shares.users > 1, let share = session.share, let loop = eventLoop as? EpollLoop else { return false }
-        return share.isUsedUp(in: loop.round)
-    }
-
-    /// Has something done for a connection once all that have something to say were served. Users who have left something
-    /// over take turns; who comes beside a crowd of another's is not behind it.
-    func leaveOver(of session: Session, _ piece: @escaping () -> Void) {
-        guard let share = session.share else { return leaveOver(piece) }
-        if share.leaveOver(piece) { leaveOver { self.runLeftOver(of: share) } }
-    }
-
-    private func runLeftOver(of share: UserShare) {
-        if share.runLeftOver(for: Self.turnTime) { leaveOver { self.runLeftOver(of: share) } }
-    }
-
-    /// Has something done once all connections that have something to say were served.
-    func leaveOver(_ piece: @escaping () -> Void) {
-        if let loop = eventLoop as? EpollLoop { return loop.leaveOver(piece) }
+    /// Runs `piece` once every connection with input was served.
+    func deferWork(_ piece: @escaping () -> Void) {
+        if let loop = eventLoop as? EpollLoop { return loop.deferWork(piece) }
         eventLoop.assumeIsolated().execute(piece)
     }
 

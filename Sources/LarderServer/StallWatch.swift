@@ -56,7 +56,7 @@ extension LoopContext {
         }
     }
 
-    /// Does something with each of many sessions. What takes longer than a turn is left over.
+    /// Does something with each of many sessions. What takes longer than a time slice is deferred.
     private func eachInPieces(
         _ sessions: [Session], from start: Int = 0, _ body: @escaping (Session) -> Void,
         andThen end: @escaping () -> Void
@@ -65,7 +65,7 @@ extension LoopContext {
         for index in start..<sessions.count {
             body(sessions[index])
             guard index + 1 < sessions.count, NIODeadline.now() >= until else { continue }
-            return leaveOver { self.eachInPieces(sessions, from: index + 1, body, andThen: end) }
+            return deferWork { self.eachInPieces(sessions, from: index + 1, body, andThen: end) }
         }
         end()
     }

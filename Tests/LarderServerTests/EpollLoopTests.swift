@@ -68,26 +68,26 @@ struct EpollLoopTests {
         loop.stop()
     }
 
-    @Test("what is left over waits its turn, behind what others hand over")
-    func leftOver() async throws {
-        let loop = try EpollLoop(name: "left over")
+    @Test("deferred work runs in its order, each piece that it defers itself in a later iteration")
+    func deferredWork() async throws {
+        let loop = try EpollLoop(name: "deferred")
         let record = Record()
-        // Nothing else is handed over: what is behind something that takes long may come after what is left over.
+        // Nothing else is submitted: work behind a long piece may run after deferred work.
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             loop.execute {
-                loop.leaveOver {
+                loop.deferWork {
                     record.note("first")
-                    loop.leaveOver {
+                    loop.deferWork {
                         record.note("third")
                         done.resume()
                     }
-                    loop.execute { record.note("handed over") }
+                    loop.execute { record.note("submitted") }
                 }
-                loop.leaveOver { record.note("second") }
+                loop.deferWork { record.note("second") }
             }
         }
         #expect(record.all.count == 4)
-        #expect(record.all.filter { $0 != "handed over" } == ["first", "second", "third"])
+        #expect(record.all.filter { $0 != "submitted" } == ["first", "second", "third"])
         #expect(record.all.last == "third")
         loop.stop()
     }

@@ -34,7 +34,7 @@ struct PublicationTurnTests {
         SessionCrowd
     > {
         try await loop.submit {
-            let crowd = try SessionCrowd(Array(repeating: nil, count: Self.clients), on: loop, context, room: 1 << 22)
+            let crowd = try SessionCrowd(Self.clients, on: loop, context, room: 1 << 22)
             for client in 0..<Self.clients {
                 for number in 0..<Self.each {
                     let path = number.isMultiple(of: 4) ? "" : "a\(number % 10)"
@@ -158,7 +158,7 @@ struct PublicationTurnTests {
         let publication = ConfigPublication(namespace: "default", epoch: "e", snapshot: try snapshot(7), status: status)
         let new = try snapshot(8)
         let texts = try await loop.submit {
-            let crowd = try SessionCrowd([nil], on: loop, context)
+            let crowd = try SessionCrowd(1, on: loop, context)
             let feed = Feed(publication: publication)
             let subscriptions = (0..<count).map { number in
                 let topic = feed.topic(JSONPath(["p\(number)"]))

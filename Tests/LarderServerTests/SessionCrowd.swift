@@ -16,14 +16,10 @@ final class SessionCrowd {
     private let (limits, room): (LimitSettings, CInt)
     /// Which sessions were still open when one asked to look.
     var wereOpen: [Bool] = []
-    /// How much sessions had asked for by then.
-    var hadAsked: [Int] = []
 
-    /// - Parameters:
-    ///   - users: whose each of them is; nil for the user that runs the tests.
-    ///   - room: for so much unread output: what is much for a client is little for the machine.
+    /// - Parameter room: the size of each client's send buffer in bytes.
     init(
-        _ users: [Int?], on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings(),
+        _ count: Int, on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings(),
         room: CInt = 4096
     ) throws {
         var table = MethodTable.agent
@@ -35,11 +31,6 @@ final class SessionCrowd {
                 writer.string(String(repeating: "x", count: 50_000))
             })
         table.add(
-            "most",
-            .immediate { (_, _, writer) throws(WireError) in
-                writer.string(String(repeating: "x", count: 66_000))
-            })
-        table.add(
             "look",
             .immediate { (_, _, writer) throws(WireError) in
                 look()
@@ -48,20 +39,15 @@ final class SessionCrowd {
         loop = LoopContext(
             LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table, registry: registry)
         (self.limits, self.room) = (limits, room)
-        for user in users { try join(user) }
-        look = { [unowned self] in
-            wereOpen = self.sessions.map { !$0.isClosed }
-            hadAsked = self.sessions.map(\.requests)
-        }
+        for _ in 0..<count { try join() }
+        look = { [unowned self] in wereOpen = self.sessions.map { !$0.isClosed } }
     }
 
-    /// Another one connects.
-    func join(_ user: Int?) throws {
+    private func join() throws {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         var pair: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SessionClient.NoSocket() }
-        var peer = PeerCredentials.own
-        peer.uid = user ?? peer.uid
+        let peer = PeerCredentials.own
         var room = room
         setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
         let session = Session(

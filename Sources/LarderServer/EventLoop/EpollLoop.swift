@@ -40,16 +40,15 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         var round = 0
         /// Who waits until the other sockets of a turn were served.
         var last: [EpollTarget] = []
-        /// What is done once everything else of a turn is, a little each turn.
-        var leftOver = Deque<() -> Void>()
+        /// Work for the end of an iteration, after its sockets were served.
+        var deferred = Deque<() -> Void>()
 
         init() throws(ServerError) { epoll = try Epoll() }
     }
 
     /// How often the inbox is looked at before the sockets are.
     private static let mostRounds = 8
-    /// How long a turn is busy with the inbox, where it looks at it more than once, and then with what was left over from
-    /// other turns: it begins no other piece after that.
+    /// How long an iteration takes further work from the inbox, and how long it then starts deferred work.
     private static let longEnough = TimeAmount.microseconds(50)
 
     private let inbox = Mutex(Inbox())
@@ -115,7 +114,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             own.round &+= 1
             own.epoll.wait(atMost: patience())
             if !own.last.isEmpty { serveLast() }
-            runLeftOver()
+            runDeferred()
         }
     }
 
@@ -162,7 +161,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     /// How long there is nothing to do unless somebody wakes the thread, in milliseconds.
     private func patience() -> CInt {
-        let isBusy = !own.work.isEmpty || !own.leftOver.isEmpty
+        let isBusy = !own.work.isEmpty || !own.deferred.isEmpty
         let mustLook = inbox.withLock { inbox in
             inbox.isAwake = isBusy || !inbox.work.isEmpty || inbox.isStopped
             return inbox.isAwake
@@ -184,22 +183,22 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         while let target = own.last.popLast() { target.takeTurn() }
     }
 
-    private func runLeftOver() {
-        // What they leave over themselves waits for the next turn.
-        var count = own.leftOver.count
+    private func runDeferred() {
+        // Work that these pieces defer waits for the next iteration.
+        var count = own.deferred.count
         if count == 0 { return }
         let end = NIODeadline.now() + Self.longEnough
         repeat {
-            own.leftOver.removeFirst()()
+            own.deferred.removeFirst()()
             count -= 1
         } while count > 0 && NIODeadline.now() < end
     }
 
-    /// Has something done on the loop, where the caller is, once all sockets that have something were served: what one
-    /// client asks for in bulk is cut into pieces, between which those are served who ask for little.
-    func leaveOver(_ piece: @escaping () -> Void) {
+    /// Runs `piece` on the loop once all sockets with events were served. Called on the loop. What one client requests in
+    /// bulk is cut into such pieces, and clients that request little are served between them.
+    func deferWork(_ piece: @escaping () -> Void) {
         preconditionInEventLoop()
-        own.leftOver.append(piece)
+        own.deferred.append(piece)
     }
 
     /// Who was told of a socket goes on once those were served of which the loop was told together with it.

@@ -12,11 +12,10 @@ extension Session {
     /// What is read at once of short lines: so many of them are served in a turn at most, however quick each is.
     private static let slice = 8 * 1024
 
-    /// Reads, unless more of a long line comes, or others come first: many who send such lines at once leave time for those
-    /// who ask for little, and a user with many connections for others.
+    /// Reads, unless a long line is incomplete: clients that send such lines leave time for those that ask for little.
     func readInTurn() {
         if willGoOn { return }
-        if isLineLong || loop.comesLater(self) { goOnLater() } else { read() }
+        if isLineLong { goOnLater() } else { read() }
     }
 
     /// Whether a line is under way that is longer than what is read at once of others.
@@ -69,9 +68,9 @@ extension Session {
     func goOnLater() {
         if willGoOn { return }
         willGoOn = true
-        loop.leaveOver(of: self) {
+        loop.deferWork {
             self.willGoOn = false
-            self.loop.beginLeftOver()
+            self.loop.beginDeferred()
             self.goOn()
         }
     }
@@ -119,14 +118,8 @@ extension Session {
         if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
     }
 
-    /// Goes on with what had to wait, unless others come first: a crowd that reads at last, or is answered at once, has no
-    /// more of the round for what it asked besides.
-    func goOnInTurn() {
-        if holdsRequests, loop.comesLater(self) { goOnLater() } else { resumeInput() }
-    }
-
     /// Goes on with input that had to wait.
-    private func resumeInput() {
+    func resumeInput() {
         guard !isFinishing, !willGoOn else { return }
         loop.beginLongTurn()
         if unstartedBatch != nil {

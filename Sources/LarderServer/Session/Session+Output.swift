@@ -79,7 +79,7 @@ extension Session {
     private func outputDrained() {
         countHeldBytes()
         catchUp()
-        goOnInTurn()
+        resumeInput()
         closeIfDone()
     }
 

@@ -222,7 +222,7 @@ extension Session {
         }
         if let batch = request.place?.batch { writeIfComplete(batch) }
         flush()
-        goOnInTurn()
+        resumeInput()
         closeIfDone()
     }
 

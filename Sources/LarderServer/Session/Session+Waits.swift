@@ -34,7 +34,7 @@ extension Session {
             self.loop.hub.remove(wait)
             // Not here: whoever found that it is over, such as a publication, may be at work with other connections, and may
             // find thousands.
-            self.loop.leaveOver(of: self) { self.complete(ticket, result) }
+            self.loop.deferWork { self.complete(ticket, result) }
         }
         loop.hub.add(wait)
         // Something may have been published before the feed was there.

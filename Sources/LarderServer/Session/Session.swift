@@ -16,8 +16,6 @@ final class Session: EpollTarget {
     private(set) var peer: PeerCredentials
     let limits: LimitSettings
     let usage: UserUsage
-    /// What its user has of a round; nil before its time.
-    var share: UserShare?
     private var knownRights: PeerRights
     private let connectedAt: Timestamp
     /// Closed when the session ends.
