@@ -1,5 +1,4 @@
 import JSON
-import LarderUpstream
 import Logging
 
 /// The committer: takes what waits, resolves it into one snapshot, puts it on disk, and publishes it.
@@ -73,7 +72,6 @@ extension ConfigStore {
         if candidate.experiment.problem != layers.experiment.problem {
             Self.warn(of: candidate.experiment, namespace: archive.namespace, logger)
         }
-        if saysOther, isLarge || next.bytes > Self.largeBytes { SpareMemory.shared.freed(snapshot.bytes + next.bytes) }
         layers = candidate
         layersDigest = digest
         if changed {

@@ -1,7 +1,5 @@
-import CLinuxShims
 import JSON
 import LarderConfig
-import LarderUpstream
 import LarderWire
 import NIOCore
 
@@ -41,10 +39,6 @@ final class LoopContext {
     private let table = SessionTable()
     /// Watches over clients whose output waits.
     var stalls = StallWatch()
-    /// The most connections since memory was given back last.
-    private var crowd = 0
-    /// Fewer leave little behind.
-    private static let smallestCrowd = 256
 
     init(
         _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry
@@ -81,7 +75,6 @@ final class LoopContext {
         load.added()
         traffic.connectionsOpen += 1
         traffic.connectionsAccepted += 1
-        crowd = max(crowd, traffic.connectionsOpen)
     }
 
     func remove(_ session: Session) {
@@ -89,7 +82,6 @@ final class LoopContext {
         load.removed()
         traffic.connectionsOpen -= 1
         registry.sessionEnded()
-        giveBackMemory()
     }
 
     // MARK: Turns
@@ -148,20 +140,10 @@ final class LoopContext {
 
     // MARK: Memory
 
-    /// What a crowd needed is given back once most of it has left. The allocator itself keeps it for the next time, which
-    /// may never come.
-    private func giveBackMemory() {
-        guard crowd >= Self.smallestCrowd, traffic.connectionsOpen * 16 <= crowd else { return }
-        crowd = traffic.connectionsOpen
-        // Not on the event loop: it takes milliseconds.
-        Task { larder_trim_memory() }
-    }
-
-    /// Empties the output buffer. Memory for an unusually large reply is given back.
+    /// Empties the output buffer. Memory for an unusually large reply is freed.
     func clearOutput() {
         passed = nil
         if output.bytes.capacity > 512 * 1024 {
-            SpareMemory.shared.freed(output.bytes.capacity)
             output = JSONWriter(reservingCapacity: 64 * 1024)
         } else {
             output.removeAll()

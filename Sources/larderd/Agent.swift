@@ -108,6 +108,7 @@ struct Agent {
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []
         services += images.map { [ImageCacheService(images: $0)] } ?? []
         services += [
+            MemoryService(),
             ServingService(server: server, namespaces: namespaces, status: status),
             ReloadService(
                 context: context, server: server, plan: plan, status: status, isForHost: isForHost(socket),

@@ -1,3 +1,4 @@
+import CLinuxShims
 import LarderConfig
 import LarderImages
 import LarderServer
@@ -44,6 +45,18 @@ struct CopyService: AgentService {
 
     func run() async {
         await cancelWhenGracefulShutdown { await copies.run() }
+    }
+}
+
+/// Returns free memory to the system at intervals. glibc itself returns only what is free at the end of an arena.
+struct MemoryService: AgentService {
+    var interval = Duration.seconds(10)
+    var trim: @Sendable () -> Void = { larder_trim_memory() }
+
+    func run() async {
+        await cancelWhenGracefulShutdown {
+            while (try? await Task.sleep(for: interval, tolerance: interval / 2)) != nil { trim() }
+        }
     }
 }
 

@@ -97,7 +97,6 @@ final class GenerationWriter: Sendable {
             }
             if batch.isEmpty { return }
             let elapsed = clock.stopwatch()
-            defer { SpareMemory.shared.freed(batch.reduce(0) { $0 + ($1.bytes ?? 0) }) }
             if let failed = await firstFailure(batch) {
                 pause = Self.pauseAfterFailure
                 state.withLock { state in

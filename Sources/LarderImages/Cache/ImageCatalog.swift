@@ -35,8 +35,6 @@ final class ImageCatalog: Sendable {
             _ = state.put(entries[position])
         }
         self.state = Mutex(state)
-        // The caller lets go of them, and what they grew in is free already.
-        SpareMemory.shared.freed(2 * entries.count * MemoryLayout<ImageEntry>.stride)
     }
 
     /// Takes what concerns it of new settings.

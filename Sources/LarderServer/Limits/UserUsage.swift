@@ -1,4 +1,3 @@
-import LarderUpstream
 import LarderWire
 import Synchronization
 
@@ -69,7 +68,6 @@ final class UserUsage: Sendable {
     /// Holds more bytes, or fewer where the number is negative.
     func hold(_ bytes: Int) {
         heldBytes.add(bytes, ordering: .relaxed)
-        if -bytes > Self.largeBytes { SpareMemory.shared.freed(-bytes) }
     }
 
     /// Whether more is held than may be.
