@@ -33,7 +33,6 @@ final class LoopContext {
     var askedImages = AskedImages()
     /// The rights of the peers that are, or were a while ago, connected here: as many connections of one peer share them.
     private var rights: [Accounts: PeerRights] = [:]
-    let openBlobs: OpenBlobs
     let leaseSweep: LeaseSweep
     var traffic = AgentStats.Traffic()
     private let table = SessionTable()
@@ -51,7 +50,6 @@ final class LoopContext {
         self.methods = methods
         self.registry = registry
         hub = SubscriptionHub(eventLoop: eventLoop)
-        openBlobs = OpenBlobs(eventLoop: eventLoop)
         leaseSweep = LeaseSweep(eventLoop: eventLoop)
         // Not a weak reference: counting references to what has one takes twice the time, and each request counts some.
         leaseSweep.sweep = { [table] now in

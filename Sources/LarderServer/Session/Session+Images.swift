@@ -15,16 +15,11 @@ extension Session {
         else { return false }
         loop.traffic.requestsTotal += 1
         if reply(image, asked, images, id: words.id) { return true }
-        // A write may have found that the client is gone.
-        if isClosed {
-            images.cache.release(image.digest)
-        } else {
-            let admission = Admission(ImageGet.name, .general(.images))
-            do throws(WireError) {
-                try deliverLater(RequestID(words), asked, images, held: image, admission, in: nil)
-            } catch {
-                reply(id: RequestID(words), error, in: nil)
-            }
+        let admission = Admission(ImageGet.name, .general(.images))
+        do throws(WireError) {
+            try deliverLater(RequestID(words), asked, images, held: image, admission, in: nil)
+        } catch {
+            reply(id: RequestID(words), error, in: nil)
         }
         return true
     }
@@ -49,7 +44,7 @@ extension Session {
             var text = id.text
             if text.withUTF8({ reply(hit, asked, images, id: UnsafeRawBufferPointer($0)) }) { return }
         }
-        // A write may have found that the client is gone.
+        // The rest of a batch is carried out after its client disconnected.
         if isClosed {
             if let hit { images.cache.release(hit.digest) }
             return
@@ -60,31 +55,21 @@ extension Session {
     // MARK: Here and now
 
     /// Writes the reply with an image whose reference the lease takes over.
-    /// - Returns: false where that needs more than there is: a file that is not open, or room for a lease.
+    /// - Returns: false if a task has to answer: it opens the file for a descriptor, and reports that there are too many
+    ///   leases.
     private func reply(
         _ image: CachedImage, _ asked: AskedImage, _ images: ImageService, id: UnsafeRawBufferPointer
     ) -> Bool {
-        guard leases.hasRoom(for: image.digest) else { return false }
-        var file: BlobFile?
-        if asked.wantsDescriptor {
-            // Its place is known to the kernel while another descriptor is open: nothing is waited for.
-            guard loop.openBlobs.isOpen(image.digest) else { return false }
-            file = try? images.cache.openBlob(image.digest)
-            if file == nil { return false }
-            // The descriptor goes with the first byte that is written from now on.
-            flush()
-            if isClosed { return false }
-        }
+        guard !asked.wantsDescriptor, leases.hasRoom(for: image.digest) else { return false }
         let lease = takeLease(on: image, asked, images)
         ReplyCache.appendHead(id: id, to: &loop.output)
         Self.append(",\"result\":", to: &loop.output)
         asked.constant(for: image, images.cache).withUnsafeBytes { loop.output.raw($0) }
         ImageGet.Result.writeRest(
             freshness: image.freshness.rawValue, source: image.source.rawValue, ageSeconds: image.age, lease: lease,
-            hasDescriptor: file != nil, to: &loop.output)
+            hasDescriptor: false, to: &loop.output)
         Self.append("}", to: &loop.output)
         loop.output.endLine()
-        if let file { loop.passed = PassedFile(file, for: usage) }
         return true
     }
 
@@ -163,7 +148,6 @@ extension Session {
         let image = delivery.image
         let lease = takeLease(on: image, asked, images)
         if let file = delivery.file {
-            loop.openBlobs.keep(file, image.digest)
             flush()
             loop.passed = PassedFile(file, for: usage)
         }
