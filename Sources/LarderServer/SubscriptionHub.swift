@@ -1,8 +1,8 @@
 import JSON
 import LarderConfig
+import LarderUpstream
 import LarderWire
 import NIOCore
-import Synchronization
 
 /// Brings new snapshots to the subscriptions and waits of one event loop: once per namespace and loop, however many there are.
 final class SubscriptionHub {
@@ -62,25 +62,13 @@ final class SubscriptionHub {
     private func follow(_ feed: Feed) {
         let (eventLoop, bound) = (eventLoop, NIOLoopBound(feed, eventLoop: eventLoop))
         let epollLoop = eventLoop as? EpollLoop
-        let news = News()
-        feed.observer = feed.publication.observe {
-            // A loop that is slower than the changes goes on to the newest one.
-            guard news.begin() else { return }
+        // A loop that is slower than the changes continues with the newest one.
+        let signal = Signal { signal in
             eventLoop.execute {
-                news.end()
+                signal.take()
                 if let epollLoop { bound.value.goOn(on: epollLoop) } else { bound.value.advance() }
             }
         }
+        feed.observer = feed.publication.observe { signal.raise() }
     }
-}
-
-/// Whether a loop was told of something new and did not look at it yet.
-private final class News: Sendable {
-    private let isUnseen = Atomic<Bool>(false)
-
-    /// - Returns: whether it is to be told.
-    func begin() -> Bool { !isUnseen.exchange(true, ordering: .acquiringAndReleasing) }
-
-    /// It looks now, and sees at least what was there when ``begin()`` said no.
-    func end() { _ = isUnseen.exchange(false, ordering: .acquiringAndReleasing) }
 }

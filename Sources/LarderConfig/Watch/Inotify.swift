@@ -1,5 +1,6 @@
 internal import CLinuxShims
 import Glibc
+internal import LarderUpstream
 internal import Synchronization
 
 /// One inotify(7) queue for the process, shared by all watches: an instance per watch would soon use up what a user may
@@ -40,7 +41,7 @@ final class Inotify: Sendable {
     }
 
     private struct Subscriber {
-        let signal: WatchSignal
+        let signal: Signal
         var watches: Set<Int32> = []
     }
 
@@ -77,7 +78,7 @@ final class Inotify: Sendable {
     // MARK: Subscribers
 
     /// Adds a subscriber, whose signal is raised for what it will watch. The first one starts the thread.
-    func subscribe(_ signal: WatchSignal) -> Int {
+    func subscribe(_ signal: Signal) -> Int {
         let (id, isStopped) = state.withLock { state in
             if case .unused = state.phase { state.phase = start() }
             let id = state.nextSubscriber
@@ -147,7 +148,7 @@ final class Inotify: Sendable {
         }
     }
 
-    private func concerned(_ watch: Int32, _ mask: UInt32, _ name: String?) -> [WatchSignal] {
+    private func concerned(_ watch: Int32, _ mask: UInt32, _ name: String?) -> [Signal] {
         state.withLock { state in
             // Events were lost, and nobody knows whose.
             if mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.subscribers.values.map(\.signal) }

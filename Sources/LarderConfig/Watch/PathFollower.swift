@@ -1,4 +1,5 @@
 import Glibc
+internal import LarderUpstream
 internal import Logging
 
 /// Follows one path for one stream: waits for a signal, lets the burst settle, goes the way anew, and says "read now".
@@ -12,7 +13,7 @@ struct PathFollower: Sendable {
 
     /// Runs until it is cancelled or the watcher stops.
     func run() async {
-        let signal = WatchSignal()
+        let (signal, wakeUps) = Signal.makeStream()
         let subscriber = inotify.subscribe(signal)
         defer {
             inotify.unsubscribe(subscriber)
@@ -24,37 +25,35 @@ struct PathFollower: Sendable {
                 metadata: ["path": "\(path)", "error": "\(String(cString: strerror(number)))"])
         }
         await withTaskGroup { group in
-            group.addTask { await follow(signal, subscriber) }
+            group.addTask { await follow(signal, wakeUps, subscriber) }
             group.addTask { await poll(signal) }
             await group.next()
             group.cancelAll()
         }
     }
 
-    private func follow(_ signal: WatchSignal, _ subscriber: Int) async {
-        var handled = signal.count
+    private func follow(_ signal: Signal, _ wakeUps: AsyncStream<Void>, _ subscriber: Int) async {
+        signal.take()
         survey(subscriber)
         output.yield()
-        for await _ in signal.stream {
-            // An element of the stream may stand for events that the settling before has included already.
-            if signal.count == handled { continue }
+        for await _ in wakeUps {
+            // The wake-up may be for events that were taken while earlier ones settled.
+            guard signal.take() else { continue }
             await settle(signal)
             if Task.isCancelled { return }
-            handled = signal.count
             survey(subscriber)
             output.yield()
         }
     }
 
-    private func poll(_ signal: WatchSignal) async {
+    private func poll(_ signal: Signal) async {
         while (try? await clock.sleep(for: timing.poll)) != nil { signal.raise() }
     }
 
-    private func settle(_ signal: WatchSignal) async {
+    private func settle(_ signal: Signal) async {
         for _ in 0..<timing.longestBurst {
-            let seen = signal.count
             guard (try? await clock.sleep(for: timing.settle)) != nil else { return }
-            if signal.count == seen { return }
+            if !signal.take() { return }
         }
     }
 

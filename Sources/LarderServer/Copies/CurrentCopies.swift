@@ -25,23 +25,6 @@ public final class CurrentCopies: Sendable {
         var mode: UInt32
     }
 
-    /// Wakes who writes.
-    private final class Bell: Sendable {
-        let rings: AsyncStream<Void>
-        private let continuation: AsyncStream<Void>.Continuation
-        private let isRung = Atomic<Bool>(false)
-
-        init() { (rings, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
-
-        /// Only the first of many changes: to wake a task at each publication would take more time than the publication.
-        func ring() {
-            if !isRung.exchange(true, ordering: .acquiringAndReleasing) { continuation.yield() }
-        }
-
-        /// Whoever rings after this is heard again: called before what they ring for is looked at.
-        func heard() { _ = isRung.exchange(false, ordering: .acquiringAndReleasing) }
-    }
-
     private let socket: String
     private let settings: CurrentSettings
     private let blocking: BlockingWork
@@ -51,7 +34,8 @@ public final class CurrentCopies: Sendable {
     /// The directory, once it is open. It is held for as long as something is done there: by threads that may wait for the
     /// disk, one at a time.
     private let directory = Mutex<CopyDirectory?>(nil)
-    private let bell = Bell()
+    /// Wakes the task that writes: to wake it at each publication would take more time than the publication.
+    private let (changes, wakeUps) = Signal.makeStream()
 
     /// After a write, changes within this time are joined into the next.
     private static let pause = Duration.milliseconds(20)
@@ -106,7 +90,7 @@ public final class CurrentCopies: Sendable {
         } catch {
             note(problem: error.description)
         }
-        bell.ring()
+        changes.raise()
     }
 
     /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
@@ -117,13 +101,13 @@ public final class CurrentCopies: Sendable {
                 return former !== publication
             }
         }
-        for publication in new { _ = publication.observe { [bell] in bell.ring() } }
+        for publication in new { _ = publication.observe { [changes] in changes.raise() } }
     }
 
     /// Writes each new snapshot, until the task is cancelled; then what came last is written, too.
     public func run() async {
-        for await _ in bell.rings {
-            bell.heard()
+        for await _ in wakeUps {
+            changes.take()
             // A directory that was removed is made again at once; anything else may take its time.
             if await !writeDifferences() {
                 while await !writeDifferences(), !Task.isCancelled {

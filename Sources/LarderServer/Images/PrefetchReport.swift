@@ -1,6 +1,5 @@
 import LarderWire
 import NIOCore
-import Synchronization
 
 /// Tells a client how far its prefetch has come: ten times a second at most, nothing while output waits for it, and the
 /// end always.
@@ -61,35 +60,6 @@ final class PrefetchReport {
         timer = eventLoop.assumeIsolated().scheduleTask(deadline: time) {
             self.timer = nil
             self.tell()
-        }
-    }
-}
-
-/// Takes progress from any thread to the report's event loop: one hop at a time, with the newest.
-final class ProgressMailbox<Progress: Sendable>: Sendable {
-    private struct State {
-        var newest: Progress?
-        var isOnItsWay = false
-    }
-
-    private let state = Mutex(State())
-
-    /// Puts progress in.
-    /// - Returns: whether somebody has to be sent for it.
-    func put(_ progress: Progress) -> Bool {
-        state.withLock { state in
-            state.newest = progress
-            defer { state.isOnItsWay = true }
-            return !state.isOnItsWay
-        }
-    }
-
-    /// Takes the newest out.
-    func take() -> Progress? {
-        state.withLock { state in
-            state.isOnItsWay = false
-            defer { state.newest = nil }
-            return state.newest
         }
     }
 }

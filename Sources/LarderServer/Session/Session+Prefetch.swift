@@ -1,7 +1,9 @@
 import JSON
 import LarderImages
+import LarderUpstream
 import LarderWire
 import NIOCore
+import Synchronization
 
 /// `image.prefetch`: many images at once, with notifications of how far it is.
 extension Session {
@@ -25,7 +27,13 @@ extension Session {
         let (peer, eventLoop, concurrency) = (peer, loop.eventLoop, parameters.concurrency ?? Self.usualConcurrency)
         let (usage, limits) = (usage, limits)
         let id = parameters.reportsProgress ? request.id : nil
-        let mailbox = ProgressMailbox<ImageProgress>()
+        let newest = Mutex<ImageProgress?>(nil)
+        let signal = Signal { signal in
+            eventLoop.execute {
+                signal.take()
+                if let progress = newest.withLock({ $0 }) { told.value.note(progress) }
+            }
+        }
         let task = Task.immediate {
             let result: Result<Prefetch.Outcome, WireError>
             do throws(WireError) {
@@ -35,8 +43,9 @@ extension Session {
                 defer { usage.hold(-held) }
                 result = .success(
                     await prefetch.run(concurrency: concurrency) { progress in
-                        guard let id, mailbox.put(progress.wire(for: id)) else { return }
-                        eventLoop.execute { if let newest = mailbox.take() { told.value.note(newest) } }
+                        guard let id else { return }
+                        newest.withLock { $0 = progress.wire(for: id) }
+                        signal.raise()
                     })
             } catch {
                 result = .failure(error)

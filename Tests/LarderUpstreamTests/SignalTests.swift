@@ -1,0 +1,30 @@
+import LarderUpstream
+import Synchronization
+import Testing
+
+@Suite("A signal")
+struct SignalTests {
+    @Test("events wake the receiver once until it takes them")
+    func coalesced() {
+        let wakeUps = Atomic<Int>(0)
+        let signal = Signal { _ in wakeUps.add(1, ordering: .relaxed) }
+        #expect(!signal.take())
+        for _ in 1...3 { signal.raise() }
+        #expect(wakeUps.load(ordering: .relaxed) == 1)
+        #expect(signal.take())
+        #expect(!signal.take())
+        signal.raise()
+        #expect(wakeUps.load(ordering: .relaxed) == 2)
+    }
+
+    @Test("a task is woken by its stream, which ends with the signal")
+    func stream() async {
+        let (signal, wakeUps) = Signal.makeStream()
+        signal.raise()
+        signal.raise()
+        signal.finish()
+        var count = 0
+        for await _ in wakeUps { count += 1 }
+        #expect(count == 1)
+    }
+}
