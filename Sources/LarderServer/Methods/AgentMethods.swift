@@ -1,3 +1,4 @@
+import CProtocolDescription
 import JSON
 import LarderConfig
 import LarderImages
@@ -69,4 +70,14 @@ extension RequestScope {
         let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
         return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
     }
+}
+
+/// The protocol's own description, compiled into the program.
+enum ProtocolDescription {
+    /// `Protocol/openrpc.json`, parsed once.
+    static let openRPC: JSONValue = {
+        let bytes = UnsafeRawBufferPointer(start: larder_openrpc(), count: larder_openrpc_size())
+        // The file is checked by the build's tests; a damaged one would be seen there.
+        return (try? JSONValue(parsing: Array(bytes))) ?? .emptyObject
+    }()
 }

@@ -46,3 +46,8 @@ extension ConfigExplain.Source {
             expiresAt: source.expiresAt.map(Timestamp.init(milliseconds:)))
     }
 }
+
+extension WirePeer {
+    /// The peer as provenance remembers it, in the protocol's words.
+    init(_ peer: Peer) { self.init(pid: peer.pid, uid: peer.uid, command: peer.command) }
+}
