@@ -106,3 +106,43 @@ extension TapeParser {
         return .value
     }
 }
+
+/// The three words of JSON; of each the first four letters, the first one lowest.
+enum Literal {
+    @inline(__always) static var `true`: UInt32 { 0x6575_7274 }
+    @inline(__always) static var fals: UInt32 { 0x736C_6166 }
+    @inline(__always) static var null: UInt32 { 0x6C6C_756E }
+
+    /// The failure at the first byte that differs from `word`.
+    @inline(never)
+    static func failure(
+        _ start: UnsafePointer<UInt8>, _ word: StaticString, text: UnsafePointer<UInt8>
+    ) -> ParseFailure {
+        let length = word.withUTF8Buffer { letters in
+            var index = 0
+            while index < letters.count, letters[index] == start[index] { index += 1 }
+            return index
+        }
+        return ParseFailure(kind: .invalidLiteral, offset: start + length - text)
+    }
+}
+
+/// The four whitespace bytes of RFC 8259, section 2.
+enum Whitespace {
+    @inline(__always)
+    static func isWhitespace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+    }
+
+    /// The first byte at or after `start` that is not whitespace.
+    @inline(__always)
+    static func end(_ start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
+        var cursor = start
+        while true {
+            // Indentation is mostly spaces, so eight are taken at once.
+            while Word.load(cursor) == 0x2020_2020_2020_2020 { cursor += 8 }
+            guard isWhitespace(cursor.pointee) else { return cursor }
+            cursor += 1
+        }
+    }
+}

@@ -1,3 +1,7 @@
+import CLinuxShims
+import Glibc
+import LarderClient
+
 /// Figures as people say them.
 enum Human {
     /// A span in its two largest units: `35 s`, `2 h 5 min`, `3 d 4 h`.
@@ -42,5 +46,14 @@ enum Human {
     /// A number and what it counts: `1 failure`, `5 failures`.
     static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
         "\(number) \(number == 1 ? singular : plural)"
+    }
+}
+
+extension Timestamp {
+    /// The host's time, which is the agent's too: both run on the same machine.
+    static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: time.tv_sec * 1000 + time.tv_nsec / 1_000_000)
     }
 }

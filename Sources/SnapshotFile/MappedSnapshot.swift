@@ -1,6 +1,7 @@
 import CLinuxShims
-public import JSON
 import Glibc
+public import JSON
+import Synchronization
 
 /// A snapshot in this process's memory, mapped from the file that the agent passed. Looking a value up takes no system call
 /// and copies nothing; any number of threads may do it at once.
@@ -154,4 +155,18 @@ public final class MappedSnapshot: @unchecked Sendable {
             PathKey.with(UnsafeRawBufferPointer(path)) { key in key.flatMap { index.find($0, in: bytes) } }
         }
     }
+}
+
+/// Whether a snapshot is the newest one, as far as this process was told.
+public final class SnapshotCurrency: Sendable {
+    private let isCurrent = Atomic(true)
+
+    /// Of a snapshot that is the newest one.
+    public init() {}
+
+    /// False once it is known that there is a newer one, or once nobody would tell any more.
+    public var holds: Bool { isCurrent.load(ordering: .acquiring) }
+
+    /// Says that it does not hold any more.
+    public func end() { isCurrent.store(false, ordering: .releasing) }
 }

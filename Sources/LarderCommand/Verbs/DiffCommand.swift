@@ -1,4 +1,5 @@
 import ArgumentParser
+import JSON
 import LarderClient
 
 /// `larder diff FROM [TO]`
@@ -33,6 +34,27 @@ struct DiffCommand: AsyncParsableCommand {
             from: from, to: to, namespace: namespace.namespace, path: try PathArgument.parse(path))
         try await agent.printResult(of: ConfigDiff.self, parameters) { result in
             DiffReport(style: .standardOutput).text(result)
+        }
+    }
+}
+
+/// `larder diff` for people: one line for each place that differs.
+struct DiffReport {
+    let style: Style
+
+    /// The whole report without its last line end.
+    func text(_ result: ConfigDiff.Result) -> String {
+        if result.changes.isEmpty { return "revisions \(result.from) and \(result.to) say the same" }
+        return result.changes.map(line).joined(separator: "\n")
+    }
+
+    private func line(_ change: ConfigDiff.Change) -> String {
+        let path = change.path.isEmpty ? "everything" : JSONPath(change.path).description.printable
+        let (old, new) = (change.old?.compactText.printable, change.new?.compactText.printable)
+        switch change.kind {
+        case .added: return style.added("+ \(path): \(new ?? "")")
+        case .removed: return style.problem("- \(path): \(old ?? "")")
+        case .changed: return "~ \(path): \(old ?? "") → \(new ?? "")"
         }
     }
 }

@@ -29,3 +29,56 @@ struct ExplainCommand: AsyncParsableCommand {
         }
     }
 }
+
+/// `larder explain` for people: the value, then a row for each layer, highest first, the winner marked.
+struct ExplainReport {
+    let style: Style
+    /// The time that ages are counted from.
+    let now: Timestamp
+
+    /// A value in a table is cut after this many characters.
+    private static let valueWidth = 40
+
+    /// The whole report without its last line end.
+    func text(_ result: ConfigExplain.Result) -> String {
+        let path = result.path.isEmpty ? "everything" : result.path.printable
+        let value = result.value.map { "\(path) = \(Self.short($0))" } ?? "nothing is at \(path)"
+        var lines = ["\(style.strong(value))  (\(result.namespace.printable), revision \(result.revision))"]
+        if let lock = result.lock { lines.append(self.lock(lock)) }
+        let table = TextTable(headings: ["", "LAYER", "VALUE", "FROM", "SINCE"])
+        lines.append(table.text(result.layers.reversed().map { row($0, isWinner: $0.name == result.winner) }))
+        return lines.joined(separator: "\n")
+    }
+
+    private func row(_ layer: ConfigExplain.Layer, isWinner: Bool) -> [String] {
+        [
+            isWinner ? "*" : "", layer.name.printable,
+            layer.value.map(Self.short) ?? (layer.isHiding ? "hides what is below" : "-"),
+            from(layer), layer.since.map(since) ?? "",
+        ]
+    }
+
+    private func from(_ layer: ConfigExplain.Layer) -> String {
+        let source = layer.source.map { Provenance.text($0, now: now) }
+        let hold = layer.heldRevision.map { "held by rollback to revision \($0)" }
+        return [source, hold].compactMap(\.self).joined(separator: ", ")
+    }
+
+    private func since(_ since: ConfigExplain.Since) -> String {
+        let ago = Human.ago(milliseconds: now.milliseconds - since.at.milliseconds)
+        return "revision \(since.revision), \(ago)" + (since.orEarlier ? ", or earlier" : "")
+    }
+
+    private func lock(_ lock: ConfigExplain.Lock) -> String {
+        let place = lock.file.map { $0 + (lock.line.map { ":\($0)" } ?? "") } ?? "no file, so nothing is there"
+        let settings = lock.settings.map { "; locked by \($0)" } ?? ""
+        return style.problem(
+            "\(lock.path.isEmpty ? "everything" : lock.path) is pinned by \(place)\(settings)".printable)
+    }
+
+    /// A value in one line, cut where it is long.
+    private static func short(_ value: JSONValue) -> String {
+        let text = value.compactText.printable
+        return text.count > valueWidth ? text.prefix(valueWidth - 1) + "…" : text
+    }
+}

@@ -35,3 +35,24 @@ struct HistoryCommand: AsyncParsableCommand {
         }
     }
 }
+
+/// `larder history` for people: one line for each snapshot, newest first, the current one marked.
+struct HistoryReport {
+    /// The time that ages are counted from.
+    let now: Timestamp
+
+    private static let table = TextTable(
+        headings: ["", "REVISION", "PUBLISHED", "SIZE", "VERSION", "BECAUSE OF"], figures: [1, 3])
+
+    /// The whole table without its last line end.
+    func text(_ generations: [ConfigHistory.Generation]) -> String { Self.table.text(generations.map(row)) }
+
+    private func row(_ generation: ConfigHistory.Generation) -> [String] {
+        [
+            generation.current ? "*" : "", "\(generation.revision)",
+            Human.ago(milliseconds: now.milliseconds - generation.publishedAt.milliseconds),
+            Human.bytes(generation.bytes), generation.upstreamVersion?.printable ?? "",
+            generation.causes.map(Provenance.text).joined(separator: "; "),
+        ]
+    }
+}

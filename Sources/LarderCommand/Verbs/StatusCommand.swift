@@ -28,3 +28,132 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 }
+
+/// `larder status` for people: one paragraph for each namespace, the state first, then what explains it.
+struct StatusReport {
+    let style: Style
+    /// The time that ages are counted from.
+    let now: Timestamp
+
+    /// The whole report without its last line end.
+    func text(_ namespaces: [ConfigStatus.Namespace]) -> String {
+        namespaces.map { paragraph($0).joined(separator: "\n") }.joined(separator: "\n\n")
+    }
+
+    private func paragraph(_ namespace: ConfigStatus.Namespace) -> [String] {
+        var lines = [
+            "\(style.strong(namespace.namespace.printable))  \(style.state(namespace.state)) "
+                + "for \(Human.span(milliseconds: now.milliseconds - namespace.since.milliseconds))"
+        ]
+        lines += rows("snapshot", snapshot(namespace))
+        if let age = namespace.ageMilliseconds {
+            lines += rows("confirmed", ["by its source \(Human.ago(milliseconds: age))"])
+        }
+        if let error = namespace.lastError {
+            lines += rows(
+                "last error",
+                [style.problem("\(error.name): \(error.message)".printable), ago(error.at)])
+        }
+        if let refused = namespace.refused {
+            let version = refused.version.map { "version \($0.printable)" } ?? "a document"
+            lines += rows(
+                "refused", [style.problem("\(version): \(refused.reason.printable)"), ago(refused.at)])
+        }
+        if let quarantine = namespace.quarantine {
+            let version = quarantine.version.map { "version \($0)" } ?? "a document"
+            let what = "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
+            lines += rows(
+                "quarantine",
+                [style.problem(what.printable), ago(quarantine.at), "take it with: larder refresh --force"])
+        }
+        if let hold = namespace.hold {
+            let refused = hold.refusedVersion.map { ", version \($0) is held back" } ?? ""
+            lines += rows(
+                "rolled back",
+                [
+                    "to revision \(hold.revision)\(refused)".printable, ago(hold.since),
+                    "end it with: larder rollback --release",
+                ])
+        }
+        if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }
+        lines += layers(namespace)
+        if let copy = namespace.copy {
+            lines += rows("copy", [copy.path.printable] + (copy.problem.map { [style.problem($0.printable)] } ?? []))
+        }
+        lines += acknowledgements(namespace.acknowledgements)
+        return lines
+    }
+
+    /// Who runs which revision, and who refused one.
+    private func acknowledgements(_ said: ConfigStatus.Acknowledgements) -> [String] {
+        let accepted = said.accepted.sorted { $0.key > $1.key }.map { revision, count in
+            "revision \(revision) by \(Human.count(count, "client", "clients"))"
+        }
+        let refused = said.refused.map { refusal in
+            let peer = Provenance.process(refusal.peer.command, pid: refusal.peer.pid, uid: refusal.peer.uid)
+            let reason = refusal.reason.map { ": \($0.printable)" } ?? ""
+            return style.problem("revision \(refusal.revision) refused by \(peer)\(reason)") + ", \(ago(refusal.at))"
+        }
+        return rows("in use", accepted + refused)
+    }
+
+    private func snapshot(_ namespace: ConfigStatus.Namespace) -> [String] {
+        guard namespace.revision > 0, let publishedAt = namespace.publishedAt, let digest = namespace.digest else {
+            return ["none published yet"]
+        }
+        return [
+            "revision \(namespace.revision), \(Human.bytes(namespace.bytes)), published \(ago(publishedAt))",
+            "epoch \(namespace.epoch.printable), \(digest.prefix(19).description.printable)…, "
+                + "durability \(namespace.durability.printable)",
+        ]
+    }
+
+    private func source(_ upstream: ConfigStatus.Upstream) -> [String] {
+        var lines = ["\(upstream.kind) \(upstream.location)".printable]
+        let held = [
+            upstream.version.map { "version \($0)" }, upstream.etag.map { "etag \($0)" },
+        ].compactMap(\.self)
+        if !held.isEmpty { lines.append("holds \(held.joined(separator: ", "))".printable) }
+        // What is held may be from before the agent's start, of which it knows no times.
+        let none = held.isEmpty ? "never answered" : "not answered yet since the agent's start"
+        lines.append(upstream.lastSuccessAt.map { "last answer \(ago($0))" } ?? none)
+        if upstream.consecutiveFailures > 0 {
+            let failures = Human.count(upstream.consecutiveFailures, "failure", "failures")
+            let last = upstream.lastAttemptAt.map { ", the last \(ago($0))" } ?? ""
+            lines.append(style.problem("\(failures) since\(last)"))
+        }
+        if let next = upstream.nextAttemptAt {
+            lines.append("next attempt \(Human.ahead(milliseconds: next.milliseconds - now.milliseconds))")
+        }
+        return lines
+    }
+
+    private func layers(_ namespace: ConfigStatus.Namespace) -> [String] {
+        // A layer without an origin is one that the namespace does not have, or whose experiments are left out.
+        let layers = namespace.layers.filter { $0.present || !$0.origin.isEmpty || $0.problem != nil }
+        let width = layers.map(\.name.count).max() ?? 0
+        var lines: [String] = []
+        for layer in layers {
+            var text = layer.name.printable.padded(to: width) + "  "
+            text += layer.present ? Human.bytes(layer.bytes).rightAligned(to: 7) : "  empty"
+            text += "  \(layer.origin.printable)"
+            if layer.present, let updated = layer.updatedAt { text += ", changed \(ago(updated))" }
+            lines.append(text)
+            if let problem = layer.problem, problem != namespace.lastError?.message {
+                lines.append(style.problem("  \(problem.printable)"))
+            }
+        }
+        return rows("layers", lines)
+    }
+
+    private func ago(_ time: Timestamp) -> String {
+        Human.ago(milliseconds: now.milliseconds - time.milliseconds)
+    }
+
+    /// Lines under one label.
+    private func rows(_ label: String, _ lines: [String]) -> [String] {
+        lines.enumerated().map { index, line in
+            "  \((index == 0 ? label : "").padded(to: 12))\(line)"
+        }
+    }
+}

@@ -1,4 +1,5 @@
 import ArgumentParser
+import LarderClient
 
 /// `larder image VERB`
 struct ImageCommand: AsyncParsableCommand {
@@ -19,4 +20,40 @@ struct ImageCommand: AsyncParsableCommand {
             ImageWhyCommand.self, ImagePinCommand.self, ImageUnpinCommand.self, ImageRemoveCommand.self,
             ImageClearCommand.self, ImageStatsCommand.self,
         ])
+}
+
+/// Which image: what the verbs take that act on one.
+struct ImageArgument: ParsableArguments {
+    @Argument(help: ArgumentHelp("The image's address: http:// or https://.", valueName: "url"))
+    var url: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Look it up by this instead of the URL, within the URL's origin: for signed URLs, which are never the same "
+                + "twice.", valueName: "key"))
+    var cacheKey: String?
+
+    /// The image as the protocol names it.
+    var reference: ImageReference { ImageReference(url: url, cacheKey: cacheKey) }
+}
+
+private let policies = ImagePolicy.allCases.map(\.rawValue).joined(separator: ", ")
+
+/// Cache or network, and how old is too old.
+struct ImagePolicyOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("Cache or network: \(policies).", valueName: "policy"),
+        transform: { text in
+            guard let policy = ImagePolicy(rawValue: text) else {
+                throw ValidationError("write one of \(policies)")
+            }
+            return policy
+        })
+    var policy = ImagePolicy.default
+
+    @Option(help: ArgumentHelp("Take no image that the origin confirmed longer ago: 90s, 10m, 7d.", valueName: "time"))
+    var maxAge: TimeSpan?
+
+    /// ``maxAge`` in whole seconds, rounded down: a little too strict rather than too old.
+    var maximumAgeSeconds: Int? { maxAge.map { $0.milliseconds / 1000 } }
 }

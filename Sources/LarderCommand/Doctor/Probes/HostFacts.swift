@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The file system that a directory of the agent's is on.
@@ -46,5 +47,17 @@ struct VolumeFacts: Sendable, Equatable {
                     bytes: Int(clamping: status.f_blocks) * unit, freeBytes: Int(clamping: status.f_bavail) * unit,
                     inodes: Int(clamping: status.f_files), freeInodes: Int(clamping: status.f_favail),
                     isReadOnly: status.f_flag & UInt(ST_RDONLY) != 0)))
+    }
+}
+
+/// What the kernel says of its clock.
+struct ClockFacts: Sendable, Equatable {
+    /// Whether something keeps it right; nil where the kernel does not say.
+    var isSynchronized: Bool?
+
+    /// Asks the kernel (adjtimex(2)).
+    static var now: ClockFacts {
+        let answer = larder_clock_is_synchronized()
+        return ClockFacts(isSynchronized: answer < 0 ? nil : answer == 1)
     }
 }

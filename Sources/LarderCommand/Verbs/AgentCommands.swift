@@ -1,0 +1,136 @@
+import ArgumentParser
+import LarderClient
+
+/// `larder clients`
+struct ClientsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clients",
+        abstract: "List who is connected, and how they keep up.",
+        discussion: """
+            PENDING is what waits for a client that does not read.
+
+            EXAMPLES:
+              larder clients
+              larder clients --json | jq '.clients[] | select(.pendingBytes > 0)'
+            """)
+
+    @OptionGroup var agent: AgentOptions
+
+    func run() async throws {
+        try await agent.printResult(of: AgentClients.self, NoParameters()) { result in
+            ClientsTable(now: .now).text(result.clients)
+        }
+    }
+}
+
+/// `larder clients` for people: one line for each connection.
+struct ClientsTable {
+    /// The time that ages are counted from.
+    let now: Timestamp
+
+    private static let table = TextTable(
+        headings: ["ID", "PID", "UID", "COMMAND", "CONNECTED", "REQUESTS", "SUBS", "IN", "OUT", "PENDING", "RUNS"],
+        figures: [0, 1, 2, 5, 6, 7, 8, 9])
+
+    /// The whole table without its last line end.
+    func text(_ clients: [AgentClients.Client]) -> String { Self.table.text(clients.map(row)) }
+
+    private func row(_ client: AgentClients.Client) -> [String] {
+        [
+            "\(client.id)", "\(client.peer.pid)", "\(client.peer.uid)",
+            client.command.isEmpty ? "?" : client.command.printable,
+            Human.ago(milliseconds: now.milliseconds - client.connectedAt.milliseconds),
+            "\(client.requests)", "\(client.subscriptions)",
+            Human.bytes(client.bytesReceived), Human.bytes(client.bytesSent), Human.bytes(client.pendingBytes),
+            client.acknowledged.map(Self.acknowledged).joined(separator: ", "),
+        ]
+    }
+
+    /// What a client says of a namespace's snapshot: `41`, `web 7`, `not web 8: the port is taken`.
+    private static func acknowledged(_ said: AgentClients.Acknowledgement) -> String {
+        let snapshot = (said.namespace == defaultNamespace ? "" : "\(said.namespace) ") + "\(said.revision)"
+        if said.accepted { return snapshot.printable }
+        return "not \(snapshot)\(said.reason.map { ": \($0)" } ?? "")".printable
+    }
+}
+
+/// `larder info`
+struct InfoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "info",
+        abstract: "Show who the agent is, where its files are, and its limits.",
+        discussion: """
+            EXAMPLES:
+              larder info
+              larder info --json | jq -r .stateDirectory
+            """)
+
+    @OptionGroup var agent: AgentOptions
+
+    func run() async throws {
+        try await agent.printResult(of: AgentInfo.self, NoParameters()) { InfoReport.text($0) }
+    }
+}
+
+/// `larder info` for people.
+enum InfoReport {
+    /// The whole report without its last line end.
+    static func text(_ info: AgentInfo.Result) -> String {
+        let uptime = Human.span(milliseconds: info.uptimeMilliseconds)
+        var rows = [
+            ("agent", "\(info.name) \(info.version), protocol \(info.protocolVersion)"),
+            ("process", "\(info.pid), up \(uptime) since \(info.startedAt)"),
+            ("socket", info.socket + (info.activated ? " (from systemd)" : "")),
+            ("state", info.stateDirectory),
+            (
+                "images",
+                info.imageDirectory ?? info.imageProblem.map { "none: \($0)" } ?? "none: the settings switch them off"
+            ),
+            ("settings", info.settings ?? "none: the defaults are in force"),
+            ("epoch", info.epoch),
+            ("namespaces", info.namespaces.joined(separator: ", ")),
+            ("limits", limits(info.limits)),
+            ("you", "process \(info.peer.pid), user \(info.peer.uid), group \(info.peer.gid)"),
+        ]
+        if let rights = rights(info) { rows.append(("rights", rights)) }
+        return rows.map { "\($0.0.padded(to: 12))\($0.1.printable)" }.joined(separator: "\n")
+    }
+
+    /// What the caller may do; nil where the agent does not say.
+    private static func rights(_ info: AgentInfo.Result) -> String? {
+        guard let general = info.rights else { return nil }
+        func list(_ rights: [Right]) -> String {
+            rights.isEmpty ? "none" : rights.map(\.rawValue).joined(separator: ", ")
+        }
+        let own = (info.namespaceRights ?? [:]).sorted { $0.key < $1.key }
+        return ([list(general)] + own.map { "in \($0.key): \(list($0.value))" }).joined(separator: "; ")
+    }
+
+    private static func limits(_ limits: AgentInfo.Limits) -> String {
+        let perUser = limits.perUser.map {
+            "; one user \($0.connections) connections, \($0.subscriptions) subscriptions, \($0.requestsInFlight) requests "
+                + "at once, \(Human.bytes($0.queuedBytes)) waiting"
+        }
+        return "\(limits.connections) connections, each \(limits.subscriptionsPerConnection) subscriptions and "
+            + "\(limits.requestsInFlightPerConnection) requests at once, lines of \(Human.bytes(limits.lineBytes)), "
+            + "\(Human.span(milliseconds: limits.stallMilliseconds)) without reading\(perUser ?? "")"
+    }
+}
+
+/// `larder ping`
+struct PingCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ping",
+        abstract: "Ask the agent whether it is there.",
+        discussion: """
+            EXAMPLES:
+              larder ping                        pong
+              larder ping --timeout 2s || systemctl restart larder
+            """)
+
+    @OptionGroup var agent: AgentOptions
+
+    func run() async throws {
+        try await agent.printResult(of: AgentPing.self, NoParameters()) { _ in "pong" }
+    }
+}
