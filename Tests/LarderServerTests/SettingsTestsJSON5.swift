@@ -20,15 +20,14 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "what the specification allows is read",
+        "JSON, comments, bare names, single quotation marks and trailing commas are read",
         arguments: [
             ("{}", "{}"), ("[]", "[]"), ("{a:1,}", "{a:1.0}"), ("[1,]", "[1.0]"), ("{'a b':null}", "{a b:null}"),
             ("{$a_1:1,é:2,ａ:3,a\u{301}:4}", "{$a_1:1.0,é:2.0,ａ:3.0,a\u{301}:4.0}"), ("{null:true}", "{null:true}"),
-            ("[+1,-1,.5,5.,0,-0,0.1,0e1,1E5,1.e-2]", "[1.0,-1.0,0.5,5.0,0.0,-0.0,0.1,0.0,100000.0,0.01]"),
-            ("[0x1F,-0xf,0XA]", "[31.0,-15.0,10.0]"), ("[Infinity,-Infinity,+NaN]", "[inf,-inf,nan]"),
+            ("[1,-1,0,-0,0.1,0e1,1E5,1.0e-2]", "[1.0,-1.0,0.0,-0.0,0.1,0.0,100000.0,0.01]"),
             ("[1e400]", "[inf]"), ("['it\"s',\"it's\",'tab\there']", "['it\"s','it's','tab\there']"),
-            ("'\\'\\\"\\\\\\/\\b\\f\\n\\r\\t\\v\\0\\x41\\u0042\\q'", "''\"\\/\u{8}\u{c}\n\r\t\u{b}\u{0}ABq'"),
-            ("'\\ud83d\\ude00'", "'😀'"), ("'a\\\nb\\\r\nc\\\u{2028}d'", "'abcd'"), ("'\u{2028}'", "'\u{2028}'"),
+            ("'\\'\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0042'", "''\"\\/\u{8}\u{c}\n\r\tB'"),
+            ("'\\ud83d\\ude00'", "'😀'"), ("'\u{2028}'", "'\u{2028}'"),
             ("/* a /* */ // b\n [ // c\r 1 /**/ ]//d", "[1.0]"),
             ("\u{feff}[\u{a0}1\u{b}\u{c}\u{3000}]\u{2029}", "[1.0]"),
         ])
@@ -37,7 +36,7 @@ struct SettingsJSON5Tests {
     }
 
     @Test(
-        "what it does not is refused with line, column and what to do",
+        "anything else is refused with line, column and what to do",
         arguments: [
             ("", "1:1: found the end of the text where a value should be"),
             ("// only\n", "2:1: found the end of the text where a value should be"),
@@ -62,10 +61,10 @@ struct SettingsJSON5Tests {
             ("{a:'\\", "1:4: the string that begins here is not closed on its line; add a quotation mark"),
             ("[/* x]", "1:2: the comment that begins here is never closed; add \"*/\""),
             ("[1/2]", "1:3: found \"/\" where \",\" or \"]\" should be"),
-            ("['\\x4']", "1:3: this escape needs 2 hexadecimal digits"),
+            ("['\\x41']", "1:3: \"\\x\" is not an escape of JSON; write \"\\\\\" for a backslash"),
+            ("['\\\n']", "1:3: \"\\\\u{a}\" is not an escape of JSON; write \"\\\\\" for a backslash"),
+            ("[Infinity]", "1:2: the value \"Infinity\" needs quotation marks around it"),
             ("['\\u12']", "1:3: this escape needs 4 hexadecimal digits"),
-            ("['\\1']", "1:3: \"\\1\" is no escape; write \"\\x31\" or leave out the \"\\\""),
-            ("['\\01']", "1:3: \"\\0\" must not be followed by a digit"),
             ("['\\ud83d']", "1:3: \"\\ud83d\" is half of a character; give the other half too"),
             ("['\\ude00\\ud83d']", "1:3: \"\\ude00\" is half of a character; give the other half too"),
             ("😀\u{0}", "1:1: found \"😀\" where a value should be"),
@@ -80,8 +79,8 @@ struct SettingsJSON5Tests {
     @Test(
         "what is almost a number is refused whole",
         arguments: [
-            "1e", "1e+", "1e+x", ".", "+", "-", "--1", "010", "00", "0x", "0xg", "1.5.2", "1_000", "5s", "1e5.2",
-            "+Inf", "-x", "0b1", "1.2.3.4", "+-1", "0x1.8",
+            "+1", ".5", "5.", "1.e-2", "0x1F", "-Infinity", "1e", "1e+", "1e+x", ".", "+", "-", "--1", "010", "00",
+            "0x", "0xg", "1.5.2", "1_000", "5s", "1e5.2", "+Inf", "-x", "0b1", "1.2.3.4", "+-1", "0x1.8",
         ])
     func almostNumbers(text: String) {
         let error = #expect(throws: SettingsError.self) { try settings("{limits: {connections: \(text)}}") }
@@ -127,7 +126,7 @@ struct SettingsJSON5Tests {
         let original = Array(
             """
             { // comment
-              socket: {path: '/a\\u0062\\x41', mode: "0600"}, limits: {connections: 0x10, stallSeconds: +1.5e+1},
+              socket: {path: '/a\\u0062', mode: "0600"}, limits: {connections: 16, stallSeconds: 1.5e+1},
               namespaces: {'a.b': {remote: {http: {url: "https://[::1]:80/", headers: {a: "b"}}}}, c: {}, /* d */},
             }
             """.utf8)

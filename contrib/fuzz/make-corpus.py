@@ -158,7 +158,7 @@ def fields():
 def settings():
     manual = (ROOT / "README.md").read_text()
     yield from (block for block in re.findall(r"```json5?\n(.*?)```", manual, re.S) if len(block) < 1500)
-    yield "// comment\n{a: 1, 'b': .5, \"c\": +0xFf, d: [Infinity, -NaN, 1e6,], /* x */ e: 'line\\\nnext\\x41\\u00e9\\0',}"
+    yield "// comment\n{a: 1, 'b': 0.5, \"c\": -1.5e+1, d: [null, true, 1e6,], /* x */ e: 'it\\'s\\n\\u00e9\\ud83d\\ude00',}"
     yield from DOCUMENTS[:4]
 
 

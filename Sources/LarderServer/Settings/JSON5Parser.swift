@@ -1,4 +1,5 @@
-/// Reads JSON5 (spec.json5.org) into values that know where they stand.
+/// Reads JSON with the parts of JSON5 (spec.json5.org) that help people who write settings: comments, names without
+/// quotation marks, strings in single ones, and a comma behind the last element. Every value knows where it stands.
 ///
 /// The settings are parsed here, and not by FoundationEssentials' decoder, because that one (Swift 6.3) ends the process
 /// at the number `1e+`, which a typing error must not do to a daemon that reloads; says neither line nor member
@@ -53,8 +54,6 @@ struct JSON5Parser {
         case "null": return .null
         case "true": return .bool(true)
         case "false": return .bool(false)
-        case "Infinity": return .number(.infinity, text: word)
-        case "NaN": return .number(.nan, text: word)
         default:
             throw text.failure("the value \(SettingsText.quoted(word)) needs quotation marks around it", at: offset)
         }

@@ -1,4 +1,4 @@
-/// The words of JSON5: a position in a text, and what can be read from there (spec.json5.org, sections 2 to 8).
+/// A position in a settings file, and what can be read from there.
 struct JSON5Text {
     private let scalars: [Unicode.Scalar]
     /// The position, in Unicode scalars.
