@@ -38,7 +38,11 @@ extension RequestScope {
                 nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
                 subscriptionsPerConnection: limits.subscriptionsPerConnection,
                 requestsInFlightPerConnection: limits.requestsInFlightPerConnection,
-                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000), perUser: limits.perUser),
+                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000),
+                connectionsPerUser: limits.effectiveConnectionsPerUser,
+                subscriptionsPerUser: limits.subscriptionsPerUser,
+                requestsInFlightPerUser: limits.requestsInFlightPerUser,
+                queuedBytesPerUser: limits.queuedBytesPerUser),
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all),
             imageProblem: context.imageProblem)

@@ -31,13 +31,6 @@ public struct LimitSettings: Sendable, Equatable {
 
     /// How many connections one user may have.
     var effectiveConnectionsPerUser: Int { connectionsPerUser ?? max(1, connections / 4) }
-
-    /// What one user may have, as `agent.info` tells it.
-    var perUser: AgentInfo.Limits.PerUser {
-        AgentInfo.Limits.PerUser(
-            connections: effectiveConnectionsPerUser, subscriptions: subscriptionsPerUser,
-            requestsInFlight: requestsInFlightPerUser, queuedBytes: queuedBytesPerUser)
-    }
 }
 
 extension LimitSettings {

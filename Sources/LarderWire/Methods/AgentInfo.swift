@@ -33,47 +33,19 @@ public enum AgentInfo: WireMethod {
         public var requestsInFlightPerConnection: Int
         /// Milliseconds for which a client may take no byte before it is dropped.
         public var stallMilliseconds: Int
-        /// What all connections of one user may have together; nil from an agent that does not tell.
-        public var perUser: PerUser?
-
-        /// What all connections of one user may have together.
-        public struct PerUser: Sendable, Equatable {
-            /// Connections at once.
-            public var connections: Int
-            /// Subscriptions.
-            public var subscriptions: Int
-            /// Requests that wait for their reply.
-            public var requestsInFlight: Int
-            /// Bytes that the agent holds for them.
-            public var queuedBytes: Int
-
-            public init(connections: Int, subscriptions: Int, requestsInFlight: Int, queuedBytes: Int) {
-                self.connections = connections
-                self.subscriptions = subscriptions
-                self.requestsInFlight = requestsInFlight
-                self.queuedBytes = queuedBytes
-            }
-
-            /// Reads those of an agent that tells them.
-            fileprivate init?(_ limits: borrowing MemberReader) throws(WireError) {
-                guard let connections = try limits.int("connectionsPerUser") else { return nil }
-                self.connections = connections
-                subscriptions = try limits.requiredInt("subscriptionsPerUser")
-                requestsInFlight = try limits.requiredInt("requestsInFlightPerUser")
-                queuedBytes = try limits.requiredInt("queuedBytesPerUser")
-            }
-
-            fileprivate func write(to writer: inout JSONWriter) {
-                writer.member("connectionsPerUser", connections)
-                writer.member("subscriptionsPerUser", subscriptions)
-                writer.member("requestsInFlightPerUser", requestsInFlight)
-                writer.member("queuedBytesPerUser", queuedBytes)
-            }
-        }
+        /// Connections of one user.
+        public var connectionsPerUser: Int
+        /// Subscriptions of all connections of one user.
+        public var subscriptionsPerUser: Int
+        /// Requests of all connections of one user that wait for their reply.
+        public var requestsInFlightPerUser: Int
+        /// Bytes that the agent buffers for all connections of one user.
+        public var queuedBytesPerUser: Int
 
         public init(
             lineBytes: Int, batch: Int, nesting: Int, connections: Int, subscriptionsPerConnection: Int,
-            requestsInFlightPerConnection: Int, stallMilliseconds: Int, perUser: PerUser? = nil
+            requestsInFlightPerConnection: Int, stallMilliseconds: Int, connectionsPerUser: Int,
+            subscriptionsPerUser: Int, requestsInFlightPerUser: Int, queuedBytesPerUser: Int
         ) {
             self.lineBytes = lineBytes
             self.batch = batch
@@ -82,7 +54,10 @@ public enum AgentInfo: WireMethod {
             self.subscriptionsPerConnection = subscriptionsPerConnection
             self.requestsInFlightPerConnection = requestsInFlightPerConnection
             self.stallMilliseconds = stallMilliseconds
-            self.perUser = perUser
+            self.connectionsPerUser = connectionsPerUser
+            self.subscriptionsPerUser = subscriptionsPerUser
+            self.requestsInFlightPerUser = requestsInFlightPerUser
+            self.queuedBytesPerUser = queuedBytesPerUser
         }
     }
 
@@ -114,27 +89,24 @@ public enum AgentInfo: WireMethod {
         public var imageProblem: String?
         /// The settings file in force; nil where there is none.
         public var settings: String?
-        /// When the agent read the settings that are in force, at its start or at a reload that took them; nil from an
-        /// agent that does not tell.
-        public var settingsReadAt: Timestamp?
+        /// When the agent read the settings that are in force, at its start or at a reload that took them.
+        public var settingsReadAt: Timestamp
         /// The names of the namespaces that the caller may read, sorted.
         public var namespaces: [String]
         /// The limits in force.
         public var limits: Limits
         /// The caller.
         public var peer: Peer
-        /// What the caller may do where a namespace says nothing else, in the order of ``Right``; nil from an agent that
-        /// knows no rights.
-        public var rights: [Right]?
-        /// What it may do in the namespaces that have an access of their own, of those in which it may do anything; nil
-        /// from an agent that knows no rights.
-        public var namespaceRights: [String: [Right]]?
+        /// What the caller may do where a namespace says nothing else, in the order of ``Right``.
+        public var rights: [Right]
+        /// What it may do in the namespaces that have an access of their own, of those in which it may do anything.
+        public var namespaceRights: [String: [Right]]
 
         public init(
             name: String, version: String, protocolVersion: Int, pid: Int, startedAt: Timestamp,
             uptimeMilliseconds: Int, epoch: String, socket: String, activated: Bool, stateDirectory: String,
-            imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp? = nil, namespaces: [String],
-            limits: Limits, peer: Peer, rights: [Right]? = nil, namespaceRights: [String: [Right]]? = nil,
+            imageDirectory: String? = nil, settings: String?, settingsReadAt: Timestamp, namespaces: [String],
+            limits: Limits, peer: Peer, rights: [Right], namespaceRights: [String: [Right]],
             imageProblem: String? = nil
         ) {
             self.name = name
@@ -173,7 +145,7 @@ public enum AgentInfo: WireMethod {
             imageDirectory = try reader.string("imageDirectory")
             imageProblem = try reader.string("imageProblem")
             settings = try reader.string("settings")
-            settingsReadAt = try reader.timestamp("settingsReadAt")
+            settingsReadAt = try reader.requiredTimestamp("settingsReadAt")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
             let limits = try MemberReader(object: reader.requiredValue("limits"))
             self.limits = Limits(
@@ -181,14 +153,18 @@ public enum AgentInfo: WireMethod {
                 nesting: try limits.requiredInt("nesting"), connections: try limits.requiredInt("connections"),
                 subscriptionsPerConnection: try limits.requiredInt("subscriptionsPerConnection"),
                 requestsInFlightPerConnection: try limits.requiredInt("requestsInFlightPerConnection"),
-                stallMilliseconds: try limits.requiredInt("stallMilliseconds"), perUser: try Limits.PerUser(limits))
+                stallMilliseconds: try limits.requiredInt("stallMilliseconds"),
+                connectionsPerUser: try limits.requiredInt("connectionsPerUser"),
+                subscriptionsPerUser: try limits.requiredInt("subscriptionsPerUser"),
+                requestsInFlightPerUser: try limits.requiredInt("requestsInFlightPerUser"),
+                queuedBytesPerUser: try limits.requiredInt("queuedBytesPerUser"))
             let peer = try MemberReader(object: reader.requiredValue("peer"))
             self.peer = Peer(
                 pid: try peer.requiredInt("pid"), uid: try peer.requiredInt("uid"), gid: try peer.requiredInt("gid"))
-            rights = reader.value("rights").map(Self.rights)
-            namespaceRights = reader.value("namespaceRights").map { value in
-                Dictionary(value.members.map { ($0.name, Self.rights($0.value)) }) { $1 }
-            }
+            rights = Self.rights(try reader.requiredValue("rights"))
+            namespaceRights = Dictionary(
+                try reader.requiredValue("namespaceRights").members.map { ($0.name, Self.rights($0.value)) }
+            ) { $1 }
         }
 
         /// The rights of a list; those that this version does not know are left out.
@@ -217,7 +193,7 @@ public enum AgentInfo: WireMethod {
             writer.nullableMember("imageDirectory", imageDirectory)
             if let imageProblem { writer.member("imageProblem", imageProblem) }
             writer.nullableMember("settings", settings)
-            if let settingsReadAt { writer.member("settingsReadAt", settingsReadAt.description) }
+            writer.member("settingsReadAt", settingsReadAt.description)
             writer.name("namespaces")
             writer.beginArray()
             for namespace in namespaces { writer.string(namespace) }
@@ -231,7 +207,10 @@ public enum AgentInfo: WireMethod {
             writer.member("subscriptionsPerConnection", limits.subscriptionsPerConnection)
             writer.member("requestsInFlightPerConnection", limits.requestsInFlightPerConnection)
             writer.member("stallMilliseconds", limits.stallMilliseconds)
-            limits.perUser?.write(to: &writer)
+            writer.member("connectionsPerUser", limits.connectionsPerUser)
+            writer.member("subscriptionsPerUser", limits.subscriptionsPerUser)
+            writer.member("requestsInFlightPerUser", limits.requestsInFlightPerUser)
+            writer.member("queuedBytesPerUser", limits.queuedBytesPerUser)
             writer.endObject()
             writer.name("peer")
             writer.beginObject()
@@ -239,19 +218,15 @@ public enum AgentInfo: WireMethod {
             writer.member("uid", peer.uid)
             writer.member("gid", peer.gid)
             writer.endObject()
-            if let rights {
-                writer.name("rights")
+            writer.name("rights")
+            Self.write(rights, to: &writer)
+            writer.name("namespaceRights")
+            writer.beginObject()
+            for (name, rights) in namespaceRights.sorted(by: { $0.key < $1.key }) {
+                writer.name(name)
                 Self.write(rights, to: &writer)
             }
-            if let namespaceRights {
-                writer.name("namespaceRights")
-                writer.beginObject()
-                for (name, rights) in namespaceRights.sorted(by: { $0.key < $1.key }) {
-                    writer.name(name)
-                    Self.write(rights, to: &writer)
-                }
-                writer.endObject()
-            }
+            writer.endObject()
             writer.endObject()
         }
     }

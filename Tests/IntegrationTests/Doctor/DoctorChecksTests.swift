@@ -150,7 +150,7 @@ struct DoctorChecksTests {
     func versionsAndRights() {
         var facts = AgentFacts.well
         facts.info.version = "0.0.1"
-        facts.rights = []
+        facts.info.rights = []
         var examination = Examination.well
         examination.agent = .facts(facts)
         #expect(
@@ -158,11 +158,8 @@ struct DoctorChecksTests {
                 "larder is \(larderVersion), but the agent that runs is 0.0.1", "you may connect, but have no rights",
             ])
         facts = .well
-        facts.rights = nil
-        examination.agent = .facts(facts)
-        #expect(examination.complaints.map(\.level) == [.skipped])
-        facts.rights = []
-        facts.namespaceRights = ["shop": ["read"]]
+        facts.info.rights = []
+        facts.info.namespaceRights = ["shop": [.read]]
         #expect(
             RightsCheck.findings(facts) == [
                 Finding(.ok, "rights", "none in general", detail: ["in namespace shop: read"])

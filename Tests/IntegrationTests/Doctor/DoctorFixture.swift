@@ -75,12 +75,13 @@ extension AgentFacts {
                 uptimeMilliseconds: 60_000, epoch: "9f86d081884c7d65", socket: "/run/larder/larder.sock",
                 activated: true,
                 stateDirectory: "/var/lib/larder", imageDirectory: "/var/cache/larder/images",
-                settings: "/etc/larder/larder.json", namespaces: ["default"],
+                settings: "/etc/larder/larder.json", settingsReadAt: start, namespaces: ["default"],
                 limits: AgentInfo.Limits(
                     lineBytes: 1 << 20, batch: 64, nesting: 128, connections: 16384, subscriptionsPerConnection: 64,
-                    requestsInFlightPerConnection: 64, stallMilliseconds: 30_000),
-                peer: AgentInfo.Peer(pid: 1, uid: 1000, gid: 1000)),
-            now: present, rights: ["read", "images"], status: .success(ConfigStatus.Result(namespaces: [.well])),
+                    requestsInFlightPerConnection: 64, stallMilliseconds: 30_000, connectionsPerUser: 4096,
+                    subscriptionsPerUser: 65536, requestsInFlightPerUser: 8192, queuedBytesPerUser: 256 << 20),
+                peer: AgentInfo.Peer(pid: 1, uid: 1000, gid: 1000), rights: [.read, .images], namespaceRights: [:]),
+            now: present, status: .success(ConfigStatus.Result(namespaces: [.well])),
             stats: .success(.well))
     }
 }

@@ -67,19 +67,16 @@ enum SettingsCheck {
                 .warning, name, "\(facts.path) is right, but the agent was started without it",
                 advice: service.howToRestart)
         }
-        // An older agent tells of its start only: whether it was reloaded since is not known then.
-        let readAt = agent.info.settingsReadAt
-        guard let changed = facts.modifiedAt, changed > readAt ?? agent.info.startedAt else {
-            let age = readAt == nil ? "older than the agent's start" : "the agent has read it"
-            return Finding(.ok, name, "\(facts.path) is right, and \(age)")
+        guard let changed = facts.modifiedAt, changed > agent.info.settingsReadAt else {
+            return Finding(.ok, name, "\(facts.path) is right, and the agent has read it")
         }
         return Finding(
             .warning, name,
-            "\(facts.path) is right, and was changed after \(readAt == nil ? "the agent's start" : "the agent had read it"), "
+            "\(facts.path) is right, and was changed after the agent had read it, "
                 + Human.ago(milliseconds: agent.now.milliseconds - changed.milliseconds),
             detail: [
                 "socket, state, cache, log, service, current and images.enabled need a restart, all else a reload"
             ],
-            advice: service.howToReload.map { readAt == nil ? "\($0)  (if that was not done since)" : $0 })
+            advice: service.howToReload)
     }
 }

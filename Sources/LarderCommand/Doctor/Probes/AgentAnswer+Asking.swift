@@ -38,18 +38,11 @@ extension AgentAnswer {
         let answer = try await client.call(AgentInfo.name)
         let now = Timestamp.now
         let info = try AgentInfo.Result(from: answer)
-        var namespaceRights: [String: [String]] = [:]
-        if let value = answer["namespaceRights"] {
-            for (name, rights) in value.members { namespaceRights[name] = strings(rights) }
-        }
         return AgentFacts(
-            roundTrip: roundTrip, info: info, now: now, rights: answer["rights"].map(strings),
-            namespaceRights: namespaceRights,
+            roundTrip: roundTrip, info: info, now: now,
             status: await result(ConfigStatus.self, ConfigStatus.Parameters(namespace: nil), client),
             stats: await result(AgentStats.self, NoParameters(), client))
     }
-
-    private static func strings(_ value: JSONValue) -> [String] { value.elements.compactMap(\.string) }
 
     private static func result<Method: WireMethod>(
         _ method: Method.Type, _ parameters: Method.Parameters, _ client: LarderClient

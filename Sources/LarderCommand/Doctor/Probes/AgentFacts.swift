@@ -7,10 +7,6 @@ struct AgentFacts: Sendable {
     var info: AgentInfo.Result
     /// This program's time when that came.
     var now: Timestamp
-    /// The caller's rights; nil from an agent that does not tell them.
-    var rights: [String]?
-    /// The same for namespaces with an access of their own.
-    var namespaceRights: [String: [String]] = [:]
     var status: Result<ConfigStatus.Result, Failure>
     var stats: Result<AgentStats.Result, Failure>
 }
