@@ -33,11 +33,6 @@ extension JSONWriter {
         if let number { member(name, number) }
     }
 
-    /// A member that is a truth value, or none.
-    public mutating func member(_ name: StaticString, _ truth: Bool?) {
-        if let truth { member(name, truth) }
-    }
-
     /// A member of another document, compact, or none.
     public mutating func member(_ name: StaticString, _ value: JSONValue?) {
         if let value { member(name, value) }

@@ -39,9 +39,6 @@ public struct JSONWriter: Sendable {
     /// An integer.
     public mutating func int(_ number: Int) { integer(UInt64(number.magnitude), isNegative: number < 0) }
 
-    /// An integer without sign.
-    public mutating func uint(_ number: UInt64) { integer(number, isNegative: false) }
-
     /// A number in the shortest form that reads back as the same; `null` for infinities and NaN, which JSON lacks.
     public mutating func double(_ number: Double) {
         guard number.isFinite else { return null() }

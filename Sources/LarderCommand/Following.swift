@@ -52,10 +52,3 @@ extension LarderClient {
         try? await config.acknowledge(snapshot, accepted: failure == nil, reason: reason)
     }
 }
-
-extension Result {
-    /// Why it is no success.
-    var failure: Failure? {
-        if case .failure(let failure) = self { failure } else { nil }
-    }
-}

@@ -15,10 +15,6 @@ public struct FetchDocument: Sendable, Hashable {
 
     /// What to send along next time, if the origin gave anything.
     public var validator: Validator? { metadata.validator }
-    /// The media type in lower case, without parameters.
-    public var mediaType: String? { metadata.mediaType }
-    /// When the origin says that the document changed.
-    public var lastModified: HTTPDate? { metadata.lastModified }
 }
 
 /// The fields of an answer that our callers use.
@@ -31,21 +27,6 @@ public struct FetchMetadata: Sendable, Hashable {
     public let validator: Validator?
     /// The media type in lower case, without parameters.
     public let mediaType: String?
-    /// `Last-Modified` as a point in time.
-    public let lastModified: HTTPDate?
-    /// `Date` as a point in time.
-    public let date: HTTPDate?
-    /// `Expires` as a point in time; a value that is no date means "already expired" and is absent here, so look at
-    /// ``hasExpires`` too.
-    public let expires: HTTPDate?
-    /// Whether there was an `Expires` field at all.
-    public let hasExpires: Bool
-    /// `Age` in seconds.
-    public let age: Int?
-    /// `Cache-Control`, all its lines joined with commas.
-    public let cacheControl: String?
-    /// `Vary`, all its lines joined with commas.
-    public let vary: String?
     /// `Retry-After`; some origins send it with a success to slow their pollers down.
     public let retryAfter: Duration?
 }

@@ -12,7 +12,6 @@ struct WriterTests {
         writer.name("list")
         writer.beginArray()
         writer.int(-5)
-        writer.uint(.max)
         writer.beginObject()
         writer.endObject()
         writer.beginArray()
@@ -29,7 +28,7 @@ struct WriterTests {
         writer.endObject()
         #expect(
             String(decoding: writer.bytes, as: UTF8.self)
-                == #"{"z":1,"a":"x","list":[-5,18446744073709551615,{},[],null,true,false,"static"],"#
+                == #"{"z":1,"a":"x","list":[-5,{},[],null,true,false,"static"],"#
                 + #""dynamic":[1, 2],"b":false,"v":{"k":null}}"#)
     }
 
@@ -39,15 +38,13 @@ struct WriterTests {
             writer.beginObject()
             writer.member("a", nil as String?)
             writer.member("b", nil as Int?)
-            writer.member("c", nil as Bool?)
             writer.member("d", nil as JSONValue?)
             writer.member("e", "x" as String?)
             writer.member("f", 1 as Int?)
-            writer.member("g", true as Bool?)
             writer.member("h", .null as JSONValue?)
             writer.endObject()
         }
-        #expect(value.compactText == #"{"e":"x","f":1,"g":true,"h":null}"#)
+        #expect(value.compactText == #"{"e":"x","f":1,"h":null}"#)
     }
 
     @Test("only what must be escaped is escaped")

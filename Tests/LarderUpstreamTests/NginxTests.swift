@@ -12,7 +12,7 @@ struct NginxTests {
             var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array("{\"a\":1}".utf8))
-            #expect(first.mediaType == "application/json")
+            #expect(first.metadata.mediaType == "application/json")
             request.validator = first.validator
             guard case .notModified = try await fetcher.fetch(request) else {
                 return #expect(Bool(false), "not honoured: \(String(describing: first.validator))")

@@ -33,17 +33,11 @@ struct RequestTests {
                     ok(
                         "{}",
                         "ETag: \"x\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: "
-                            + "Application/JSON; charset=utf-8\r\nCache-Control: max-age=5\r\nCache-Control: private\r\n"
-                            + "Age: 7\r\nExpires: 0\r\nRetry-After: 9\r\n"))
+                            + "Application/JSON; charset=utf-8\r\nRetry-After: 9\r\n"))
             ]
         }
         #expect(answer.validator == Validator(etag: "\"x\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"))
-        #expect(answer.lastModified == HTTPDate(secondsSinceEpoch: 784_111_777))
-        #expect(answer.mediaType == "application/json")
-        #expect(answer.metadata.cacheControl == "max-age=5, private")
-        #expect(answer.metadata.age == 7)
-        #expect(answer.metadata.hasExpires)
-        #expect(answer.metadata.expires == nil)
+        #expect(answer.metadata.mediaType == "application/json")
         #expect(answer.metadata.retryAfter == .seconds(9))
     }
 

@@ -7,8 +7,6 @@ internal import Crypto
 public struct FileStamp: Sendable, Hashable, CustomStringConvertible {
     private let digest: [UInt8]
 
-    init(of bytes: [UInt8]) { digest = Array(SHA256.hash(data: bytes)) }
-
     /// Stands for the names and contents of several files.
     init(of files: [(name: String, bytes: [UInt8])]) {
         var hash = SHA256()

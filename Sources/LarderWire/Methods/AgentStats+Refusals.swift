@@ -23,12 +23,6 @@ extension AgentStats {
         /// Makes them, all zero.
         public init() {}
 
-        /// All together.
-        public var total: Int {
-            connections + connectionsPerUser + subscriptions + requests + queuedBytes + queuedConnections + lines
-                + malformed
-        }
-
         init(from reader: MemberReader) throws(WireError) {
             connections = try reader.requiredInt("connections")
             connectionsPerUser = try reader.requiredInt("connectionsPerUser")
