@@ -91,21 +91,11 @@ public struct JSONPath: Sendable, Hashable, CustomStringConvertible {
             && zip(left.segments, right.segments).allSatisfy { $0.isSpelled(as: $1) }
     }
 
-    /// Names over this size are hashed by ``KeyedHash``, which takes half as long.
-    private static let longName = 256
-
-    /// Feeds the steps' UTF-8 to `hasher`, or hashes of it that nobody outside can foresee.
+    /// Feeds the steps' UTF-8 to `hasher`.
     public func hash(into hasher: inout Hasher) {
         for segment in segments {
             var segment = segment
-            segment.withUTF8 { name in
-                let bytes = UnsafeRawBufferPointer(name)
-                if bytes.count > Self.longName {
-                    hasher.combine(KeyedHash.process(bytes))
-                } else {
-                    hasher.combine(bytes: bytes)
-                }
-            }
+            segment.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
             hasher.combine(0xFF as UInt8)
         }
     }

@@ -97,17 +97,7 @@ final class ConnectionRegistry: Sendable {
     func traffic() async -> AgentStats.Traffic {
         var total = AgentStats.Traffic()
         for traffic in await onEachLoop({ $0.traffic }) {
-            total.connectionsOpen += traffic.connectionsOpen
-            total.connectionsAccepted += traffic.connectionsAccepted
-            total.connectionsStalled += traffic.connectionsStalled
-            total.requestsTotal += traffic.requestsTotal
-            total.requestErrors += traffic.requestErrors
-            total.requestsInFlight += traffic.requestsInFlight
-            total.subscriptionsOpen += traffic.subscriptionsOpen
-            total.eventsSent += traffic.eventsSent
-            total.eventsSkipped += traffic.eventsSkipped
-            total.bytesReceived += traffic.bytesReceived
-            total.bytesSent += traffic.bytesSent
+            total += traffic
             total.refused += traffic.refused
         }
         total.refused.connections = refused.load(ordering: .relaxed)

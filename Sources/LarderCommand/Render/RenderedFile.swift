@@ -87,8 +87,8 @@ struct RenderedFile {
         defer { close(descriptor) }
         do throws(Failure) {
             var text = text
-            let isWritten = text.withUTF8 { Self.writeAll($0, to: descriptor) }
-            guard isWritten else { throw Self.failure("write", temporary) }
+            let code = text.withUTF8 { Output.writeAll(UnsafeRawBufferPointer($0), to: descriptor) }
+            guard code == 0 else { throw Self.failure("write", temporary) }
             // The owner first: a change of it may take bits of the mode away.
             if attributes.user != .max || attributes.group != .max,
                 fchown(descriptor, attributes.user, attributes.group) != 0
@@ -142,16 +142,6 @@ struct RenderedFile {
         guard let slash = path.lastIndex(of: "/") else { return (".", path[...]) }
         let directory = path[..<slash]
         return (directory.isEmpty ? "/" : String(directory), path[path.index(after: slash)...])
-    }
-
-    private static func writeAll(_ bytes: UnsafeBufferPointer<UInt8>, to descriptor: CInt) -> Bool {
-        var rest = UnsafeRawBufferPointer(bytes)
-        while !rest.isEmpty {
-            let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-            if count < 0, errno != EINTR { return false }
-            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(max(0, count)))
-        }
-        return true
     }
 
     private static func failure(_ action: String, _ path: String) -> Failure {

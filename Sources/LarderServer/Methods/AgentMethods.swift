@@ -24,7 +24,19 @@ extension MethodTable {
 
 extension RequestScope {
     fileprivate var info: AgentInfo.Result {
-        let limits = context.limits
+        let settings = context.limits
+        var limits = AgentInfo.Limits()
+        limits.lineBytes = settings.lineBytes
+        limits.batch = Session.maximumBatch
+        limits.nesting = JSONParser.defaultMaximumDepth
+        limits.connections = settings.connections
+        limits.subscriptionsPerConnection = settings.subscriptionsPerConnection
+        limits.requestsInFlightPerConnection = settings.requestsInFlightPerConnection
+        limits.stallMilliseconds = Int(settings.stallTime.nanoseconds / 1_000_000)
+        limits.connectionsPerUser = settings.effectiveConnectionsPerUser
+        limits.subscriptionsPerUser = settings.subscriptionsPerUser
+        limits.requestsInFlightPerUser = settings.requestsInFlightPerUser
+        limits.queuedBytesPerUser = settings.queuedBytesPerUser
         return AgentInfo.Result(
             name: "larderd", version: context.identity.version, protocolVersion: larderProtocolVersion,
             pid: Int(getpid()),
@@ -33,16 +45,7 @@ extension RequestScope {
             activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
             imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
             settingsReadAt: context.settingsReadAt, namespaces: readableNamespaces.map(\.name),
-            limits: AgentInfo.Limits(
-                lineBytes: limits.lineBytes, batch: Session.maximumBatch,
-                nesting: JSONParser.defaultMaximumDepth, connections: limits.connections,
-                subscriptionsPerConnection: limits.subscriptionsPerConnection,
-                requestsInFlightPerConnection: limits.requestsInFlightPerConnection,
-                stallMilliseconds: Int(limits.stallTime.nanoseconds / 1_000_000),
-                connectionsPerUser: limits.effectiveConnectionsPerUser,
-                subscriptionsPerUser: limits.subscriptionsPerUser,
-                requestsInFlightPerUser: limits.requestsInFlightPerUser,
-                queuedBytesPerUser: limits.queuedBytesPerUser),
+            limits: limits,
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all),
             imageProblem: context.imageProblem)
@@ -52,10 +55,14 @@ extension RequestScope {
         var namespaces: [String: AgentStats.Namespace] = [:]
         for namespace in readableNamespaces {
             let counters = namespace.publication.status.counters
-            namespaces[namespace.name] = AgentStats.Namespace(
-                revision: namespace.publication.current.snapshot.revision, publishes: counters.publishes,
-                attempted: counters.attempted, changed: counters.changed, notModified: counters.notModified,
-                failed: counters.failed)
+            var figures = AgentStats.Namespace()
+            figures.revision = namespace.publication.current.snapshot.revision
+            figures.publishes = counters.publishes
+            figures.attempted = counters.attempted
+            figures.changed = counters.changed
+            figures.notModified = counters.notModified
+            figures.failed = counters.failed
+            namespaces[namespace.name] = figures
         }
         return AgentStats.Result(
             uptimeMilliseconds: context.uptimeMilliseconds, traffic: await connections.traffic(),

@@ -18,47 +18,46 @@ public enum AgentInfo: WireMethod {
     }
 
     /// What the agent takes at most.
-    public struct Limits: Sendable, Equatable {
+    public struct Limits: CounterGroups, Equatable {
         /// Bytes in a line.
-        public var lineBytes: Int
+        public var lineBytes = 0
         /// Requests in a batch.
-        public var batch: Int
+        public var batch = 0
         /// Nested arrays and objects.
-        public var nesting: Int
+        public var nesting = 0
         /// Connections at once.
-        public var connections: Int
+        public var connections = 0
         /// Subscriptions of one connection.
-        public var subscriptionsPerConnection: Int
+        public var subscriptionsPerConnection = 0
         /// Requests of one connection that wait for their reply.
-        public var requestsInFlightPerConnection: Int
+        public var requestsInFlightPerConnection = 0
         /// Milliseconds for which a client may take no byte before it is dropped.
-        public var stallMilliseconds: Int
+        public var stallMilliseconds = 0
         /// Connections of one user.
-        public var connectionsPerUser: Int
+        public var connectionsPerUser = 0
         /// Subscriptions of all connections of one user.
-        public var subscriptionsPerUser: Int
+        public var subscriptionsPerUser = 0
         /// Requests of all connections of one user that wait for their reply.
-        public var requestsInFlightPerUser: Int
+        public var requestsInFlightPerUser = 0
         /// Bytes that the agent buffers for all connections of one user.
-        public var queuedBytesPerUser: Int
+        public var queuedBytesPerUser = 0
 
-        public init(
-            lineBytes: Int, batch: Int, nesting: Int, connections: Int, subscriptionsPerConnection: Int,
-            requestsInFlightPerConnection: Int, stallMilliseconds: Int, connectionsPerUser: Int,
-            subscriptionsPerUser: Int, requestsInFlightPerUser: Int, queuedBytesPerUser: Int
-        ) {
-            self.lineBytes = lineBytes
-            self.batch = batch
-            self.nesting = nesting
-            self.connections = connections
-            self.subscriptionsPerConnection = subscriptionsPerConnection
-            self.requestsInFlightPerConnection = requestsInFlightPerConnection
-            self.stallMilliseconds = stallMilliseconds
-            self.connectionsPerUser = connectionsPerUser
-            self.subscriptionsPerUser = subscriptionsPerUser
-            self.requestsInFlightPerUser = requestsInFlightPerUser
-            self.queuedBytesPerUser = queuedBytesPerUser
-        }
+        public init() {}
+
+        package static let groups: [(name: StaticString?, members: [Member])] = [
+            (
+                nil,
+                [
+                    ("lineBytes", \.lineBytes), ("batch", \.batch), ("nesting", \.nesting),
+                    ("connections", \.connections), ("subscriptionsPerConnection", \.subscriptionsPerConnection),
+                    ("requestsInFlightPerConnection", \.requestsInFlightPerConnection),
+                    ("stallMilliseconds", \.stallMilliseconds), ("connectionsPerUser", \.connectionsPerUser),
+                    ("subscriptionsPerUser", \.subscriptionsPerUser),
+                    ("requestsInFlightPerUser", \.requestsInFlightPerUser),
+                    ("queuedBytesPerUser", \.queuedBytesPerUser),
+                ]
+            )
+        ]
     }
 
     /// What `agent.info` answers.
@@ -147,17 +146,7 @@ public enum AgentInfo: WireMethod {
             settings = try reader.string("settings")
             settingsReadAt = try reader.requiredTimestamp("settingsReadAt")
             namespaces = try reader.requiredValue("namespaces").elements.compactMap(\.string)
-            let limits = try MemberReader(object: reader.requiredValue("limits"))
-            self.limits = Limits(
-                lineBytes: try limits.requiredInt("lineBytes"), batch: try limits.requiredInt("batch"),
-                nesting: try limits.requiredInt("nesting"), connections: try limits.requiredInt("connections"),
-                subscriptionsPerConnection: try limits.requiredInt("subscriptionsPerConnection"),
-                requestsInFlightPerConnection: try limits.requiredInt("requestsInFlightPerConnection"),
-                stallMilliseconds: try limits.requiredInt("stallMilliseconds"),
-                connectionsPerUser: try limits.requiredInt("connectionsPerUser"),
-                subscriptionsPerUser: try limits.requiredInt("subscriptionsPerUser"),
-                requestsInFlightPerUser: try limits.requiredInt("requestsInFlightPerUser"),
-                queuedBytesPerUser: try limits.requiredInt("queuedBytesPerUser"))
+            limits = try Limits(from: MemberReader(object: reader.requiredValue("limits")))
             let peer = try MemberReader(object: reader.requiredValue("peer"))
             self.peer = Peer(
                 pid: try peer.requiredInt("pid"), uid: try peer.requiredInt("uid"), gid: try peer.requiredInt("gid"))
@@ -199,19 +188,7 @@ public enum AgentInfo: WireMethod {
             for namespace in namespaces { writer.string(namespace) }
             writer.endArray()
             writer.name("limits")
-            writer.beginObject()
-            writer.member("lineBytes", limits.lineBytes)
-            writer.member("batch", limits.batch)
-            writer.member("nesting", limits.nesting)
-            writer.member("connections", limits.connections)
-            writer.member("subscriptionsPerConnection", limits.subscriptionsPerConnection)
-            writer.member("requestsInFlightPerConnection", limits.requestsInFlightPerConnection)
-            writer.member("stallMilliseconds", limits.stallMilliseconds)
-            writer.member("connectionsPerUser", limits.connectionsPerUser)
-            writer.member("subscriptionsPerUser", limits.subscriptionsPerUser)
-            writer.member("requestsInFlightPerUser", limits.requestsInFlightPerUser)
-            writer.member("queuedBytesPerUser", limits.queuedBytesPerUser)
-            writer.endObject()
+            limits.write(to: &writer)
             writer.name("peer")
             writer.beginObject()
             writer.member("pid", peer.pid)

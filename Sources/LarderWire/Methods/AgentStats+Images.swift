@@ -1,8 +1,6 @@
-import JSON
-
 extension AgentStats {
     /// The counters of the image cache, since the start unless they say `now`.
-    public struct Images: Sendable, Hashable {
+    public struct Images: CounterGroups, Hashable {
         /// Requests answered with what was held.
         public var hits = 0
         /// Requests that something was fetched for.
@@ -38,48 +36,17 @@ extension AgentStats {
         /// Makes them, all zero.
         public init() {}
 
-        init(from reader: MemberReader) throws(WireError) {
-            hits = try reader.requiredInt("hits")
-            misses = try reader.requiredInt("misses")
-            joined = try reader.requiredInt("joined")
-            revalidations = try reader.requiredInt("revalidations")
-            staleAnswers = try reader.requiredInt("staleAnswers")
-            failures = try reader.requiredInt("failures")
-            evictions = try reader.requiredInt("evictions")
-            downloadedBytes = try reader.requiredInt("downloadedBytes")
-            entries = try reader.requiredInt("entries")
-            bytes = try reader.requiredInt("bytes")
-            reservedBytes = try reader.requiredInt("reservedBytes")
-            leasedBytes = try reader.requiredInt("leasedBytes")
-            flights = try reader.requiredInt("flights")
-            queued = try reader.requiredInt("queued")
-            let limits = try MemberReader(object: reader.requiredValue("limits"))
-            maximumBytes = try limits.requiredInt("bytes")
-            maximumImages = try limits.requiredInt("images")
-        }
-
-        func write(to writer: inout JSONWriter) {
-            writer.beginObject()
-            writer.member("hits", hits)
-            writer.member("misses", misses)
-            writer.member("joined", joined)
-            writer.member("revalidations", revalidations)
-            writer.member("staleAnswers", staleAnswers)
-            writer.member("failures", failures)
-            writer.member("evictions", evictions)
-            writer.member("downloadedBytes", downloadedBytes)
-            writer.member("entries", entries)
-            writer.member("bytes", bytes)
-            writer.member("reservedBytes", reservedBytes)
-            writer.member("leasedBytes", leasedBytes)
-            writer.member("flights", flights)
-            writer.member("queued", queued)
-            writer.name("limits")
-            writer.beginObject()
-            writer.member("bytes", maximumBytes)
-            writer.member("images", maximumImages)
-            writer.endObject()
-            writer.endObject()
-        }
+        package static let groups: [(name: StaticString?, members: [Member])] = [
+            (
+                nil,
+                [
+                    ("hits", \.hits), ("misses", \.misses), ("joined", \.joined), ("revalidations", \.revalidations),
+                    ("staleAnswers", \.staleAnswers), ("failures", \.failures), ("evictions", \.evictions),
+                    ("downloadedBytes", \.downloadedBytes), ("entries", \.entries), ("bytes", \.bytes),
+                    ("reservedBytes", \.reservedBytes), ("leasedBytes", \.leasedBytes), ("flights", \.flights),
+                    ("queued", \.queued),
+                ]
+            ), ("limits", [("bytes", \.maximumBytes), ("images", \.maximumImages)]),
+        ]
     }
 }

@@ -7,31 +7,36 @@ public enum AgentStats: WireMethod {
     public typealias Parameters = NoParameters
 
     /// The counters of one namespace.
-    public struct Namespace: Sendable, Equatable {
+    public struct Namespace: CounterGroups, Equatable {
         /// The newest revision; 0 where nothing is published yet.
-        public var revision: Int
+        public var revision = 0
         /// Snapshots published since the start.
-        public var publishes: Int
+        public var publishes = 0
         /// Requests to the remote source.
-        public var attempted: Int
+        public var attempted = 0
         /// Those whose answer changed the remote layer.
-        public var changed: Int
+        public var changed = 0
         /// Those whose answer was "not modified".
-        public var notModified: Int
+        public var notModified = 0
         /// Those that failed or were refused.
-        public var failed: Int
-        public init(revision: Int, publishes: Int, attempted: Int, changed: Int, notModified: Int, failed: Int) {
-            self.revision = revision
-            self.publishes = publishes
-            self.attempted = attempted
-            self.changed = changed
-            self.notModified = notModified
-            self.failed = failed
-        }
+        public var failed = 0
+        /// Makes them, all zero.
+        public init() {}
+
+        package static let groups: [(name: StaticString?, members: [Member])] = [
+            (nil, [("revision", \.revision), ("publishes", \.publishes)]),
+            (
+                "refreshes",
+                [
+                    ("attempted", \.attempted), ("changed", \.changed), ("notModified", \.notModified),
+                    ("failed", \.failed),
+                ]
+            ),
+        ]
     }
 
     /// The counters of the socket.
-    public struct Traffic: Sendable, Equatable {
+    public struct Traffic: CounterGroups, Equatable {
         /// Connections open now.
         public var connectionsOpen = 0
         /// Connections accepted since the start.
@@ -60,6 +65,23 @@ public enum AgentStats: WireMethod {
         public var refused = Refusals()
         /// Makes them, all zero.
         public init() {}
+
+        /// All but ``refused``.
+        package static let groups: [(name: StaticString?, members: [Member])] = [
+            (
+                "connections",
+                [
+                    ("open", \.connectionsOpen), ("accepted", \.connectionsAccepted), ("refused", \.connectionsRefused),
+                    ("stalled", \.connectionsStalled),
+                ]
+            ),
+            ("requests", [("total", \.requestsTotal), ("errors", \.requestErrors), ("inFlight", \.requestsInFlight)]),
+            (
+                "subscriptions",
+                [("open", \.subscriptionsOpen), ("events", \.eventsSent), ("skipped", \.eventsSkipped)]
+            ),
+            ("bytes", [("received", \.bytesReceived), ("sent", \.bytesSent)]),
+        ]
     }
 
     /// What `agent.stats` answers.
@@ -90,33 +112,12 @@ public enum AgentStats: WireMethod {
         public init(from value: JSONValue) throws(WireError) {
             let reader = try MemberReader(object: value)
             uptimeMilliseconds = try reader.requiredInt("uptimeMilliseconds")
-            traffic = Traffic()
-            let connections = try MemberReader(object: reader.requiredValue("connections"))
-            traffic.connectionsOpen = try connections.requiredInt("open")
-            traffic.connectionsAccepted = try connections.requiredInt("accepted")
-            traffic.connectionsRefused = try connections.requiredInt("refused")
-            traffic.connectionsStalled = try connections.requiredInt("stalled")
-            let requests = try MemberReader(object: reader.requiredValue("requests"))
-            traffic.requestsTotal = try requests.requiredInt("total")
-            traffic.requestErrors = try requests.requiredInt("errors")
-            traffic.requestsInFlight = try requests.requiredInt("inFlight")
-            let subscriptions = try MemberReader(object: reader.requiredValue("subscriptions"))
-            traffic.subscriptionsOpen = try subscriptions.requiredInt("open")
-            traffic.eventsSent = try subscriptions.requiredInt("events")
-            traffic.eventsSkipped = try subscriptions.requiredInt("skipped")
-            let bytes = try MemberReader(object: reader.requiredValue("bytes"))
-            traffic.bytesReceived = try bytes.requiredInt("received")
-            traffic.bytesSent = try bytes.requiredInt("sent")
-            if let refused = try reader.object("refused") { traffic.refused = try Refusals(from: refused) }
+            traffic = try Traffic(from: reader)
+            traffic.refused = try Refusals(from: MemberReader(object: reader.requiredValue("refused")))
             residentBytes = try MemberReader(object: reader.requiredValue("memory")).requiredInt("residentBytes")
             namespaces = [:]
             for (name, counters) in try reader.requiredValue("namespaces").members {
-                let reader = try MemberReader(object: counters)
-                let refreshes = try MemberReader(object: reader.requiredValue("refreshes"))
-                namespaces[name] = Namespace(
-                    revision: try reader.requiredInt("revision"), publishes: try reader.requiredInt("publishes"),
-                    attempted: try refreshes.requiredInt("attempted"), changed: try refreshes.requiredInt("changed"),
-                    notModified: try refreshes.requiredInt("notModified"), failed: try refreshes.requiredInt("failed"))
+                namespaces[name] = try Namespace(from: MemberReader(object: counters))
             }
             images = try reader.object("images").map { (images) throws(WireError) in try Images(from: images) }
         }
@@ -124,30 +125,7 @@ public enum AgentStats: WireMethod {
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("uptimeMilliseconds", uptimeMilliseconds)
-            writer.name("connections")
-            writer.beginObject()
-            writer.member("open", traffic.connectionsOpen)
-            writer.member("accepted", traffic.connectionsAccepted)
-            writer.member("refused", traffic.connectionsRefused)
-            writer.member("stalled", traffic.connectionsStalled)
-            writer.endObject()
-            writer.name("requests")
-            writer.beginObject()
-            writer.member("total", traffic.requestsTotal)
-            writer.member("errors", traffic.requestErrors)
-            writer.member("inFlight", traffic.requestsInFlight)
-            writer.endObject()
-            writer.name("subscriptions")
-            writer.beginObject()
-            writer.member("open", traffic.subscriptionsOpen)
-            writer.member("events", traffic.eventsSent)
-            writer.member("skipped", traffic.eventsSkipped)
-            writer.endObject()
-            writer.name("bytes")
-            writer.beginObject()
-            writer.member("received", traffic.bytesReceived)
-            writer.member("sent", traffic.bytesSent)
-            writer.endObject()
+            traffic.writeMembers(to: &writer)
             writer.name("refused")
             traffic.refused.write(to: &writer)
             writer.name("memory")
@@ -165,21 +143,5 @@ public enum AgentStats: WireMethod {
             if let images { images.write(to: &writer) } else { writer.null() }
             writer.endObject()
         }
-    }
-}
-
-extension AgentStats.Namespace {
-    fileprivate func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("revision", revision)
-        writer.member("publishes", publishes)
-        writer.name("refreshes")
-        writer.beginObject()
-        writer.member("attempted", attempted)
-        writer.member("changed", changed)
-        writer.member("notModified", notModified)
-        writer.member("failed", failed)
-        writer.endObject()
-        writer.endObject()
     }
 }

@@ -68,7 +68,9 @@ extension AgentFacts {
     static let present = Timestamp(milliseconds: start.milliseconds + 60_000)
 
     static var well: AgentFacts {
-        AgentFacts(
+        var limits = AgentInfo.Limits()
+        limits.connections = 16384
+        return AgentFacts(
             roundTrip: .microseconds(412),
             info: AgentInfo.Result(
                 name: "larderd", version: larderVersion, protocolVersion: 1, pid: 612, startedAt: start,
@@ -76,10 +78,7 @@ extension AgentFacts {
                 activated: true,
                 stateDirectory: "/var/lib/larder", imageDirectory: "/var/cache/larder/images",
                 settings: "/etc/larder/larder.json", settingsReadAt: start, namespaces: ["default"],
-                limits: AgentInfo.Limits(
-                    lineBytes: 1 << 20, batch: 64, nesting: 128, connections: 16384, subscriptionsPerConnection: 64,
-                    requestsInFlightPerConnection: 64, stallMilliseconds: 30_000, connectionsPerUser: 4096,
-                    subscriptionsPerUser: 65536, requestsInFlightPerUser: 8192, queuedBytesPerUser: 256 << 20),
+                limits: limits,
                 peer: AgentInfo.Peer(pid: 1, uid: 1000, gid: 1000), rights: [.read, .images], namespaceRights: [:]),
             now: present, status: .success(ConfigStatus.Result(namespaces: [.well])),
             stats: .success(.well))
