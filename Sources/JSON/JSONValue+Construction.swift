@@ -13,7 +13,6 @@ extension JSONValue {
         }
     }
 
-    /// The value `null`.
     public static let null: JSONValue = building { $0.null() }
     /// The object without members.
     public static let emptyObject: JSONValue = building { writer in
@@ -28,10 +27,8 @@ extension JSONValue {
     public static func int(_ number: Int) -> JSONValue { building { $0.int(number) } }
     /// A number in its shortest form; `null` for what JSON cannot say, infinities and NaN.
     public static func double(_ number: Double) -> JSONValue { building { $0.double(number) } }
-    /// A truth value.
     public static func bool(_ truth: Bool) -> JSONValue { truth ? yes : no }
 
-    /// An array.
     public static func array(_ elements: [JSONValue]) -> JSONValue {
         building { writer in
             writer.beginArray()
@@ -69,12 +66,10 @@ extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, E
     ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
     public init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// An integer.
     public init(integerLiteral value: Int) { self = .int(value) }
     /// A number in its shortest form.
     public init(floatLiteral value: Double) { self = .double(value) }
     public init(stringLiteral value: String) { self = .string(value) }
-    /// An array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
     /// An object. Of members with the same name the last one counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) { self = .object(elements) }

@@ -17,7 +17,6 @@ extension JSONValue: CustomStringConvertible {
         return String(decoding: compactBytes, as: UTF8.self)
     }
 
-    /// `compactText`.
     public var description: String { compactText }
 }
 

@@ -20,10 +20,8 @@ public struct JSONValue: Sendable {
     @inline(__always) var entry: Node { document.nodes[node] }
     @inline(__always) var textStart: UnsafePointer<UInt8> { document.text + Int(entry.offset) }
 
-    /// What the value is.
     public var kind: Kind { Kind(rawValue: UInt8(truncatingIfNeeded: entry.kind)) ?? .null }
 
-    /// Whether the value is `null`.
     public var isNull: Bool { entry.kind == Node.Kind.null }
 
     /// The truth value; nil for every other kind.

@@ -1,5 +1,4 @@
 extension JSONWriter {
-    /// A member that is a string.
     public mutating func member(_ name: StaticString, _ text: String) {
         self.name(name)
         string(text)
@@ -11,7 +10,6 @@ extension JSONWriter {
         int(number)
     }
 
-    /// A member that is a truth value.
     public mutating func member(_ name: StaticString, _ truth: Bool) {
         self.name(name)
         bool(truth)

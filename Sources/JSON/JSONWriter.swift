@@ -17,11 +17,9 @@ public struct JSONWriter: Sendable {
         follows = false
     }
 
-    /// Begins an object.
     public mutating func beginObject() { begin(UInt8(ascii: "{")) }
     /// Ends the innermost object.
     public mutating func endObject() { end(UInt8(ascii: "}")) }
-    /// Begins an array.
     public mutating func beginArray() { begin(UInt8(ascii: "[")) }
     /// Ends the innermost array.
     public mutating func endArray() { end(UInt8(ascii: "]")) }
@@ -36,7 +34,6 @@ public struct JSONWriter: Sendable {
 
     public mutating func string(_ text: StaticString) { quote(text, isName: false) }
 
-    /// An integer.
     public mutating func int(_ number: Int) { integer(UInt64(number.magnitude), isNegative: number < 0) }
 
     /// A number in the shortest form that reads back as the same; `null` for infinities and NaN, which JSON lacks.
@@ -48,7 +45,6 @@ public struct JSONWriter: Sendable {
 
     public mutating func bool(_ truth: Bool) { word(truth ? "true" : "false") }
 
-    /// `null`.
     public mutating func null() { word("null") }
 
     /// A value of another document, compact.

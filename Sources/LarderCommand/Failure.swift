@@ -3,7 +3,6 @@ import LarderClient
 
 /// A failure that the program itself finds, with what to do next.
 struct Failure: Error, Equatable {
-    /// The exit status.
     let status: ExitStatus
     /// What happened and what to do next, in one line.
     let message: String

@@ -27,7 +27,6 @@ struct SelectionOptions: ParsableArguments {
         get throws(Failure) { try PathArgument.parse(text) }
     }
 
-    /// How names are made.
     var mapping: EnvironmentMapping { EnvironmentMapping(prefix: prefix) }
 
     /// What is at the path in a snapshot.

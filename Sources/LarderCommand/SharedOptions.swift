@@ -80,7 +80,6 @@ struct FormatOptions: ParsableArguments {
     var format: ValueFormat { raw ? .compact : .pretty }
 }
 
-/// The path of a value.
 struct PathArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(

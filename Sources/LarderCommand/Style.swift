@@ -3,7 +3,6 @@ import LarderClient
 
 /// Colour, where it helps and is wanted.
 struct Style {
-    /// Whether to colour.
     let isColoured: Bool
 
     /// Colours on a terminal that can, unless `NO_COLOR` is set (https://no-color.org).

@@ -2,7 +2,6 @@ import ArgumentParser
 
 /// A span of time on the command line: `500ms`, `90` (seconds), `90s`, `10m`, `2h`, `1d`, `1h30m`.
 struct TimeSpan: ExpressibleByArgument, Equatable {
-    /// The span.
     let duration: Duration
 
     private static let units: [(name: String, milliseconds: Int)] = [

@@ -1,6 +1,5 @@
 /// Why a snapshot came into being: one change among those that it was published for.
 public struct ChangeCause: Sendable, Hashable {
-    /// What kind of change.
     public enum Kind: String, Sendable {
         /// What the agent found when it started differs from what it served last.
         case start
@@ -26,7 +25,6 @@ public struct ChangeCause: Sendable, Hashable {
         case release
     }
 
-    /// What kind of change.
     public var kind: Kind
     /// Where the overrides were, for `set` and `unset`; nil also where it is too long to be kept.
     public var path: [String]?

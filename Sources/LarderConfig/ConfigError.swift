@@ -37,7 +37,6 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What a document would remove that was rejected for that.
     public let deletion: MassDeletion?
 
-    /// Makes an error.
     public init(_ code: Code, _ message: String, retryAfter: Duration? = nil, deletion: MassDeletion? = nil) {
         self.code = code
         self.message = message

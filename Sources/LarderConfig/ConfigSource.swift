@@ -78,7 +78,6 @@ public struct SourceDocument: Sendable {
     /// Who pushed it; nil for one that a source gave.
     public var pushedBy: Peer?
 
-    /// Makes a document.
     public init(
         value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil, pushedBy: Peer? = nil
     ) {

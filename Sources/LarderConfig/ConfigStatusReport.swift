@@ -65,9 +65,7 @@ public struct ConfigStatusReport: Sendable {
         public var consecutiveFailures = 0
     }
 
-    /// One layer.
     public struct Layer: Sendable {
-        /// Which one.
         public var layer: ConfigLayer
         /// Whether it holds anything.
         public var isPresent: Bool
@@ -108,7 +106,6 @@ public struct ConfigStatusReport: Sendable {
 
     /// The state.
     public var freshness: Freshness
-    /// Since when.
     public var since: Int
     /// What went wrong last with the source or the disk; nil once both work again.
     public var lastError: Problem?

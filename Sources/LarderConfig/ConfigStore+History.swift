@@ -3,7 +3,6 @@ import LarderUpstream
 
 /// One of the newest snapshots, as the history tells of it.
 public struct PastSnapshot: Sendable {
-    /// Its revision.
     public var revision: Int
     /// SHA-256 of its compact text, in lower-case hex.
     public var digest: String

@@ -5,7 +5,6 @@ import Glibc
 public final class StateDirectory: Sendable {
     /// Another agent holds the directory.
     public struct Locked: Error, CustomStringConvertible {
-        /// The directory.
         public let path: String
         /// The process that holds it, where it could be read.
         public let holder: String

@@ -7,7 +7,6 @@ import Glibc
 /// A socket that was handed over belongs to whoever made it: it is never unlinked and never shut down. One made here is
 /// guarded by a lock file beside it, and only its own inode is unlinked at the end.
 public final class ListeningSocket: Sendable {
-    /// The listening descriptor.
     public let descriptor: CInt
     /// Its path, for people.
     public let path: String

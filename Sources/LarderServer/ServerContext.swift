@@ -9,11 +9,9 @@ public final class ServerContext: Sendable {
     public struct Identity: Sendable {
         /// The program's version.
         public var version: String
-        /// The path of the socket.
         public var socketPath: String
         /// Whether the socket was handed over.
         public var isActivated: Bool
-        /// Where the state is.
         public var stateDirectory: String
         /// The settings file in force; nil for none.
         public var settingsPath: String?
@@ -29,7 +27,6 @@ public final class ServerContext: Sendable {
         }
     }
 
-    /// All namespaces.
     public let namespaces: ConfigNamespaces
     /// Who the agent is.
     public let identity: Identity
@@ -50,7 +47,6 @@ public final class ServerContext: Sendable {
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
-    /// Makes the context of a server.
     public init(
         namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
         access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil,
@@ -87,7 +83,6 @@ public final class ServerContext: Sendable {
     /// Grows with each change of the rules: rights that were worked out before count no more.
     var rulesVersion: Int { accessVersion.load(ordering: .acquiring) }
 
-    /// The rights of a peer.
     func rights(of peer: PeerCredentials) -> PeerRights {
         // First the version: whatever changes meanwhile makes these rights too old, and not the next.
         let version = rulesVersion

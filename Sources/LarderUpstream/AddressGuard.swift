@@ -7,12 +7,10 @@ public struct AddressGuard: Sendable, Hashable {
     /// Blocks that the settings allow although they are not of the Internet.
     public let allowed: [AddressRange]
 
-    /// Makes a guard.
     public init(allowed: [AddressRange] = []) { self.allowed = allowed }
 
     /// What a URL's host is.
     public enum Host: Sendable, Hashable {
-        /// An address.
         case address(IPAddress)
         /// A name to resolve, in lower case, without a dot at its end.
         case name(String)

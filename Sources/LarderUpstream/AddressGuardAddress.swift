@@ -5,7 +5,6 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// The bits as IPv6 has them; of an IPv4 address the lowest 32, the others 0.
     let high: UInt64
     let low: UInt64
-    /// Whether it is an IPv4 address.
     public let isIPv4: Bool
 
     /// Makes an IPv4 address of its four bytes as one number.

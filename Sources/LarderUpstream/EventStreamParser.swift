@@ -3,7 +3,6 @@
 /// However the stream is cut into pieces, the events are the same. What is still unfinished at the end of the stream is no
 /// event.
 public struct EventStreamParser: Sendable {
-    /// One event.
     public struct Event: Sendable, Hashable {
         /// Its type; `message` where the stream names none.
         public var type: String

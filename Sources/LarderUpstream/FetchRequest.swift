@@ -56,7 +56,6 @@ public struct FetchTimeouts: Sendable, Hashable {
     /// What has to come of a body in a time, or the origin trickles; nil where any speed will do.
     public var slowest: TransferRate?
 
-    /// Makes limits.
     public init(idle: Duration = .seconds(10), whole: Duration = .seconds(30), slowest: TransferRate? = nil) {
         self.idle = idle
         self.whole = whole
@@ -71,7 +70,6 @@ public struct TransferRate: Sendable, Hashable {
     /// The time that they may take.
     public let window: Duration
 
-    /// Makes a rate.
     public init(bytes: Int, in window: Duration) {
         self.bytes = max(1, bytes)
         self.window = window

@@ -6,7 +6,6 @@ public struct TLSOptions: Sendable, Hashable {
     public struct PEM: Sendable {
         /// The file's path.
         public var path: String
-        /// What is in it.
         public var bytes: [UInt8]
 
         public init(path: String, bytes: [UInt8]) {

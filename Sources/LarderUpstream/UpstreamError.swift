@@ -94,7 +94,6 @@ extension UpstreamError {
         public static let empty = Code(.empty)
         /// The status code says that there is no document; see ``UpstreamError/status``.
         public static let status = Code(.status)
-        /// One redirect too many.
         public static let tooManyRedirects = Code(.tooManyRedirects)
         /// A redirect without a usable target, or one from `https` to `http`.
         public static let invalidRedirect = Code(.invalidRedirect)

@@ -12,7 +12,6 @@ public struct ConfigEvent: Sendable, Equatable {
     /// as it came.
     public struct Reason: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
-        /// Makes a reason from its name on the wire.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The first event of a subscription that held nothing.
@@ -35,7 +34,6 @@ public struct ConfigEvent: Sendable, Equatable {
         public var description: String { rawValue }
     }
 
-    /// What an event says.
     public enum Content: Sendable, Equatable {
         /// The whole value at the path; nil where there is nothing.
         case snapshot(JSONValue?, Reason)
@@ -62,10 +60,8 @@ public struct ConfigEvent: Sendable, Equatable {
     public var revision: Int
     /// The namespace's state.
     public var state: ConfigState
-    /// What it says.
     public var content: Content
 
-    /// Makes an event.
     public init(
         subscription: Int, sequence: Int, skipped: Int = 0, namespace: String, epoch: String, revision: Int,
         state: ConfigState, content: Content

@@ -14,7 +14,6 @@ public struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         public let isRetryable: Bool
     }
 
-    /// Which error it is.
     public let code: Code
     /// What happened and what to do next, for people.
     public let detail: String

@@ -6,7 +6,6 @@ public protocol WireMethod {
     associatedtype Parameters: WireParameters
     /// What a successful reply carries.
     associatedtype Result: WireResult
-    /// The name in `method`.
     static var name: String { get }
 }
 
@@ -43,7 +42,6 @@ public struct NoParameters: WireParameters {
     public init() {}
     /// Takes any object: unknown members are ignored.
     public init(from reader: MemberReader) {}
-    /// Writes `{}`.
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.endObject()

@@ -22,7 +22,6 @@ public struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvert
         public static var notSealed: Code { Code(.notSealed) }
         /// The system refused to make or to map the file.
         public static var systemFailed: Code { Code(.systemFailed) }
-        /// A text is no path.
         public static var invalidPath: Code { Code(.invalidPath) }
 
         /// The code's name, as written in this source.
@@ -34,7 +33,6 @@ public struct SnapshotFileError: Error, Sendable, Equatable, CustomStringConvert
     /// One line for people: what is wrong and, where it helps, what to do.
     public let reason: String
 
-    /// The reason.
     public var description: String { reason }
 
     init(_ code: Code, _ reason: String) {

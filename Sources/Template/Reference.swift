@@ -10,7 +10,6 @@ struct Reference: Sendable, Equatable {
         case place
     }
 
-    /// One step.
     struct Step: Sendable, Equatable {
         /// As it is written.
         let name: String

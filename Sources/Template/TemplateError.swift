@@ -2,7 +2,6 @@
 public struct TemplateError: Error, Equatable, CustomStringConvertible {
     /// The kinds of errors.
     public enum Code: Sendable {
-        /// The text is no template.
         case syntax
         /// There is no such function, or none for the value in question.
         case function
@@ -10,7 +9,6 @@ public struct TemplateError: Error, Equatable, CustomStringConvertible {
         case missing
     }
 
-    /// Where in a template.
     public struct Place: Sendable, Equatable, CustomStringConvertible {
         /// The line, from 1.
         public let line: Int
@@ -29,7 +27,6 @@ public struct TemplateError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// What kind of error it is.
     public let code: Code
     /// Where; nil for what is missing, which may be in many places.
     public let place: Place?

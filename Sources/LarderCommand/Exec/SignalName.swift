@@ -3,7 +3,6 @@ import Glibc
 
 /// A signal on the command line: `HUP`, `SIGHUP` or `1`.
 struct SignalName: ExpressibleByArgument, Equatable {
-    /// Its number.
     let number: CInt
 
     private static let names: [(String, CInt)] = [

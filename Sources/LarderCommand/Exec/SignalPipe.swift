@@ -22,7 +22,6 @@ final class SignalPipe: Sendable {
     private static let news: UInt8 = 0
     private static let kernelBit: UInt8 = 0x80
 
-    /// Makes the pipe.
     init() throws(Failure) {
         var ends: [CInt] = [-1, -1]
         // A handler must not wait; when the pipe is full there is something to be read in any case.

@@ -39,7 +39,6 @@ struct FileOwner: ExpressibleByArgument, Equatable {
 
 /// Permission bits on the command line: three octal digits, with or without a 0 before them.
 struct FileMode: ExpressibleByArgument, Equatable {
-    /// The bits.
     let bits: mode_t
 
     init?(argument: String) {

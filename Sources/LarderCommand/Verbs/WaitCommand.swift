@@ -55,7 +55,6 @@ struct WaitCommand: AsyncParsableCommand {
         return try Self.parse(condition, isString: string)
     }
 
-    /// Reads a condition.
     static func parse(_ text: String, isString: Bool) throws(Failure) -> (JSONPath, ConfigWait.Condition) {
         guard let sign = text.firstIndex(of: "=") else {
             let isAbsent = text.hasPrefix("!")

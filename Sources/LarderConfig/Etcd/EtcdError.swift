@@ -44,7 +44,6 @@ struct EtcdError: Error, Sendable, Equatable {
 struct EtcdComplaint: Sendable, Equatable {
     /// The gRPC status code; nil where it could not be found.
     var code: Int?
-    /// What etcd says.
     var text: String
 
     /// Reads the body of an answer with an error status, or a message of a watch; nil if it is no error.

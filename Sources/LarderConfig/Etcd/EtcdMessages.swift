@@ -93,7 +93,6 @@ struct EtcdEvent: Sendable, Equatable {
     }
 }
 
-/// One message of a watch.
 struct EtcdWatchMessage: Sendable, Equatable {
     var header: EtcdHeader
     /// The answer to the request: what happens from now on is told.

@@ -9,7 +9,6 @@ public struct Explanation: Sendable {
         public var kind: String
         /// A URL, file or directory.
         public var location: String?
-        /// The file with it.
         public var file: String?
         /// The line in that file, from 1.
         public var line: Int?
@@ -37,7 +36,6 @@ public struct Explanation: Sendable {
 
     /// One layer's say.
     public struct Layer: Sendable {
-        /// Which layer.
         public var layer: ConfigLayer
         /// The value that it has there; nil for none.
         public var value: JSONValue?

@@ -3,7 +3,6 @@ internal import JSON
 
 /// The files that together are one document, as they were at one moment.
 struct DocumentFiles: Sendable {
-    /// What is in a file, and where it is.
     struct File: Sendable {
         let path: String
         let bytes: [UInt8]

@@ -19,7 +19,6 @@ public final class FileWatcher: Sendable {
         /// The time between two elements when nothing happens.
         public var poll: Duration
 
-        /// Makes a timing.
         public init(
             settle: Duration = .milliseconds(20), longestBurst: Int = 10, poll: Duration = .seconds(30)
         ) {

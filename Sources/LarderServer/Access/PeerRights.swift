@@ -35,7 +35,6 @@ final class PeerRights: Sendable {
     /// Whether the peer may read a namespace.
     func mayRead(_ namespace: String) -> Bool { readsEverything || rights(in: namespace).contains(.read) }
 
-    /// Whether it has a right anywhere.
     func hasAnywhere(_ right: Right) -> Bool { general.contains(right) || own.values.contains { $0.contains(right) } }
 
     /// Whether it may know that there is a namespace of this name: it has some right in it.

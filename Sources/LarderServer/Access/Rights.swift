@@ -23,7 +23,6 @@ struct Rights: OptionSet, Sendable, Hashable {
         self = rights.reduce(into: []) { $0.formUnion(Rights($1)) }
     }
 
-    /// All of them.
     static let all = Rights(Right.allCases)
     /// Those that a namespace may give on its own account.
     static let ofNamespaces = Rights([.read, .write, .push, .secrets])

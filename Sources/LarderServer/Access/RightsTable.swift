@@ -11,7 +11,6 @@ enum Need: Sendable, Equatable {
     case general(Right)
     /// A right for the whole agent or in any namespace; the method shows no more than the peer may see.
     case anywhere(Right)
-    /// A right in a namespace.
     case inNamespace(Right, String)
 }
 

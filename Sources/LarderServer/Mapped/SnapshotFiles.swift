@@ -5,11 +5,9 @@ import Synchronization
 
 /// The current snapshot of a namespace as a file that is passed to clients.
 struct OpenedSnapshot: Sendable {
-    /// Its revision.
     let revision: Int
     /// The length of the file.
     let byteCount: Int
-    /// The file.
     let file: PassedFile
 }
 

@@ -3,7 +3,6 @@ import LarderConfig
 import LarderWire
 
 extension MethodTable {
-    /// Adds `config.…`.
     mutating func addConfigMethods() {
         reading(ConfigGet.self) { (scope, parameters) throws(WireError) in
             try scope.isYoungEnough(parameters) ? scope.read(parameters) : nil

@@ -61,7 +61,6 @@ extension AccessSettings {
         try self.init(value, path, rights: .all)
     }
 
-    /// Reads the access of the namespaces that have one.
     static func ofNamespaces(
         _ value: SettingsValue, _ path: SettingsPath
     ) throws(SettingsError) -> [String: AccessSettings] {

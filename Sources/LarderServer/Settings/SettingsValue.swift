@@ -1,6 +1,5 @@
 /// One value of a settings file, and where it stands.
 struct SettingsValue {
-    /// What the value is.
     enum Content {
         case null
         case bool(Bool)

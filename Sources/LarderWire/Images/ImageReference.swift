@@ -12,7 +12,6 @@ public struct ImageReference: WireParameters, Hashable {
     /// What it is looked up by instead of the URL, within the URL's origin: for signed URLs, which are never the same
     /// twice. 1 to 512 bytes.
     public var cacheKey: String?
-    /// `url`, `cacheKey`
     public static var positional: [String] { ["url", "cacheKey"] }
     public init(url: String, cacheKey: String? = nil) {
         self.url = url

@@ -2,7 +2,6 @@ public import JSON
 
 /// `agent.clients`: who is connected, and how they keep up.
 public enum AgentClients: WireMethod {
-    /// `agent.clients`
     public static let name = "agent.clients"
     public typealias Parameters = NoParameters
 
@@ -35,13 +34,11 @@ public enum AgentClients: WireMethod {
         public var peer: AgentInfo.Peer
         /// The peer's command as `/proc/PID/comm` named it when it connected; empty where that could not be read.
         public var command: String
-        /// When it connected.
         public var connectedAt: Timestamp
         /// Requests and notifications received from it.
         public var requests: Int
         /// Its open subscriptions.
         public var subscriptions: Int
-        /// Bytes received from it.
         public var bytesReceived: Int
         /// Bytes that it took.
         public var bytesSent: Int

@@ -2,7 +2,6 @@ public import JSON
 
 /// `agent.info`: who the agent is, where its files are, its limits, and whom it takes the caller for.
 public enum AgentInfo: WireMethod {
-    /// `agent.info`
     public static let name = "agent.info"
     public typealias Parameters = NoParameters
 
@@ -27,13 +26,11 @@ public enum AgentInfo: WireMethod {
         public var nesting = 0
         /// Connections at once.
         public var connections = 0
-        /// Subscriptions of one connection.
         public var subscriptionsPerConnection = 0
         /// Requests of one connection that wait for their reply.
         public var requestsInFlightPerConnection = 0
         /// Milliseconds for which a client may take no byte before it is dropped.
         public var stallMilliseconds = 0
-        /// Connections of one user.
         public var connectionsPerUser = 0
         /// Subscriptions of all connections of one user.
         public var subscriptionsPerUser = 0
@@ -70,7 +67,6 @@ public enum AgentInfo: WireMethod {
         public var protocolVersion: Int
         /// The agent's process id.
         public var pid: Int
-        /// When it started.
         public var startedAt: Timestamp
         /// Milliseconds since then, on a clock that is never set.
         public var uptimeMilliseconds: Int
@@ -80,7 +76,6 @@ public enum AgentInfo: WireMethod {
         public var socket: String
         /// Whether the socket was handed over by systemd.
         public var activated: Bool
-        /// Where the state is.
         public var stateDirectory: String
         /// Where the images are; nil where the settings switch the image cache off, or it cannot be used.
         public var imageDirectory: String?

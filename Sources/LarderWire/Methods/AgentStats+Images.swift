@@ -33,7 +33,6 @@ extension AgentStats {
         public var maximumBytes = 0
         /// The limit of images.
         public var maximumImages = 0
-        /// Makes them, all zero.
         public init() {}
 
         package static let groups: [(name: StaticString?, members: [Member])] = [

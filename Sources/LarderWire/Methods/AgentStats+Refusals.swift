@@ -18,7 +18,6 @@ extension AgentStats {
         /// Lines that were not JSON.
         public var malformed = 0
 
-        /// Makes them, all zero.
         public init() {}
 
         package static let groups: [(name: StaticString?, members: [Member])] = [

@@ -2,7 +2,6 @@ public import JSON
 
 /// `agent.stats`: counters since the agent's start.
 public enum AgentStats: WireMethod {
-    /// `agent.stats`
     public static let name = "agent.stats"
     public typealias Parameters = NoParameters
 
@@ -20,7 +19,6 @@ public enum AgentStats: WireMethod {
         public var notModified = 0
         /// Those that failed or were refused.
         public var failed = 0
-        /// Makes them, all zero.
         public init() {}
 
         package static let groups: [(name: StaticString?, members: [Member])] = [
@@ -53,17 +51,13 @@ public enum AgentStats: WireMethod {
         public var requestsInFlight = 0
         /// Subscriptions open now.
         public var subscriptionsOpen = 0
-        /// Events sent.
         public var eventsSent = 0
         /// Snapshots that a subscription was not offered because its client did not keep up.
         public var eventsSkipped = 0
-        /// Bytes received.
         public var bytesReceived = 0
-        /// Bytes sent.
         public var bytesSent = 0
         /// What was refused because of a limit.
         public var refused = Refusals()
-        /// Makes them, all zero.
         public init() {}
 
         /// All but ``refused``.

@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.acknowledge`: a client says that it took or refused a snapshot.
 public enum ConfigAcknowledge: WireMethod {
-    /// `config.acknowledge`
     public static let name = "config.acknowledge"
 
     /// What the client says.
@@ -20,7 +19,6 @@ public enum ConfigAcknowledge: WireMethod {
         public var namespace: String
         /// The epoch in which the revision counts; nil for the current one.
         public var epoch: String?
-        /// `revision`, `accepted`, `reason`, `namespace`, `epoch`
         public static var positional: [String] { ["revision", "accepted", "reason", "namespace", "epoch"] }
         public init(
             revision: Int, accepted: Bool, reason: String? = nil, namespace: String = defaultNamespace,
@@ -57,7 +55,6 @@ public enum ConfigAcknowledge: WireMethod {
 
     /// What was noted.
     public struct Result: WireResult, Equatable {
-        /// The revision.
         public var revision: Int
         public init(revision: Int) { self.revision = revision }
         public init(from value: JSONValue) throws(WireError) {

@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.diff`: what differs between two of the newest snapshots.
 public enum ConfigDiff: WireMethod {
-    /// `config.diff`
     public static let name = "config.diff"
 
     /// What to compare.
@@ -15,7 +14,6 @@ public enum ConfigDiff: WireMethod {
         public var namespace: String
         /// Where in the documents to compare; the root is all of them.
         public var path: JSONPath
-        /// `from`, `to`, `namespace`, `path`
         public static var positional: [String] { ["from", "to", "namespace", "path"] }
         public init(from: Int, to: Int? = nil, namespace: String = defaultNamespace, path: JSONPath = JSONPath([])) {
             self.from = from

@@ -2,16 +2,13 @@ public import JSON
 
 /// `config.explain`: what each layer says at a path, which of them wins, and where each has it from.
 public enum ConfigExplain: WireMethod {
-    /// `config.explain`
     public static let name = "config.explain"
 
-    /// What to explain.
     public struct Parameters: WireParameters {
         /// The path; the root is the whole document.
         public var path: JSONPath
         /// The namespace's name.
         public var namespace: String
-        /// `path`, `namespace`
         public static var positional: [String] { ["path", "namespace"] }
         public init(path: JSONPath = JSONPath([]), namespace: String = defaultNamespace) {
             self.path = path
@@ -35,7 +32,6 @@ public enum ConfigExplain: WireMethod {
         public var kind: String
         /// A URL, file or directory.
         public var location: String?
-        /// The file with it.
         public var file: String?
         /// The line in that file, from 1.
         public var line: Int?

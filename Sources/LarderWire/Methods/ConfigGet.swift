@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.get`: the value at a path in the current snapshot.
 public enum ConfigGet: WireMethod {
-    /// `config.get`
     public static let name = "config.get"
 
     /// What to read.
@@ -17,7 +16,6 @@ public enum ConfigGet: WireMethod {
         /// With a maximum age: how many seconds ago it may have confirmed the value where it gives no usable answer now; nil
         /// for an error in that case.
         public var staleIfErrorSeconds: Double?
-        /// `path`, `namespace`, `maximumAgeSeconds`, `staleIfErrorSeconds`
         public static var positional: [String] { ["path", "namespace", "maximumAgeSeconds", "staleIfErrorSeconds"] }
         public init(
             path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, maximumAgeSeconds: Double? = nil,
@@ -46,7 +44,6 @@ public enum ConfigGet: WireMethod {
 
     /// The value and the snapshot that it is part of.
     public struct Result: WireResult, Equatable {
-        /// The value.
         public var value: JSONValue
         /// The snapshot's revision.
         public var revision: Int

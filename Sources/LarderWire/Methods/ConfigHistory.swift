@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.history`: the newest snapshots of a namespace and why each came into being.
 public enum ConfigHistory: WireMethod {
-    /// `config.history`
     public static let name = "config.history"
 
     /// What to list.
@@ -14,7 +13,6 @@ public enum ConfigHistory: WireMethod {
         public var namespace: String
         /// How many at most, newest first; nil for all that are known.
         public var limit: Int?
-        /// `namespace`, `limit`
         public static var positional: [String] { ["namespace", "limit"] }
         public init(namespace: String = defaultNamespace, limit: Int? = nil) {
             self.namespace = namespace
@@ -58,15 +56,12 @@ public enum ConfigHistory: WireMethod {
 
     /// One snapshot.
     public struct Generation: Sendable, Equatable {
-        /// Its revision.
         public var revision: Int
         /// `sha256:` and the digest of its compact JSON.
         public var digest: String
         /// The size of its compact JSON.
         public var bytes: Int
-        /// When it was published.
         public var publishedAt: Timestamp
-        /// Whether it is the current one.
         public var current: Bool
         /// The upstream version of the remote document in it.
         public var upstreamVersion: String?

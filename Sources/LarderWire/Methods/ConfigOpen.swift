@@ -2,14 +2,12 @@ public import JSON
 
 /// `config.open`: the whole current snapshot as a file in memory, whose descriptor comes with the reply.
 public enum ConfigOpen: WireMethod {
-    /// `config.open`
     public static let name = "config.open"
 
     /// Which snapshot.
     public struct Parameters: WireParameters {
         /// The namespace's name.
         public var namespace: String
-        /// `namespace`
         public static var positional: [String] { ["namespace"] }
         public init(namespace: String = defaultNamespace) { self.namespace = namespace }
         public init(from reader: MemberReader) throws(WireError) { namespace = try reader.namespace() }
@@ -22,7 +20,6 @@ public enum ConfigOpen: WireMethod {
 
     /// What the file holds.
     public struct Result: WireResult, Equatable {
-        /// The namespace.
         public var namespace: String
         /// The snapshot's revision.
         public var revision: Int

@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.push`: hands the agent a whole document as the namespace's remote layer.
 public enum ConfigPush: WireMethod {
-    /// `config.push`
     public static let name = "config.push"
 
     /// The document and what its sender calls its version.
@@ -15,7 +14,6 @@ public enum ConfigPush: WireMethod {
         public var version: String?
         /// Whether to take the document even if its version is older.
         public var force: Bool
-        /// `document`, `namespace`, `version`, `force`
         public static var positional: [String] { ["document", "namespace", "version", "force"] }
         public init(
             document: JSONValue, namespace: String = defaultNamespace, version: String? = nil, force: Bool = false

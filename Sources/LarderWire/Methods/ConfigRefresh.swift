@@ -2,16 +2,13 @@ public import JSON
 
 /// `config.refresh`: asks the namespace's sources now; requests that wait for the same answer share it.
 public enum ConfigRefresh: WireMethod {
-    /// `config.refresh`
     public static let name = "config.refresh"
 
-    /// What to refresh.
     public struct Parameters: WireParameters {
         /// The namespace's name.
         public var namespace: String
         /// Whether to take what the source says even if its version is older, and to ask without a validator.
         public var force: Bool
-        /// `namespace`, `force`
         public static var positional: [String] { ["namespace", "force"] }
         public init(namespace: String = defaultNamespace, force: Bool = false) {
             self.namespace = namespace

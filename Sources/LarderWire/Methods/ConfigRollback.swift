@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.rollback`: takes up the content of one of the newest snapshots again, or releases what that holds.
 public enum ConfigRollback: WireMethod {
-    /// `config.rollback`
     public static let name = "config.rollback"
 
     /// What to do.
@@ -19,7 +18,6 @@ public enum ConfigRollback: WireMethod {
         public var action: Action
         /// The namespace's name.
         public var namespace: String
-        /// `revision`, `namespace`, `release`
         public static var positional: [String] { ["revision", "namespace", "release"] }
         public init(_ action: Action, namespace: String = defaultNamespace) {
             self.action = action

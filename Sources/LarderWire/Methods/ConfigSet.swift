@@ -2,10 +2,8 @@ public import JSON
 
 /// `config.set`: puts a value into the override layer, above every other layer.
 public enum ConfigSet: WireMethod {
-    /// `config.set`
     public static let name = "config.set"
 
-    /// What to set.
     public struct Parameters: WireParameters {
         /// Where; each segment is a member name, array elements cannot be overridden one by one.
         public var path: JSONPath

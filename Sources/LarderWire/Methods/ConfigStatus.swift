@@ -2,14 +2,12 @@ public import JSON
 
 /// `config.status`: each namespace's state, its layers, its source, and what was last refused and why.
 public enum ConfigStatus: WireMethod {
-    /// `config.status`
     public static let name = "config.status"
 
     /// Which namespaces.
     public struct Parameters: WireParameters {
         /// The namespace's name; nil for all.
         public var namespace: String?
-        /// `namespace`
         public static var positional: [String] { ["namespace"] }
         public init(namespace: String? = nil) { self.namespace = namespace }
         public init(from reader: MemberReader) throws(WireError) { namespace = try reader.string("namespace") }
@@ -80,7 +78,6 @@ public enum ConfigStatus: WireMethod {
         }
     }
 
-    /// One layer.
     public struct Layer: Sendable, Equatable {
         /// `host`, `remote` or `override`.
         public var name: String
@@ -118,11 +115,8 @@ public enum ConfigStatus: WireMethod {
         }
     }
 
-    /// One namespace.
     public struct Namespace: Sendable, Equatable {
-        /// Its name.
         public var namespace: String
-        /// Its state.
         public var state: ConfigState
         /// Since when it is in that state.
         public var since: Timestamp

@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.subscribe`: every new snapshot from now on, as ``ConfigEvent`` notifications.
 public enum ConfigSubscribe: WireMethod {
-    /// `config.subscribe`
     public static let name = "config.subscribe"
 
     /// How changes are told.
@@ -27,7 +26,6 @@ public enum ConfigSubscribe: WireMethod {
         public var since: Int?
         /// The epoch of `since`; nil means the agent's current one.
         public var epoch: String?
-        /// `path`, `namespace`, `mode`, `since`, `epoch`
         public static var positional: [String] { ["path", "namespace", "mode", "since", "epoch"] }
         public init(
             path: JSONPath = JSONPath([]), namespace: String = defaultNamespace, mode: Mode = .snapshot,

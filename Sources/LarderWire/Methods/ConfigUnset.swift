@@ -2,7 +2,6 @@ public import JSON
 
 /// `config.unset`: removes the overrides at a path and below it, so that the lower layers show again.
 public enum ConfigUnset: WireMethod {
-    /// `config.unset`
     public static let name = "config.unset"
 
     /// What to remove.
@@ -11,7 +10,6 @@ public enum ConfigUnset: WireMethod {
         public var path: JSONPath
         /// The namespace's name.
         public var namespace: String
-        /// `path`, `namespace`
         public static var positional: [String] { ["path", "namespace"] }
         public init(path: JSONPath, namespace: String = defaultNamespace) {
             self.path = path

@@ -2,14 +2,12 @@ public import JSON
 
 /// `config.unsubscribe`: ends a subscription; after the reply no event of it follows.
 public enum ConfigUnsubscribe: WireMethod {
-    /// `config.unsubscribe`
     public static let name = "config.unsubscribe"
 
     /// Which subscription.
     public struct Parameters: WireParameters {
         /// The number from the reply to `config.subscribe`.
         public var subscription: Int
-        /// `subscription`
         public static var positional: [String] { ["subscription"] }
         public init(subscription: Int) { self.subscription = subscription }
         public init(from reader: MemberReader) throws(WireError) {
@@ -24,7 +22,6 @@ public enum ConfigUnsubscribe: WireMethod {
 
     /// The subscription that ended.
     public struct Result: WireResult, Equatable {
-        /// Its number.
         public var subscription: Int
         public init(subscription: Int) { self.subscription = subscription }
         public init(from value: JSONValue) throws(WireError) {

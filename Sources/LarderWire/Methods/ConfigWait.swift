@@ -2,10 +2,8 @@ public import JSON
 
 /// `config.wait`: answers as soon as a condition holds in the current snapshot.
 public enum ConfigWait: WireMethod {
-    /// `config.wait`
     public static let name = "config.wait"
 
-    /// What is waited for.
     public enum Condition: Sendable, Equatable {
         /// The value at the path is this one.
         case equals(JSONValue)
@@ -26,7 +24,6 @@ public enum ConfigWait: WireMethod {
         public var path: JSONPath
         /// The namespace's name.
         public var namespace: String
-        /// What is waited for.
         public var condition: Condition
         /// After how many milliseconds to give up; nil for never.
         public var timeoutMilliseconds: Int?

@@ -2,13 +2,11 @@ public import JSON
 
 /// `image.clear`: takes all images out of the cache, but for those that are pinned. Who has a lease keeps the file.
 public enum ImageClear: WireMethod {
-    /// `image.clear`
     public static let name = "image.clear"
 
     public struct Parameters: WireParameters, Hashable {
         /// Whether those that are pinned go too.
         public var includesPinned: Bool
-        /// `includingPinned`
         public static var positional: [String] { ["includingPinned"] }
         public init(includesPinned: Bool = false) { self.includesPinned = includesPinned }
         public init(from reader: MemberReader) throws(WireError) {

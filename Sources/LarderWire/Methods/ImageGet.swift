@@ -2,7 +2,6 @@ public import JSON
 
 /// `image.get`: an image as a file that stays while the lease lasts.
 public enum ImageGet: WireMethod {
-    /// `image.get`
     public static let name = "image.get"
 
     /// How the bytes are handed over.
@@ -99,7 +98,6 @@ public enum ImageGet: WireMethod {
     /// Where an image came from. A value that this version does not know is kept as it came.
     public struct Source: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
-        /// Makes one from its name on the wire.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// It was held.

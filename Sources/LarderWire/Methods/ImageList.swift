@@ -2,12 +2,10 @@ public import JSON
 
 /// `image.list`: what is held, page by page.
 public enum ImageList: WireMethod {
-    /// `image.list`
     public static let name = "image.list"
 
     /// Which page.
     public struct Parameters: WireParameters, Hashable {
-        /// The longest page.
         public static let longestPage = 1000
         /// The page's length unless something else is said.
         public static let defaultPage = 100
@@ -16,7 +14,6 @@ public enum ImageList: WireMethod {
         public var after: String?
         /// How many images at most.
         public var limit: Int
-        /// `after`, `limit`
         public static var positional: [String] { ["after", "limit"] }
         public init(after: String? = nil, limit: Int = Self.defaultPage) {
             self.after = after

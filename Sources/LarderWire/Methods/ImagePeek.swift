@@ -2,7 +2,6 @@ public import JSON
 
 /// `image.peek`: what is held of an image, and what `image.get` would do about it. It never asks the network.
 public enum ImagePeek: WireMethod {
-    /// `image.peek`
     public static let name = "image.peek"
 
     /// Which image, and how it would be asked for.
@@ -14,7 +13,6 @@ public enum ImagePeek: WireMethod {
         public var maximumAgeSeconds: Int?
         /// Whether to say which rules led to the decision.
         public var explains: Bool
-        /// `url`, `policy`, `maximumAgeSeconds`, `cacheKey`, `explain`
         public static var positional: [String] { ["url", "policy", "maximumAgeSeconds", "cacheKey", "explain"] }
         public init(
             _ image: ImageReference, policy: ImagePolicy = .default, maximumAgeSeconds: Int? = nil,
@@ -44,7 +42,6 @@ public enum ImagePeek: WireMethod {
     /// What `image.get` would do. A value that this version does not know is kept as it came.
     public struct Decision: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
-        /// Makes one from its name on the wire.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// Answer with what is held: it is fresh.
@@ -53,7 +50,6 @@ public enum ImagePeek: WireMethod {
         public static let stale = Self(rawValue: "stale")
         /// Ask the origin whether what is held is still current.
         public static let revalidate = Self(rawValue: "revalidate")
-        /// Fetch it.
         public static let fetch = Self(rawValue: "fetch")
         /// Answer that it is not held.
         public static let notHeld = Self(rawValue: "notHeld")
@@ -61,7 +57,6 @@ public enum ImagePeek: WireMethod {
         public var description: String { rawValue }
     }
 
-    /// What is held.
     public struct Held: Sendable, Hashable {
         /// The absolute path of the file, on which there is no lease: it may go at any time.
         public var path: String

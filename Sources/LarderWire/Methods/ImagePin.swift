@@ -2,7 +2,6 @@ public import JSON
 
 /// `image.pin`: keeps an image until it is unpinned; it is fetched first where it is not held.
 public enum ImagePin: WireMethod {
-    /// `image.pin`
     public static let name = "image.pin"
     public typealias Parameters = ImageReference
 

@@ -2,14 +2,12 @@ public import JSON
 
 /// `image.release`: gives back what one `image.get` of this connection took.
 public enum ImageRelease: WireMethod {
-    /// `image.release`
     public static let name = "image.release"
 
     /// Which lease.
     public struct Parameters: WireParameters, Hashable {
         /// The number that `image.get` answered.
         public var lease: Int
-        /// `lease`
         public static var positional: [String] { ["lease"] }
         public init(lease: Int) { self.lease = lease }
         public init(from reader: MemberReader) throws(WireError) { lease = try reader.requiredInt("lease") }

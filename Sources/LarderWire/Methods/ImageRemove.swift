@@ -2,7 +2,6 @@ public import JSON
 
 /// `image.remove`: takes one image out of the cache, pinned or not. Who has a lease keeps the file.
 public enum ImageRemove: WireMethod {
-    /// `image.remove`
     public static let name = "image.remove"
     public typealias Parameters = ImageReference
 

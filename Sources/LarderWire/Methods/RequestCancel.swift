@@ -2,14 +2,10 @@ public import JSON
 
 /// `request.cancel`: ends a request of the same connection that still waits; that one gets the error `cancelled`.
 public enum RequestCancel: WireMethod {
-    /// `request.cancel`
     public static let name = "request.cancel"
 
-    /// What to cancel.
     public struct Parameters: WireParameters {
-        /// The id of the request to cancel.
         public var id: RequestID
-        /// `id`
         public static var positional: [String] { ["id"] }
         public init(id: RequestID) { self.id = id }
         public init(from reader: MemberReader) throws(WireError) {

@@ -2,7 +2,6 @@
 struct UnitFacts: Sendable, Equatable {
     private let properties: [String: String]
 
-    /// What is asked for.
     static let asked = [
         "LoadState", "LoadError", "ActiveState", "SubState", "Result", "UnitFileState", "NRestarts", "ExecMainStatus",
         "WatchdogUSec", "Listen", "User",
