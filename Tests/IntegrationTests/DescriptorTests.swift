@@ -1,3 +1,4 @@
+import Foundation
 import JSON
 import Testing
 
@@ -39,6 +40,47 @@ extension Integration {
                 let lines = agent.log.split(separator: "\n").filter { $0.contains("refused") }
                 #expect((1..<30).contains(lines.count), "\(lines.count) lines")
                 #expect(lines.allSatisfy { $0.contains("open files") })
+            }
+        }
+
+        @Test("after more clients than descriptors, changes and images are there and no descriptor is left open")
+        func recovery() throws {
+            try AgentHome.withImages { home, origin in
+                let agent = try home.start(wrapper: ["prlimit", "--nofile=128:128", "--"])
+                let limit = try require(
+                    try agent.ask("agent.info")["limits"]?["connections"]?.int, "limit of connections")
+                // The journal, the index of images and the connection to the origin are opened when they are needed.
+                func use(_ number: Int) throws {
+                    let client = try agent.connect()
+                    defer { client.close() }
+                    try client.call("config.set", ["path": "n", "value": .int(number)])
+                    let image = try client.image(origin.url("drawn", "kept.png"))
+                    try client.call("image.release", ["lease": image["lease"] ?? .null])
+                }
+                func openDescriptors() throws -> Int {
+                    try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.pid)/fd").count
+                }
+                func waitUntilAlone() throws {
+                    try agent.connect().call("agent.stats", until: { $0["connections"]?["open"] == 1 })
+                }
+                try use(0)
+                try waitUntilAlone()
+                let before = try openDescriptors()
+                for number in 1...3 {
+                    let clients = try (0..<(limit + 50)).map { _ in try agent.connect() }
+                    for client in clients { _ = try? client.request("agent.ping") }
+                    for client in clients { _ = try client.message() }
+                    for client in clients { client.close() }
+                    // The last connections may still be open: a new client is refused until they are closed.
+                    let deadline = Deadline.usual
+                    while (try? waitUntilAlone()) == nil, !deadline.hasPassed { _ = poll(nil, 0, 5) }
+                    try use(number)
+                }
+                try waitUntilAlone()
+                #expect(try openDescriptors() <= before + 2)
+                #expect(try agent.stop() == .exit(0))
+                let next = try home.start()
+                #expect(try next.ask("config.get", ["n"])["value"] == 3)
             }
         }
     }

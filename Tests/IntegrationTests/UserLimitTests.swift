@@ -124,5 +124,61 @@ extension Integration {
                 #expect(try client.call("config.get", ["large"])["value"] == large)
             }
         }
+
+        private static let small = "{ limits: { queuedBytesPerUser: 1048576, stallSeconds: 600 } }"
+
+        @Test("unfinished lines count for their user; one beyond the limit is refused, and its connection continues")
+        func unfinishedLines() throws {
+            try AgentHome.with(settings: Self.small) { home in
+                let agent = try home.start()
+                let clients = try (0..<4).map { _ in try agent.connect() }
+                let part = [UInt8](repeating: UInt8(ascii: "x"), count: 600_000)
+                for client in clients { try client.send(bytes: part) }
+                var refusals = 0
+                for client in clients {
+                    try client.send(bytes: [UInt8(ascii: "\n")])
+                    let error = try client.message()["error"]?["data"] ?? .null
+                    if error["detail"]?.string?.contains("limits.queuedBytesPerUser") == true {
+                        refusals += 1
+                    } else {
+                        #expect(error["name"] == "parseError")
+                    }
+                    #expect(try client.call("agent.ping") == ["pong": true])
+                }
+                #expect(refusals > 0)
+                #expect(try clients[0].call("agent.stats")["refused"]?["queuedBytes"]?.int == refusals)
+            }
+        }
+
+        @Test("long requests that wait count for their user until they end")
+        func longRequests() throws {
+            try AgentHome.with(settings: Self.small) { home in
+                let agent = try home.start()
+                let long = JSONValue.string(String(repeating: "x", count: 400_000))
+                let wait: JSONValue = ["path": "never", "equals": long]
+                var waiting: [LineClient] = []
+                var refused: LineClient?
+                while refused == nil, waiting.count < 4 {
+                    let client = try agent.connect()
+                    _ = try client.request("config.wait", wait)
+                    let ping = try client.request("agent.ping")
+                    let message = try client.message()
+                    if message["id"]?.int == ping {
+                        waiting.append(client)
+                    } else {
+                        let detail = message["error"]?["data"]?["detail"]?.string ?? ""
+                        #expect(detail.contains("limits.queuedBytesPerUser"), "\(detail)")
+                        try client.reply(to: ping)
+                        refused = client
+                    }
+                }
+                let client = try require(refused, "client that is refused")
+                #expect(waiting.count == 2)
+                for one in waiting { one.close() }
+                try client.call("agent.stats", until: { $0["connections"]?["open"] == 1 })
+                _ = try client.request("config.wait", wait)
+                #expect(try client.call("agent.ping") == ["pong": true])
+            }
+        }
     }
 }

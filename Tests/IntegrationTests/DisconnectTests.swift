@@ -1,0 +1,81 @@
+import Foundation
+import JSON
+import Testing
+
+extension Integration {
+    @Suite("Clients that disconnect")
+    struct DisconnectTests {
+        private static let relaxed = "{ namespaces: { default: { durability: 'relaxed' } } }"
+
+        @Test("connections that end at any moment leave nothing open and do not disturb other clients")
+        func storm() throws {
+            try AgentHome.with(settings: Self.relaxed) { home in
+                let agent = try home.start()
+                let observer = try agent.connect()
+                try observer.call("config.set", ["path": "known", "value": "as it was set"])
+                let before = try descriptors(of: agent)
+                let request = Array((LineClient.text(id: 1, "config.get", ["known"]) + "\n").utf8)
+                let subscription = LineClient.text(id: 2, "config.subscribe")
+                for number in 0..<1000 {
+                    let client = try agent.connect()
+                    switch number % 5 {
+                    case 1: try client.send(bytes: request)
+                    case 2: try client.send(bytes: Array(request.prefix(1 + number % (request.count - 2))))
+                    case 3:
+                        try client.send(bytes: request)
+                        client.endInput()
+                        #expect(try client.untilClosed().map { $0["result"]?["value"] } == ["as it was set"])
+                    case 4: try client.send(subscription)
+                    default: break
+                    }
+                    client.close()
+                    if number % 50 == 0 {
+                        #expect(try observer.call("config.get", ["known"])["value"] == "as it was set")
+                    }
+                }
+                try observer.call(
+                    "agent.stats", until: { $0["connections"]?["open"] == 1 && $0["subscriptions"]?["open"] == 0 })
+                #expect(try descriptors(of: agent) <= before + 2)
+            }
+        }
+
+        @Test("of a client that is killed while it writes, changes are made whole or not at all")
+        func killed() throws {
+            try AgentHome.with(settings: Self.relaxed) { home in
+                let agent = try home.start()
+                let observer = try agent.connect()
+                // More than the socket holds: replies are still on their way when the client is killed.
+                let large = JSONValue.string(String(repeating: "x", count: 300_000))
+                try observer.call("config.set", ["path": "large", "value": large])
+                let reads = Array(repeating: LineClient.text(id: 1, "config.get", ["large"]) + "\n", count: 3).joined()
+                let count = 100
+                for number in 0..<count {
+                    func change(_ part: String) -> String {
+                        LineClient.text(
+                            id: 2, "config.set", ["path": .string("\(part).k\(number)"), "value": .int(number)])
+                    }
+                    let half = change("half")
+                    let part = half.prefix(1 + number % (half.count - 2))
+                    let text = (number % 2 == 0 ? "" : reads) + change("whole") + "\n" + part
+                    let client = try ChildProcess("socat", ["-u", "-", "UNIX-CONNECT:\(agent.socket)"], input: true)
+                    try client.write(Array(text.utf8))
+                    if number % 3 != 0 {
+                        try observer.call(
+                            "agent.stats", until: { ($0["connections"]?["accepted"]?.int ?? 0) > number + 1 })
+                    }
+                    client.kill()
+                }
+                try observer.call(
+                    "agent.stats", until: { $0["connections"]?["open"] == 1 && $0["requests"]?["inFlight"] == 1 })
+                let document = try observer.call("config.get")["value"] ?? .null
+                #expect(document["half"] == nil)
+                let whole = document["whole"] ?? .emptyObject
+                for (name, value) in whole.members { #expect(name == "k\(value.int ?? -1)") }
+            }
+        }
+
+        private func descriptors(of agent: AgentProcess) throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(agent.pid)/fd").count
+        }
+    }
+}

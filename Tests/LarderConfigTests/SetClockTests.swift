@@ -1,0 +1,83 @@
+import JSON
+import Synchronization
+import Testing
+
+@testable import LarderConfig
+
+@Suite("A clock that is set")
+struct SetClockTests {
+    private static let day = 86_400_000
+
+    /// A time of day that a test sets.
+    private final class Offset: Sendable {
+        let milliseconds = Atomic(0)
+    }
+
+    @Test(
+        "values stay and revisions grow when the clock is set by a day, at work and between starts", arguments: [-1, 1])
+    func values(days: Int) async throws {
+        let offset = Offset()
+        var fixture = StoreFixture.local()
+        fixture.wallClock = WallClock { 100 * Self.day + offset.milliseconds.load(ordering: .relaxed) }
+        defer { fixture.remove() }
+        var last = 0
+        var number = 0
+
+        func change(_ store: ConfigStore) async throws {
+            for _ in 0..<3 {
+                number += 1
+                _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil)
+                #expect(store.value == ["n": .int(number)])
+                #expect(store.revision > last)
+                last = store.revision
+            }
+            let history = await store.pastSnapshots().map(\.revision)
+            #expect(history == history.sorted(by: >))
+            #expect(Set(history).count == history.count)
+        }
+
+        func startAgain() async throws {
+            try await fixture.withStore { (store) async throws in
+                #expect(store.value == ["n": .int(number)])
+                #expect(store.revision == last)
+                try await change(store)
+            }
+        }
+
+        try await fixture.withStore { (store) async throws in
+            try await change(store)
+            offset.milliseconds.store(days * Self.day, ordering: .relaxed)
+            try await change(store)
+        }
+        try await startAgain()
+        offset.milliseconds.store(0, ordering: .relaxed)
+        try await startAgain()
+        offset.milliseconds.store(days * Self.day, ordering: .relaxed)
+        try await startAgain()
+    }
+
+    @Test("an override that is set after the clock was set lasts as long as it should", arguments: [-1, 1])
+    func timeToLive(days: Int) async throws {
+        let clock = ManualClock()
+        let offset = Offset()
+        var fixture = StoreFixture.local()
+        fixture.clock = clock
+        fixture.wallClock = WallClock {
+            100 * Self.day + clock.now.offset.milliseconds + offset.milliseconds.load(ordering: .relaxed)
+        }
+        defer { fixture.remove() }
+        try await fixture.withStore { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            _ = await changes.next()
+            offset.milliseconds.store(days * Self.day, ordering: .relaxed)
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
+            while await changes.next()?.snapshot.value != ["a": 1] {}
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(9))
+            #expect(store.value == ["a": 1])
+            await clock.waitForSleepers(1)
+            clock.advance(by: .seconds(1))
+            #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+    }
+}
