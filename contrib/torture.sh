@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Attacks an agent with everything that a hostile client or a broken machine can do, and prints what became of it.
+# Attacks agents with broken files and disks and with malformed input, and prints a table of what survived.
 #
 #   contrib/torture.sh [--quick] [--larderd FILE] [--minutes N] [NAME ...]
 #
@@ -8,8 +8,8 @@
 # --minutes    how long the soak lasts (20)
 # NAME         only these of contrib/torture, such as disk or syscalls
 #
-# Each script of contrib/torture can be run by itself, and says by --help what it does. Those that take away disks, memory or
-# permissions need root, and say what they leave out without it. Exits with 1 where anything was lost.
+# Each script of contrib/torture can also be run on its own; its --help says what it does. Mounting disks needs root; a script
+# reports what it skips without it. Exits with 1 if anything was lost.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,14 +54,7 @@ printf '\n== what became of it\n'
 grep -E '^SKIPPED ' "$output" || true
 awk -F '\t' '
   $1 == "torture" { printf "%-62s %9d attempts %9d survived %5d lost\n", $2, $3, $4, $5; rows++; lost += $5 }
-  $1 == "p99" {
-    met += $5 <= 5
-    line[++lines] = sprintf("%-62s %7s µs quiet %7s µs beside it, %s times: %s; a bystander %s; work %5s µs and %5s µs, %s times", $2, $3, $4, $5, $5 <= 5 ? "met" : "missed", $6, $7, $8, $9)
-  }
   END {
-    if (lines) print "\n99th percentile of a get of a well-behaved client"
-    for (i = 1; i <= lines; i++) print line[i]
-    if (lines) print "at most 5 times: " met + 0 " of " lines
     if (!rows) { print "nothing was tried"; exit 1 }
     print "\nlost: " lost + 0
     exit lost > 0

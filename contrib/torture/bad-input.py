@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Input that is too long, too deep, too much, nonsense, or brings descriptors, and what a well-behaved client notices.
+"""Sends an agent input that is too long, too deep, too much or malformed, and descriptors that it did not ask for.
 
     long lines          10 MB each, with and without an end
-    notifications       a million, none of which is answered
+    notifications       a million in full, none of which is answered
+    changes             as notifications
     deep nesting        arrays and objects in each other, up to half a million
-    malformed           requests with bytes changed, cut and put together by chance
+    malformed           requests with random bytes changed, cut and combined
     descriptors         passed with requests, in the middle of lines, and to a connection that is never read
 
-Prints a line of each for the table, and what the 99th percentile of a get was beside it:
-p99 TAB attack TAB quiet µs TAB under attack µs TAB ratio TAB the ratio of a bystander that nobody attacks TAB the agent's
-work for a get, quiet µs TAB under attack µs TAB ratio TAB gets, and of several rounds TAB the three ratios of each: the get's,
-its work's, the bystander's.
+Beside each attack a client reads a known value, which must be right. Afterwards the agent must run, without a crash in its
+log, with the descriptors that it had before; its memory must have stayed below a bound.
 """
 
 import array
+import contextlib
 import json
 import os
 import random
@@ -21,19 +21,27 @@ import select
 import socket
 import sys
 import threading
+import time
 
 import larder_agent
-from larder_attack import Siege, line, parser
+from larder_agent import Connection
 
 SETTINGS = {"namespaces": {"default": {}, "relaxed": {"durability": "relaxed"}}}
+KNOWN = {"path": "known.value", "value": "as it was set"}
 PING = b'{"id":"ping","method":"agent.ping"}\n'
 
 
-def long_lines(talk, path, count):
+def line(id, method, /, **params):
+    """A request as a line; a notification if `id` is None."""
+    message = {} if id is None else {"id": id}
+    return json.dumps({**message, "method": method, "params": params}, separators=(",", ":")).encode() + b"\n"
+
+
+def long_lines(path, count):
     """Each is refused once, and the connection lives on."""
     survived = 0
     for number in range(count):
-        with larder_agent.Client(path) as client:
+        with Connection(path) as client:
             piece = (b"[1,", b'{"id":1,"method":"', b"\xff\x00", b'"')[number % 4] * 4096
             for _ in range(10_000_000 // len(piece)):
                 client.send(piece)
@@ -48,11 +56,11 @@ def long_lines(talk, path, count):
     return {"attempts": count, "survived": survived, "note": f"{count * 10} MB"}
 
 
-def notifications(talk, path, count):
+def notifications(path, count):
     """All are carried out and none is answered."""
-    with larder_agent.Client(path) as client, larder_agent.Client(path) as observer:
+    with Connection(path) as client, Connection(path) as observer:
         block = b"".join(
-            line(None, "config.get", path="known.value").replace(b'"id":null,', b"")
+            line(None, "config.get", path="known.value")
             if number % 2
             else b'{"method":"agent.ping"}\n'
             for number in range(1000)
@@ -65,26 +73,26 @@ def notifications(talk, path, count):
         return {"attempts": count, "survived": taken if answered else 0}
 
 
-def changes(talk, path, count):
+def changes(path, count):
     """Changes as notifications: the last one stands, whatever waited in between."""
-    with larder_agent.Client(path) as client:
+    with Connection(path) as client:
         for start in range(0, count, 500):
             client.send(b"".join(
-                line(None, "config.set", namespace="relaxed", path="n", value=number).replace(b'"id":null,', b"")
+                line(None, "config.set", namespace="relaxed", path="n", value=number)
                 for number in range(start, start + 500)
             ))
         client.send(PING)
         client.line()
         # The reply came when all were taken, and is not the word that all are done.
-        with larder_agent.Client(path) as reader:
+        with Connection(path) as reader:
             result = reader.call("config.wait", namespace="relaxed", path="n", equals=count - 1, timeoutMilliseconds=60000)
         return {"attempts": count, "survived": count if result["value"] == count - 1 else 0}
 
 
-def nesting(talk, path, count, generator):
+def nesting(path, count, generator):
     """Up to 128 is JSON, more is not; no depth is too much to be refused."""
     survived = 0
-    with larder_agent.Client(path) as client:
+    with Connection(path) as client:
         for number in range(count):
             depth = generator.choice((127, 128, 129, 130, 1000, 100_000, 500_000))
             kind = number % 3
@@ -127,7 +135,7 @@ def mutated(generator, seeds):
     return bytes(data).replace(b"\n", b" ")
 
 
-def malformed(talk, path, count, generator):
+def malformed(path, count, generator):
     """Whatever comes, each reply is a message, the connection lives on, and nothing has changed that nobody asked for."""
     seeds = [
         line(1, "config.get", path="known.value"), line("a", "config.get", path=["known", "value"], maximumAgeSeconds=5),
@@ -141,12 +149,12 @@ def malformed(talk, path, count, generator):
     seeds = [seed[:-1] for seed in seeds]
     tried = replies = 0
     while tried < count:
-        with larder_agent.Client(path) as client:
+        with Connection(path) as client:
             lines = [mutated(generator, seeds) + b"\n" for _ in range(min(100, count - tried))]
             tried += len(lines)
             lines.append(b'{"id":"the last","method":"agent.ping"}\n')
-            # Who only writes until all is written, and is answered more than the socket takes, is rightly dropped.
-            sender = threading.Thread(target=client.stream.sendall, args=(b"".join(lines),), daemon=True)
+            # A client that does not read while it writes would be dropped.
+            sender = threading.Thread(target=client.socket.sendall, args=(b"".join(lines),), daemon=True)
             sender.start()
             while True:
                 message = client.message()
@@ -174,30 +182,30 @@ def is_closed(reader):
     return bool(poll.poll(10_000)) and os.read(reader, 1) == b""
 
 
-def descriptors(talk, path, count, generator):
+def descriptors(path, count, generator):
     """Each is closed: seen by the other end of a pipe, of which the agent was given the only one left."""
     survived = passed = refused = 0
     while passed < count:
-        with larder_agent.Client(path) as client:
+        with Connection(path) as client:
             reader, writer = os.pipe()
             number = min(generator.choice((1, 2, 253)), count - passed)
             kind = generator.randrange(4)
             if kind == 0:  # with whole lines, of which the kernel gives out one at a time
                 number = min(number, count - passed) // 3 * 3 or 3
                 for _ in range(3):
-                    refused += pass_files(client.stream, PING, [writer] * (number // 3))
+                    refused += pass_files(client.socket, PING, [writer] * (number // 3))
                 for _ in range(3):
                     client.line()
             elif kind == 1:  # in the middle of one
                 client.send(PING[:10])
-                refused += pass_files(client.stream, PING[10:20], [writer] * number)
+                refused += pass_files(client.socket, PING[10:20], [writer] * number)
                 client.send(PING[20:])
                 client.line()
             elif kind == 2:  # with one that has no end
-                refused += pass_files(client.stream, PING[:10], [writer] * number)
+                refused += pass_files(client.socket, PING[:10], [writer] * number)
             else:  # with what the agent does not read before the client reads
                 client.send(line(1, "config.get", namespace="relaxed", path="large") * 4)
-                refused += pass_files(client.stream, PING, [writer] * number)
+                refused += pass_files(client.socket, PING, [writer] * number)
             os.close(writer)
             if kind > 1:
                 client.close()
@@ -208,28 +216,99 @@ def descriptors(talk, path, count, generator):
     return {"attempts": passed, "survived": survived, "note": note}
 
 
-def large_value(path):
-    with larder_agent.Client(path) as client:
-        client.call("config.set", namespace="relaxed", path="large", value="x" * 300_000)
+class Watch:
+    """Reads the known value and samples the agent's memory until stop()."""
+
+    def __init__(self, agent):
+        self.agent, self.pid, self.is_over = agent, agent.pid, threading.Event()
+        self.problem, self.most, self.gets = None, agent.memory().anonymous, 0
+        self.threads = [threading.Thread(target=each, daemon=True) for each in (self.read, self.sample)]
+        for thread in self.threads:
+            thread.start()
+
+    def read(self):
+        try:
+            with self.agent.connect() as client:
+                while not self.is_over.wait(0.002):
+                    value = client.call("config.get", path=KNOWN["path"])["value"]
+                    self.gets += 1
+                    if value != KNOWN["value"]:
+                        raise ValueError(f"the known value is {value}")
+        except (OSError, ValueError, larder_agent.AgentError) as problem:
+            self.problem = f"the client beside the attack: {problem}"
+
+    def sample(self):
+        while not self.is_over.wait(0.02):
+            with contextlib.suppress(OSError, KeyError):
+                self.most = max(self.most, larder_agent.memory(self.pid).anonymous)
+
+    def stop(self):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def settled_descriptors(agent, wanted):
+    """The number of open descriptors, once those of connections that ended are closed."""
+    with contextlib.suppress(TimeoutError):
+        larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "all connections are closed")
+        larder_agent.eventually(lambda: agent.descriptors() <= wanted, "descriptors are closed", 10)
+    return agent.descriptors()
+
+
+def attack(agent, name, memory, function, *arguments):
+    """Runs one attack and reports it. `memory`: the bytes by which the agent's anonymous memory may grow."""
+    if not agent.is_running:
+        print(f"{name}: the agent ended before it", file=sys.stderr)
+        larder_agent.report(name, 1, 0)
+        return
+    descriptors, before = agent.descriptors(), agent.memory().anonymous
+    watch, began, problems = Watch(agent), time.monotonic(), []
+    try:
+        found = function(str(agent.socket), *arguments)
+    except (OSError, KeyError, larder_agent.AgentError) as problem:
+        found = {"attempts": 1, "survived": 0}
+        problems.append(f"{type(problem).__name__}: {problem}")
+    watch.stop()
+    if watch.problem:
+        problems.append(watch.problem)
+    if not agent.is_running or agent.crashed():
+        problems.append("the agent crashed")
+    else:
+        if watch.most > before + memory:
+            problems.append(f"{(watch.most - before) >> 20} MiB more in memory, {memory >> 20} MiB allowed")
+        after = settled_descriptors(agent, descriptors)
+        if after > descriptors:
+            problems.append(f"{after - descriptors} descriptors were leaked")
+    for problem in problems:
+        print(f"{name}: {problem}", file=sys.stderr)
+    note = f"{time.monotonic() - began:.0f} s, memory {before >> 20} → {watch.most >> 20} MiB, {watch.gets} gets beside it"
+    note += f"; {found['note']}" if found.get("note") else ""
+    larder_agent.report(name, found["attempts"], found["survived"], found["attempts"] - found["survived"] + len(problems), note)
 
 
 def main():
-    words = parser(__doc__)
-    words.add_argument("--seed", type=int, default=1, help="of what is done by chance")
+    words = larder_agent.parser(__doc__)
+    words.add_argument("--quick", action="store_true", help="a few seconds of each")
+    words.add_argument("--only", metavar="WORD", default="", help="the attacks with this word in their names")
+    words.add_argument("--seed", type=int, default=1, help="for what is random")
     options = words.parse_args()
     quick, generator = options.quick, random.Random(options.seed)
     attacks = [
-        ("lines of 10 MB", long_lines, 24 if quick else 200, {"memory": 32 << 20}),
-        ("a million notifications", notifications, 1_000_000, {"memory": 32 << 20}),
-        ("changes as notifications", changes, 5_000 if quick else 50_000, {"memory": 64 << 20}),
-        ("deep nesting", nesting, 300 if quick else 3_000, generator, {"memory": 32 << 20}),
-        ("malformed lines", malformed, 10_000 if quick else 500_000, generator, {"memory": 64 << 20}),
-        ("descriptors passed to the agent", descriptors, 5_000 if quick else 50_000, generator, {"memory": 32 << 20}),
+        ("lines of 10 MB", 32 << 20, long_lines, 24 if quick else 200),
+        ("notifications", 32 << 20, notifications, 100_000 if quick else 1_000_000),
+        ("changes as notifications", 64 << 20, changes, 5_000 if quick else 50_000),
+        ("deep nesting", 32 << 20, nesting, 300 if quick else 3_000, generator),
+        ("malformed lines", 64 << 20, malformed, 10_000 if quick else 500_000, generator),
+        ("descriptors passed to the agent", 32 << 20, descriptors, 5_000 if quick else 50_000, generator),
     ]
-    with Siege(options, SETTINGS) as siege:
-        large_value(siege.agent.socket)
-        siege.all(attacks)
-        siege.print_times()
+    with larder_agent.Agent(options.larderd, settings=SETTINGS, keep=options.keep) as agent:
+        with agent.connect() as client:
+            client.call("config.set", **KNOWN)
+            client.call("config.set", namespace="relaxed", path="large", value="x" * 300_000)
+        for each in attacks:
+            if options.only in each[0]:
+                attack(agent, *each)
     return larder_agent.finish()
 
 

@@ -101,7 +101,7 @@ def look(known, larderd, origin, directory):
             return Outcome("lost", f"a crash:\n{agent.last_words()}")
         reasons = [line for line in agent.log_text().splitlines() if line.startswith("larderd: ")]
         return Outcome("refused", reasons[-1]) if reasons else Outcome("lost", "a refusal without a reason")
-    except larder_agent.Hang as problem:
+    except TimeoutError as problem:
         return Outcome("lost", str(problem))
     try:
         with agent.connect() as client:
@@ -123,7 +123,7 @@ def look(known, larderd, origin, directory):
             if client.call("config.get", path="after")["value"] != 1:
                 witness.problems.append("a change after the damage was lost")
         agent.stop()
-    except (larder_agent.AgentError, larder_agent.Died, larder_agent.Hang, larder_agent.ConnectionEnded, OSError) as problem:
+    except (larder_agent.AgentError, larder_agent.Died, OSError) as problem:
         witness.problems.append(f"{type(problem).__name__}: {problem}")
     finally:
         agent.kill()

@@ -176,8 +176,7 @@ class Trial:
             self.agent.start()
             self.served("at the end")
             self.agent.stop()
-        except (larder_agent.AgentError, larder_agent.Died, larder_agent.Hang, larder_agent.ConnectionEnded, OSError,
-                subprocess.CalledProcessError) as problem:
+        except (larder_agent.AgentError, larder_agent.Died, OSError, subprocess.CalledProcessError) as problem:
             self.problems.append(f"{type(problem).__name__}: {problem}")
         finally:
             self.agent.kill()

@@ -1,6 +1,4 @@
-"""What the scripts of this directory share: an agent of their own, clients of it, what it uses, and the table's lines.
-
-    import larder_agent
+"""What the scripts of this directory share: their options, an agent under test, its use of resources, and the table's lines.
 
     options = larder_agent.options(__doc__)
     with larder_agent.Agent(options.larderd, settings={"limits": {"connections": 100}}) as agent:
@@ -8,50 +6,25 @@
             client.call("config.set", path="a.b", value=1)
         larder_agent.report("one write", attempts=1, survived=1)
     sys.exit(larder_agent.finish())
-
-Needs nothing but Python 3.9 and Linux.
 """
 
 import argparse
 import collections
-import json
 import os
 import pathlib
-import select
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# Longer than anything may take on a machine that is busy with other things. What takes longer hangs.
+sys.path.insert(0, str(ROOT / "contrib"))
+
+from larder_client import AgentError, AgentProcess, Connection, Died  # noqa: E402, F401
+
+# Longer than anything takes on a busy machine.
 PATIENCE = 60.0
-
-
-class AgentError(Exception):
-    """An error that the agent replied: `name`, `code`, `detail`, `retryable`."""
-
-    def __init__(self, error):
-        self.error = error
-        self.code = error.get("code")
-        data = error.get("data") or {}
-        self.name, self.detail, self.retryable = data.get("name"), data.get("detail", ""), data.get("retryable")
-        super().__init__(f"{self.name}: {self.detail}")
-
-
-class ConnectionEnded(Exception):
-    """The agent closed the connection, or a read or write of it failed."""
-
-
-class Hang(Exception):
-    """Something did not happen within its time."""
-
-
-class Died(Exception):
-    """The agent ended when it should not have, or not as it should have."""
 
 
 # --- The command line ------------------------------------------------------------------------------------------
@@ -80,45 +53,36 @@ def newest_program():
 
 
 def eventually(condition, what, seconds=PATIENCE):
-    """Waits until a condition has a value that is true, and returns that; raises Hang where it takes too long."""
+    """Waits until a condition has a value that is true, and returns that; raises TimeoutError if it takes too long."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise Hang(f"{what}: not within {seconds:g} s")
+            raise TimeoutError(f"{what}: not within {seconds:g} s")
         time.sleep(0.01)
 
 
 # --- The agent -------------------------------------------------------------------------------------------------
 
 
-class Agent:
-    """An agent of one's own, in a directory of its own: `socket`, `state`, `cache`, `log`, `settings` are its paths.
+class Agent(AgentProcess):
+    """An agent for one test, in a directory of its own.
 
-    settings: what its settings file says, an object or text.
-    directory: where to have everything; it stays when the agent is gone. Default: a new one, which does not.
-    prefix: words before the command, such as ["strace", …] or ["prlimit", …].
-    environment: variables beside those of an agent that finds nothing of this machine's.
-    before: called in the child before it becomes the agent (resource.setrlimit, os.setuid, …).
+    directory: where to keep everything; it is not removed. Default: a new one, which is removed at the end.
+    The other parameters are those of AgentProcess.
     """
 
-    def __init__(self, larderd=None, settings=None, directory=None, prefix=(), environment=None, before=None, keep=False):
-        self.program = pathlib.Path(larderd or newest_program()).resolve()
-        self.is_temporary = directory is None
-        self.keep = keep
-        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="larder-torture."))
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.socket, self.log = self.directory / "larder.sock", self.directory / "log"
-        self.state, self.cache = self.directory / "state", self.directory / "cache"
-        self.settings = self.directory / "larder.json"
-        self.prefix, self.before, self.environment = list(prefix), before, dict(environment or {})
-        self.process = None
-        self.write_settings({} if settings is None else settings)
+    def __init__(self, larderd=None, settings=None, directory=None, keep=False, **more):
+        self.is_temporary, self.keep = directory is None, keep
+        directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="larder-torture."))
+        directory.mkdir(parents=True, exist_ok=True)
+        super().__init__(larderd or newest_program(), directory, settings, **more)
 
     def __enter__(self):
-        return self.start()
+        self.start()
+        return self
 
     def __exit__(self, kind, problem, trace):
         try:
@@ -129,51 +93,21 @@ class Agent:
                     self.stop()
         finally:
             if kind and not issubclass(kind, KeyboardInterrupt):
-                print(f"the agent's last words:\n{self.last_words()}", file=sys.stderr)
+                print(f"the end of the agent's log:\n{self.last_words()}", file=sys.stderr)
             self.remove()
 
-    def write_settings(self, settings):
-        """Writes the settings file; it counts from the next start or reload()."""
-        text = settings if isinstance(settings, str) else json.dumps(settings)
-        self.settings.write_text(text, encoding="utf-8")
-
-    def command(self):
-        words = [self.program, "--socket", self.socket, "--state-directory", self.state, "--cache-directory", self.cache]
-        return self.prefix + [str(word) for word in words + ["--settings", self.settings]]
-
-    def start(self, wait=True):
-        """Starts it; with `wait` it serves when this returns, and Died is raised where it ends before that."""
-        home = self.directory / "home"
-        home.mkdir(exist_ok=True)
-        keep = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH")}
-        own = {"HOME": home, "TMPDIR": self.directory, "CONFIGURATION_DIRECTORY": home / "config" / "larder"}
-        own |= {f"XDG_{name}_HOME": home / name.lower() for name in ("CONFIG", "STATE", "CACHE", "DATA")}
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                self.command(), cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                preexec_fn=self.before, process_group=0,
-                env={**keep, **{name: str(value) for name, value in own.items()}, **self.environment})
-        if wait:
-            self.wait_until_ready()
-        return self
-
-    def wait_until_ready(self, seconds=PATIENCE):
-        """Returns once it answers; raises Died where it ends before that, and Hang where it does neither."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise Died(f"the agent ended at its start with status {self.process.returncode}:\n{self.last_words()}")
+    def start(self):
+        """Starts it and waits until it answers. Raises Died if it ends before that."""
+        with super().start(PATIENCE) as connection:
             try:
-                with self.connect(patience=max(0.1, deadline - time.monotonic())) as client:
-                    client.call("agent.ping")
-                    return
-            except (OSError, ConnectionEnded):
-                time.sleep(0.005)
-        raise Hang(f"the agent does not serve after {seconds:g} s:\n{self.last_words()}")
+                connection.call("agent.ping")
+            except ConnectionError:
+                status = self.process.wait(PATIENCE)
+                raise Died(f"the agent ended at its start with status {status}:\n{self.last_words()}") from None
 
     @property
     def pid(self):
-        """The process that serves, which is a child of the prefix's where there is one."""
+        """The process of larderd itself, which may be a child of the prefix."""
         found = self.process.pid
         while pathlib.Path(f"/proc/{found}/exe").resolve() != self.program:
             children = pathlib.Path(f"/proc/{found}/task/{found}/children").read_text(encoding="ascii").split()
@@ -186,50 +120,32 @@ class Agent:
     def is_running(self):
         return self.process is not None and self.process.poll() is None
 
-    def connect(self, patience=PATIENCE):
-        """A client of it."""
-        return Client(self.socket, patience)
-
-    def wait(self, seconds=PATIENCE):
-        """Waits for its end; returns its status, which is negative after a signal."""
-        try:
-            status = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise Hang(f"the agent still ran after {seconds:g} s") from None
-        self.process = None
-        return status
-
-    def stop(self):
-        """Ends it by SIGTERM; raises Died unless it ends in good order."""
+    def terminate(self):
         if not self.is_running:
             status, self.process = self.process.returncode, None
             raise Died(f"the agent was not running any more: status {status}\n{self.last_words()}")
         os.kill(self.pid, signal.SIGTERM)
-        status = self.wait()
-        if status != 0:
-            raise Died(f"the agent ended with status {status} after SIGTERM\n{self.last_words()}")
 
     def kill(self):
-        """Ends it, and what is in front of it, by SIGKILL."""
+        """Ends it and its prefix by SIGKILL."""
         if self.process is None:
             return
         members = group_members(self.process.pid)
         try:
-            os.killpg(self.process.pid, signal.SIGKILL)  # its group is its own
+            os.killpg(self.process.pid, signal.SIGKILL)  # AgentProcess gives each agent a group
         except ProcessLookupError:
             pass
         self.process.wait()
-        # What was in front of the agent may be gone before the agent is, which has its lock until then.
+        # The prefix may end before the agent, which holds its lock until it has ended.
         eventually(lambda: not any(map(runs, members)), "the agent is gone after SIGKILL")
         self.process = None
 
     def restart(self):
         self.stop()
-        return self.start()
+        self.start()
 
     def reload(self, settings=None):
-        """Lets it read its settings again; returns once it has, or said why not."""
+        """Reloads the settings and returns once the log says whether they were accepted."""
         if settings is not None:
             self.write_settings(settings)
         words = ("settings re-read", "the new settings are wrong")
@@ -239,37 +155,24 @@ class Agent:
         eventually(lambda: read() > before, "the agent reads its settings again")
 
     def remove(self):
-        """Removes its directory, where that was made for it and is not to be kept."""
+        """Removes the directory if it was made for this agent and is not to be kept."""
         if self.keep:
             print(f"kept: {self.directory}", file=sys.stderr)
         elif self.is_temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    # What it uses and says
-
-    def log_text(self):
-        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-
-    def last_words(self, lines=30):
-        return "\n".join(self.log_text().splitlines()[-lines:])
-
     def crashed(self):
-        """Whether its log tells of a crash."""
+        """Whether the log reports a crash."""
         text = self.log_text()
         return any(word in text for word in ("Fatal error", "*** Signal", "Program crashed", "AddressSanitizer"))
 
     def memory(self):
-        """Bytes in memory: resident, and the part that is its own (anonymous)."""
+        """Bytes in memory: resident, and the anonymous part of them."""
         return memory(self.pid)
 
     def descriptors(self):
-        """How many file descriptors it has open."""
+        """The number of open file descriptors."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
-
-    def processor_seconds(self):
-        """Processor time that it has used."""
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stats(self):
         """The result of agent.stats."""
@@ -307,132 +210,6 @@ def memory(pid):
     text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     found = dict(line.split(":", 1) for line in text.splitlines() if line.startswith(("VmRSS:", "RssAnon:")))
     return Memory(*(int(found[name].split()[0]) * 1024 for name in ("VmRSS", "RssAnon")))
-
-
-# --- Clients ---------------------------------------------------------------------------------------------------
-
-
-class Client:
-    """A connection that waits: requests, replies and events as lines.
-
-    Events that come while a reply is waited for are kept for event().
-    """
-
-    def __init__(self, path, patience=PATIENCE):
-        self.patience = patience
-        self.stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.stream.settimeout(patience)
-        try:
-            self.stream.connect(str(path))
-        except OSError:
-            self.stream.close()
-            raise
-        self.buffer = bytearray()
-        self.events = collections.deque()
-        self.early = {}
-        self.last_id = 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def close(self):
-        self.stream.close()
-
-    def shut_down(self):
-        """Says that nothing more will be said."""
-        self.stream.shutdown(socket.SHUT_WR)
-
-    def send(self, data):
-        """Sends bytes as they are, or an object as a line."""
-        if not isinstance(data, (bytes, bytearray)):
-            data = json.dumps(data, separators=(",", ":")).encode() + b"\n"
-        try:
-            self.stream.sendall(data)
-        except socket.timeout:
-            raise Hang(f"the agent took nothing for {self.patience:g} s") from None
-        except OSError as problem:
-            raise ConnectionEnded(f"cannot send: {problem}") from None
-
-    def request(self, method, /, **params):
-        """Sends a request; returns its id."""
-        self.last_id += 1
-        self.send({"id": self.last_id, "method": method, "params": params})
-        return self.last_id
-
-    def notify(self, method, /, **params):
-        """Sends a request that is not answered."""
-        self.send({"method": method, "params": params})
-
-    def call(self, method, /, **params):
-        """A request's result; raises AgentError where that is an error."""
-        return self.result(self.request(method, **params))
-
-    def result(self, id):
-        """The result of a request that was sent."""
-        while id not in self.early:
-            message = self.message()
-            if message.get("method"):
-                self.events.append(message)
-            else:
-                self.early[message.get("id")] = message
-                if message.get("id") is None and "error" in message:
-                    raise AgentError(message["error"])
-        reply = self.early.pop(id)
-        if "error" in reply:
-            raise AgentError(reply["error"])
-        return reply["result"]
-
-    def subscribe(self, path="", **params):
-        """Subscribes; returns the reply's result. The events come by event()."""
-        return self.call("config.subscribe", path=path, **params)
-
-    def event(self, seconds=None):
-        """The params of the next event; raises Hang where none comes in that time."""
-        while not self.events:
-            message = self.message(seconds)
-            if message.get("method"):
-                self.events.append(message)
-            else:
-                self.early[message.get("id")] = message
-        return self.events.popleft()["params"]
-
-    def message(self, seconds=None):
-        """The next message, whatever it is."""
-        return json.loads(self.line(seconds))
-
-    def line(self, seconds=None):
-        """The next line without its end; raises ConnectionEnded at the end of input."""
-        deadline = time.monotonic() + (self.patience if seconds is None else seconds)
-        searched = 0
-        while True:
-            end = self.buffer.find(b"\n", searched)
-            if end >= 0:
-                line = bytes(self.buffer[:end])
-                del self.buffer[: end + 1]
-                return line
-            searched = len(self.buffer)
-            readable, _, _ = select.select([self.stream], [], [], max(0, deadline - time.monotonic()))
-            if not readable:
-                raise Hang(f"no line from the agent in {self.patience if seconds is None else seconds:g} s")
-            try:
-                data = self.stream.recv(1 << 18)
-            except OSError as problem:
-                raise ConnectionEnded(f"cannot receive: {problem}") from None
-            if not data:
-                raise ConnectionEnded("the agent closed the connection")
-            self.buffer += data
-
-    def ended(self, seconds=None):
-        """Waits for the agent to close the connection; returns the lines that came before that."""
-        lines = []
-        try:
-            while True:
-                lines.append(self.line(seconds))
-        except ConnectionEnded:
-            return lines
 
 
 # --- The table -------------------------------------------------------------------------------------------------

@@ -12,22 +12,24 @@ Prints what the agent has in memory and how many descriptors every minute, and a
 --minutes 20 is a soak; the default is a short look.
 """
 
-import array
 import contextlib
 import hashlib
 import http.server
 import json
 import os
 import random
-import socket
+import select
+import signal
+import statistics
 import struct
 import sys
 import threading
 import time
+import traceback
 import zlib
 
 import larder_agent
-from larder_attack import Child, median
+from larder_agent import Connection
 
 IMAGES = 120
 KEPT = 40  # so many images fit
@@ -98,6 +100,100 @@ def outcome(attempts, wrong, **more):
     return {"attempts": attempts, "wrong": wrong[:5], "lost": len(wrong), **more}
 
 
+# --- Processes -----------------------------------------------------------------------------------------------
+
+
+class Child:
+    """A function in a process of its own. It is given a Talk, and what it returns is the result."""
+
+    def __init__(self, function, *arguments, nice=0):
+        self.reader, writer = os.pipe()
+        self.bell, ring = os.pipe()
+        self.buffer = b""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                os.close(self.reader)
+                os.close(ring)
+                os.nice(nice)
+                result = function(Talk(writer, self.bell), *arguments)
+                os.write(writer, json.dumps({"result": result}).encode() + b"\n")
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(writer)
+        os.close(self.bell)
+        self.bell = ring
+
+    def _message(self, seconds):
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.buffer:
+            readable, _, _ = select.select([self.reader], [], [], max(0, deadline - time.monotonic()))
+            if not readable:
+                raise TimeoutError(f"process {self.pid} said nothing for {seconds:g} s")
+            data = os.read(self.reader, 1 << 16)
+            if not data:
+                raise larder_agent.Died(f"process {self.pid} failed; see above")
+            self.buffer += data
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return json.loads(line)
+
+    def wait_for_word(self, seconds=larder_agent.PATIENCE):
+        """Waits until it calls say()."""
+        return self._message(seconds)["said"]
+
+    def ring_bell(self):
+        """Lets it go on that waits in Talk.wait(), or end; it may have ended already."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.bell, b"x")
+
+    def result(self, seconds=600):
+        """What it returned."""
+        try:
+            while True:
+                message = self._message(seconds)
+                if "result" in message:
+                    return message["result"]
+        finally:
+            self.end()
+
+    def end(self):
+        """Ends it, if it still runs."""
+        if self.pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.pid = None
+        os.close(self.reader)
+        os.close(self.bell)
+
+
+class Talk:
+    """How the function in a child speaks with who started it."""
+
+    def __init__(self, writer, bell):
+        self.writer, self.bell = writer, bell
+
+    def say(self, something=True):
+        os.write(self.writer, json.dumps({"said": something}).encode() + b"\n")
+
+    @property
+    def is_rung(self):
+        return bool(select.select([self.bell], [], [], 0)[0])
+
+    def wait(self, seconds=600):
+        """Waits for ring_bell()."""
+        if not select.select([self.bell], [], [], seconds)[0]:
+            raise TimeoutError("nobody rang")
+
+
 # --- What goes on ----------------------------------------------------------------------------------------------
 
 
@@ -105,7 +201,7 @@ def getter(talk, path, seed):
     """Gets of values that are known, on connections that live for a while."""
     generator, done, wrong = random.Random(seed), 0, []
     while not talk.is_rung:
-        with larder_agent.Client(path) as client:
+        with Connection(path) as client:
             for _ in range(generator.randrange(1, 400)):
                 number = generator.randrange(50)
                 value = client.call("config.get", path=f"known.k{number}")["value"]
@@ -120,7 +216,7 @@ def getter(talk, path, seed):
 def writer(talk, path, namespace, pause):
     """The only writer of a namespace: each change makes the next revision, and is read back."""
     done, wrong, revision = 0, [], None
-    with larder_agent.Client(path) as client:
+    with Connection(path) as client:
         while not talk.is_rung:
             done += 1
             result = client.call("config.set", namespace=namespace, path=f"w.k{done % 200}", value={"n": done, "x": "y" * (done % 300)})
@@ -153,8 +249,8 @@ def merged(target, patch):
 def subscriber(talk, path, namespace, mode):
     """Stays from the beginning to the end, and knows the whole document at any time."""
     events, wrong, skipped = 0, [], 0
-    with larder_agent.Client(path) as client:
-        revision = client.subscribe("", namespace=namespace, mode=mode)["revision"]
+    with Connection(path) as client:
+        revision = client.call("config.subscribe", namespace=namespace, mode=mode)["revision"]
         talk.say()
         value, sequence = None, 0
         rung_at = None
@@ -163,7 +259,7 @@ def subscriber(talk, path, namespace, mode):
                 rung_at = time.monotonic()
             try:
                 event = client.event(0.25)
-            except larder_agent.Hang:
+            except TimeoutError:
                 continue
             events += 1
             sequence += 1
@@ -186,7 +282,7 @@ def visitors(talk, path, seed):
     """Subscribers that come and go: with their reply unread, in the middle of an event, or in good order."""
     generator, done, wrong = random.Random(seed), 0, []
     while not talk.is_rung:
-        with larder_agent.Client(path) as client:
+        with Connection(path) as client:
             for _ in range(generator.randrange(1, 5)):
                 client.request("config.subscribe", namespace=generator.choice(["default", "relaxed"]), path=f"w.k{generator.randrange(200)}")
             done += 1
@@ -194,7 +290,7 @@ def visitors(talk, path, seed):
             if kind == 0:
                 continue
             last, end = {}, time.monotonic() + generator.random() / 2
-            with contextlib.suppress(larder_agent.Hang):
+            with contextlib.suppress(TimeoutError):
                 while time.monotonic() < end:
                     event = client.event(0.1)
                     if event["sequence"] != last.get(event["subscription"], 0) + 1:
@@ -206,17 +302,11 @@ def visitors(talk, path, seed):
 
 
 def received_with_file(client, request):
-    """A reply and the descriptor that came with it, if one did."""
+    """A reply, and the descriptors that came with it."""
     client.send(request)
-    data, files = b"", array.array("i")
-    while not data.endswith(b"\n"):
-        piece, ancillary, _, _ = client.stream.recvmsg(65536, socket.CMSG_SPACE(16))
-        if not piece:
-            raise larder_agent.ConnectionEnded("the agent closed the connection")
-        data += piece
-        for _, _, content in ancillary:
-            files.frombytes(content[: len(content) // 4 * 4])
-    return json.loads(data), list(files)
+    reply, files = client.message(), list(client.descriptors)
+    client.descriptors.clear()
+    return reply, files
 
 
 def pictures(talk, path, port, seed):
@@ -224,7 +314,7 @@ def pictures(talk, path, port, seed):
     generator, done, wrong, errors = random.Random(seed), 0, [], {}
     digests = {}
     while not talk.is_rung:
-        with larder_agent.Client(path) as client:
+        with Connection(path) as client:
             for _ in range(generator.randrange(1, 60)):
                 number = int(IMAGES * generator.random() ** 2)
                 as_file = generator.random() < 0.5
@@ -259,7 +349,7 @@ def pictures(talk, path, port, seed):
 def openings(talk, path):
     """Snapshots as sealed files, where the agent has them."""
     done, wrong = 0, []
-    with larder_agent.Client(path) as client:
+    with Connection(path) as client:
         while not talk.is_rung:
             reply, files = received_with_file(client, {"id": 1, "method": "config.open", "params": {"namespace": "relaxed"}})
             if "error" in reply:
@@ -281,7 +371,7 @@ def openings(talk, path):
 def is_flat(values, slack):
     """Whether the later half is no more than the first after the first minute, but for a tenth and a little."""
     half = len(values) // 2
-    return len(values) < 4 or median(values[half:]) <= median(values[:half]) * 1.1 + slack
+    return len(values) < 4 or statistics.median(values[half:]) <= statistics.median(values[:half]) * 1.1 + slack
 
 
 def main():
@@ -328,7 +418,7 @@ def main():
                 reloads += 1
                 try:
                     agent.reload(settings(reloads))
-                except larder_agent.Hang as problem:
+                except TimeoutError as problem:
                     lost_reloads += 1
                     print(f"reload {reloads}: {problem}", file=sys.stderr)
                 time.sleep(max(0, min(1.0, began + seconds - time.monotonic())))
@@ -338,7 +428,7 @@ def main():
                 children[name].ring_bell()
                 try:
                     results[name] = children[name].result(120)
-                except (larder_agent.Hang, larder_agent.Died) as problem:
+                except (TimeoutError, larder_agent.Died) as problem:
                     print(f"{name}: {problem}", file=sys.stderr)
                     results[name] = outcome(1, [str(problem)])
             larder_agent.eventually(lambda: agent.stats()["connections"]["open"] == 1, "all connections are closed")
@@ -358,7 +448,7 @@ def main():
             flat = is_flat(own, 4 << 20)
             larder_agent.report(
                 "soak: memory is flat", len(own), len(own) if flat else 0, note=f"{min(own) >> 10} to {max(own) >> 10} KiB after the first minute")
-            with contextlib.suppress(larder_agent.Hang):
+            with contextlib.suppress(TimeoutError):
                 larder_agent.eventually(lambda: agent.descriptors() <= files_before + 8, "descriptors are closed", 10)
             files = [sample[2] for sample in settled]
             # The image cache keeps connections to its origins, and namespaces have files of their own.

@@ -93,8 +93,7 @@ class Run:
                 self.image_problem = self.told_image_problem(client)
                 self.look_at_images(client, must=True)
             self.agent.stop()
-        except (larder_agent.AgentError, larder_agent.Died, larder_agent.Hang, larder_agent.ConnectionEnded,
-                OSError) as problem:
+        except (larder_agent.AgentError, larder_agent.Died, OSError) as problem:
             self.problems.append(f"{type(problem).__name__}: {problem}")
         finally:
             self.agent.kill()

@@ -1,0 +1,256 @@
+"""A connection to an agent, and an agent in a directory of its own, for the scripts of this repository.
+
+    from larder_client import AgentProcess
+
+    agent = AgentProcess(".build/debug/larderd", directory)
+    with agent.start() as connection:
+        connection.call("config.set", path="a.b", value=1)
+    agent.stop()
+
+Needs only Python 3.11 and Linux.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+SYSTEM_SOCKET = "/run/larder/larder.sock"
+
+
+class AgentError(Exception):
+    """An error response: `name`, `code`, `detail` and `retryable`; `error` is the whole object."""
+
+    def __init__(self, error):
+        data = error.get("data") or {}
+        self.error, self.code = error, error.get("code")
+        self.name, self.detail, self.retryable = data.get("name"), data.get("detail", ""), data.get("retryable")
+        super().__init__(f"{self.name}: {self.detail}")
+
+
+class Closed(ConnectionError):
+    """The agent closed the connection."""
+
+
+class Died(Exception):
+    """The agent ended unexpectedly, or with the wrong status."""
+
+
+class Connection:
+    """A blocking connection. A wait of more than `timeout` seconds raises TimeoutError.
+
+    `descriptors` are the received file descriptors that nobody has taken from the list; close() closes them.
+    """
+
+    def __init__(self, path=SYSTEM_SOCKET, timeout=60):
+        self.timeout = timeout
+        self.buffer = bytearray()
+        self.events, self.replies, self.descriptors = collections.deque(), {}, []
+        self.last_id = 0
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+        while self.descriptors:
+            os.close(self.descriptors.pop())
+
+    def shut_down(self):
+        """Ends the output; input remains open."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def send(self, data):
+        """Sends bytes unchanged, any other value as a line of JSON."""
+        if not isinstance(data, (bytes, bytearray)):
+            data = json.dumps(data, separators=(",", ":")).encode() + b"\n"
+        self.socket.sendall(data)
+
+    def request(self, method, /, **params):
+        """Sends a request and returns its id."""
+        self.last_id += 1
+        self.send({"id": self.last_id, "method": method, "params": params})
+        return self.last_id
+
+    def notify(self, method, /, **params):
+        self.send({"method": method, "params": params})
+
+    def call(self, method, /, **params):
+        """Returns the result of a request. An error response raises AgentError."""
+        return self.result(self.request(method, **params))
+
+    def result(self, id):
+        """Returns the result of a request that was sent before."""
+        while id not in self.replies:
+            message = self.message()
+            self._keep(message)
+            if message.get("id") is None and "error" in message:
+                raise AgentError(message["error"])
+        reply = self.replies.pop(id)
+        if "error" in reply:
+            raise AgentError(reply["error"])
+        return reply["result"]
+
+    def event(self, seconds=None):
+        """Returns the `params` of the next event."""
+        while not self.events:
+            self._keep(self.message(seconds))
+        return self.events.popleft()["params"]
+
+    def _keep(self, message):
+        if "method" in message:
+            self.events.append(message)
+        else:
+            self.replies[message.get("id")] = message
+
+    def message(self, seconds=None):
+        """Returns the next line as JSON."""
+        return json.loads(self.line(seconds))
+
+    def line(self, seconds=None):
+        """Returns the next line without its end. After `seconds` without input it raises TimeoutError."""
+        searched = 0
+        while (end := self.buffer.find(b"\n", searched)) < 0:
+            searched = len(self.buffer)
+            if seconds is not None:
+                self.socket.settimeout(seconds)
+            try:
+                data, descriptors, _, _ = socket.recv_fds(self.socket, 1 << 16, 16)
+            except TimeoutError:
+                limit = self.timeout if seconds is None else seconds
+                raise TimeoutError(f"no input from the agent for {limit:g} s") from None
+            finally:
+                if seconds is not None:
+                    self.socket.settimeout(self.timeout)
+            self.descriptors += descriptors
+            if not data:
+                raise Closed("the agent closed the connection")
+            self.buffer += data
+        line = bytes(self.buffer[:end])
+        del self.buffer[: end + 1]
+        return line
+
+    def ended(self, seconds=None):
+        """Waits until the agent closes the connection, and returns the lines that came before."""
+        lines = []
+        try:
+            while True:
+                lines.append(self.line(seconds))
+        except ConnectionError:
+            return lines
+
+
+def call(method, path=SYSTEM_SOCKET, /, **params):
+    """Returns the result of one request on a new connection."""
+    with Connection(path) as connection:
+        return connection.call(method, **params)
+
+
+class AgentProcess:
+    """A larderd whose settings, state and cache are in `directory`. It reads nothing of the machine's or the user's.
+
+    settings: the content of the settings file, as an object or as JSON5 text.
+    prefix: words before the command, for example of valgrind or prlimit.
+    arguments: further arguments of larderd.
+    environment: further variables.
+    before: a function to be called in the new process before it becomes larderd.
+    """
+
+    # The class of its connections.
+    connection = Connection
+    # With a sanitizer the program needs the last four.
+    INHERITED = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS", "UBSAN_OPTIONS")
+
+    def __init__(self, program, directory, settings=None, prefix=(), arguments=(), environment=None, before=None):
+        self.program, self.directory = pathlib.Path(program).resolve(), pathlib.Path(directory)
+        self.prefix, self.arguments, self.before = list(prefix), list(arguments), before
+        self.environment = dict(environment or {})
+        self.socket, self.log, self.settings = (self.directory / name for name in ("larder.sock", "log", "larder.json"))
+        self.state, self.cache = self.directory / "state", self.directory / "cache"
+        self.process = None
+        self.write_settings({} if settings is None else settings)
+
+    def write_settings(self, settings):
+        """Writes the settings file, which the agent reads at its next start or reload."""
+        self.settings.write_text(settings if isinstance(settings, str) else json.dumps(settings), encoding="utf-8")
+
+    def launch(self):
+        """Starts the process and does not wait until it serves."""
+        home = self.directory / "home"
+        home.mkdir(exist_ok=True)
+        own = {"HOME": home, "TMPDIR": self.directory, "CONFIGURATION_DIRECTORY": home / "config/larder"}
+        own |= {f"XDG_{name}_HOME": home / name.lower() for name in ("CONFIG", "STATE", "CACHE", "DATA")}
+        command = [self.program, "--socket", self.socket, "--state-directory", self.state, "--cache-directory", self.cache,
+                   "--settings", self.settings, *self.arguments]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                self.prefix + [str(word) for word in command], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, preexec_fn=self.before, process_group=0,
+                env={name: os.environ[name] for name in self.INHERITED if name in os.environ}
+                | {name: str(value) for name, value in own.items()} | self.environment)
+
+    def start(self, seconds=60):
+        """Starts the process and returns its first connection."""
+        self.launch()
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.connect()
+            except OSError as problem:
+                if self.process.poll() is not None:
+                    raise Died(f"the agent ended at its start with status {self.process.returncode}:\n"
+                               f"{self.last_words()}") from None
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the agent does not serve after {seconds:g} s: {problem}\n"
+                                       f"{self.last_words()}") from None
+                time.sleep(0.005)
+
+    def connect(self, timeout=60):
+        return self.connection(self.socket, timeout)
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, seconds=60):
+        """Returns the exit status, which is negative after a signal. Kills the process if it does not end in time."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise TimeoutError(f"the agent still ran after {seconds:g} s") from None
+        finally:
+            self.process = None
+
+    def stop(self, seconds=60):
+        """Ends the process by SIGTERM and raises Died unless its status is 0."""
+        self.terminate()
+        status = self.wait(seconds)
+        if status != 0:
+            raise Died(f"the agent ended with status {status} after SIGTERM\n{self.last_words()}")
+
+    def kill(self):
+        """Ends the process, if there is one, by SIGKILL."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def log_text(self):
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+    def last_words(self, lines=30):
+        return "\n".join(self.log_text().splitlines()[-lines:])
