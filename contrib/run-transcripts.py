@@ -12,7 +12,7 @@
 
 The format of transcripts is defined in Protocol/README.md. With --record FILE (or $LARDER_RECORD) every line sent
 and received is appended to FILE for validate-messages.py. Exit status: 0 all passed, 1 some failed, 2 usage or a
-transcript that cannot be read. Needs nothing but Python 3.9 and Linux.
+transcript that cannot be read. Needs nothing but Python 3.11 and Linux.
 """
 
 import argparse
@@ -24,17 +24,13 @@ import json
 import os
 import pathlib
 import re
-import select
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zlib
 
+import larder_client
 import snapshot_file
 
 ERRORS_FILE = pathlib.Path(__file__).resolve().parent.parent / "Protocol" / "schemas" / "error.json"
@@ -389,12 +385,14 @@ class Recorder:
         os.write(self.file, (json.dumps(entry, ensure_ascii=False) + "\n").encode())
 
 
-class Connection:
-    def __init__(self, stream, name, recorder, timeout):
-        self.stream, self.name, self.recorder = stream, name, recorder
-        self.stream.settimeout(timeout)
-        self.received, self.sent = b"", b""
-        self.descriptors = []
+class RecordedConnection:
+    """A connection of a transcript, whose lines are recorded."""
+
+    def __init__(self, connection, name, recorder, timeout):
+        self.connection, self.name, self.recorder = connection, name, recorder
+        connection.timeout = timeout
+        connection.socket.settimeout(timeout)
+        self.sent = b""
         self.ended = self.closed = False
 
     def send(self, data):
@@ -403,7 +401,7 @@ class Connection:
         for line in lines:
             self.recorder.line(self.name, "→", line)
         try:
-            self.stream.sendall(data)
+            self.connection.send(data)
         except OSError as problem:
             raise Mismatch(f"could not send: {problem}") from None
 
@@ -411,25 +409,19 @@ class Connection:
         if self.sent:
             self.recorder.line(self.name, "→", self.sent)
             self.sent = b""
-        self.stream.shutdown(socket.SHUT_WR)
+        self.connection.shut_down()
         self.ended = True
 
     def receive(self):
-        """The next line without its LF, or None at the end."""
-        while b"\n" not in self.received:
-            try:
-                data, descriptors, _, _ = socket.recv_fds(self.stream, 1 << 18, 16)
-                self.descriptors += descriptors
-            except socket.timeout:
-                raise Mismatch(f"nothing came for {self.stream.gettimeout():g} s") from None
-            except OSError as problem:
-                raise Mismatch(f"could not receive: {problem}") from None
-            if not data:
-                if self.received:
-                    raise Mismatch(f"the end came in the middle of a line: {self.received[:200]!r}")
-                return None
-            self.received += data
-        line, _, self.received = self.received.partition(b"\n")
+        """Returns the next line without its LF, or None at the end of input."""
+        try:
+            line = self.connection.line()
+        except larder_client.Closed:
+            if self.connection.buffer:
+                raise Mismatch(f"the end came in the middle of a line: {bytes(self.connection.buffer[:200])!r}") from None
+            return None
+        except OSError as problem:
+            raise Mismatch(f"could not receive: {problem}") from None
         self.recorder.line(self.name, "←", line)
         return line
 
@@ -438,11 +430,12 @@ class Connection:
         result = reply.get("result") if isinstance(reply, dict) else None
         if not isinstance(result, dict) or result.get("descriptor") is not True:
             return
-        if not self.descriptors:
+        descriptors = self.connection.descriptors
+        if not descriptors:
             raise Mismatch("the descriptor has not come by the end of its line")
         if "digest" not in result:
-            return self.check_snapshot(self.descriptors.pop(0), result)
-        with open(self.descriptors.pop(0), "rb") as file:
+            return self.check_snapshot(descriptors.pop(0), result)
+        with open(descriptors.pop(0), "rb") as file:
             if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY:
                 raise Mismatch("the descriptor can be written to")
             digest = "sha256:" + hashlib.sha256(file.read()).hexdigest()
@@ -465,12 +458,9 @@ class Connection:
             raise Mismatch(f"the file is of {(snapshot.revision, snapshot.epoch, size)}, the reply says {told}")
 
     def close(self, abandoned):
-        for descriptor in self.descriptors:
-            os.close(descriptor)
-        self.descriptors = []
         if not self.closed:
             self.closed = True
-            self.stream.close()
+            self.connection.close()
             if abandoned:
                 self.recorder.line(self.name, "×", None)
 
@@ -552,16 +542,15 @@ class Upstream:
         self.server.server_close()
 
 
-class Agent:
-    """An agent in a directory of its own, started when it is first needed."""
+class Agent(larder_client.AgentProcess):
+    """An agent in a new directory, started when it is first needed."""
 
     def __init__(self, executable, settings):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-"))
-        self.executable, self.settings = os.path.abspath(executable), settings
-        self.socket = self.directory / "s"
-        self.log = self.directory / "stderr"
-        self.process = self.spare = self.upstream = None
-        (self.directory / "files").mkdir()
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-"))
+        super().__init__(executable, directory)
+        self.template = settings or "{}"
+        self.spare = self.upstream = None
+        (directory / "files").mkdir()
 
     def expanded(self, text):
         if "@UPSTREAM@" in text:
@@ -587,117 +576,62 @@ class Agent:
         elif step.kind == "image":
             self._upstream().shows(step.payload)
         elif step.kind == "terminate":
-            self.start()
-            self.process.send_signal(signal.SIGTERM)
+            self.serve()
+            self.terminate()
         elif step.kind == "kill":
-            self.start()
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+            self.serve()
+            self.kill()
         elif step.kind == "start":
-            self.wait()
-            self.start()
+            self.settle()
+            self.serve()
 
-    def start(self):
-        """Starts the agent unless it runs, and connects to it; the first connection of the transcript is this one."""
-        if self.process:
-            return
-        settings = self.directory / "settings.json5"
-        settings.write_text(self.expanded(self.settings or "{}"), encoding="utf-8")
-        # The last four are for an agent that is built with a sanitizer: see torture/sanitizers.sh.
-        names = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS", "UBSAN_OPTIONS")
-        keep = {name: value for name, value in os.environ.items() if name in names}
-        home = {"HOME": self.directory / "home", "TMPDIR": self.directory}
-        for name in ("CONFIG", "STATE", "CACHE", "DATA"):
-            home[f"XDG_{name}_HOME"] = self.directory / "home" / name.lower()
-        # An agent that runs as root would otherwise read this machine's /etc.
-        home["CONFIGURATION_DIRECTORY"] = self.directory / "home" / "config" / "larder"
-        (self.directory / "home").mkdir(exist_ok=True)
-        command = [self.executable, "--socket", self.socket, "--state-directory", self.directory / "state"]
-        command += ["--cache-directory", self.directory / "cache", "--settings", settings]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [str(word) for word in command],
-                env={**keep, **{name: str(value) for name, value in home.items()}},
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self.spare = self._connect_when_ready()
+    def serve(self):
+        """Starts the agent unless it runs. The next connection of the transcript is the one that start() made."""
+        if not self.process:
+            self.write_settings(self.expanded(self.template))
+            try:
+                self.spare = self.start(STARTUP_SECONDS)
+            except (larder_client.Died, TimeoutError) as problem:
+                raise Mismatch(problem) from None
 
-    def _connect_when_ready(self):
-        deadline = time.monotonic() + STARTUP_SECONDS
-        process = os.pidfd_open(self.process.pid)
-        exited = select.poll()
-        exited.register(process, select.POLLIN)
-        try:
-            while True:
-                stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                try:
-                    stream.connect(str(self.socket))
-                    return stream
-                except OSError as problem:
-                    stream.close()
-                    if time.monotonic() > deadline:
-                        raise Mismatch(f"the agent does not serve after {STARTUP_SECONDS} s: {problem}") from None
-                if exited.poll(10):
-                    raise Mismatch(f"the agent ended at its start with status {self.process.wait()}")
-        finally:
-            os.close(process)
-
-    def connect(self, user):
-        self.start()
-        if user is None and self.spare:
-            stream, self.spare = self.spare, None
-            return stream
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def connect_as(self, user):
+        self.serve()
         if user is None:
-            stream.connect(str(self.socket))
-            return stream
+            spare, self.spare = self.spare, None
+            return spare or self.connect()
         self.directory.chmod(0o711)
         groups = os.getgroups()
         os.setgroups([])
         os.setegid(user)
         os.seteuid(user)
         try:
-            stream.connect(str(self.socket))
+            return self.connect()
         finally:
             os.seteuid(0)
             os.setegid(0)
             os.setgroups(groups)
-        return stream
 
-    def wait(self):
-        """Waits until the agent, told to end, has ended."""
-        if not self.process:
-            return
-        try:
-            status = self.process.wait(STARTUP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise Mismatch(f"the agent still ran {STARTUP_SECONDS} s after SIGTERM") from None
-        finally:
-            self.process = None
-        if status != 0:
-            raise Mismatch(f"the agent ended with status {status} after SIGTERM")
+    def settle(self):
+        """Waits until the agent, to which SIGTERM was sent, has ended."""
+        if self.process:
+            try:
+                status = self.wait(STARTUP_SECONDS)
+            except TimeoutError as problem:
+                raise Mismatch(problem) from None
+            if status != 0:
+                raise Mismatch(f"the agent ended with status {status} after SIGTERM")
 
-    def stop(self):
+    def finish(self):
         try:
             if self.spare:
                 self.spare.close()
                 self.spare = None
             if self.process:
-                self.process.send_signal(signal.SIGTERM)
-                self.wait()
+                self.terminate()
+                self.settle()
         finally:
             if self.upstream:
                 self.upstream.stop()
-
-    def last_words(self):
-        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        return "\n".join(text.splitlines()[-20:])
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -709,15 +643,16 @@ class RunningAgent:
     def __init__(self, path):
         self.path = path
 
-    def connect(self, user):
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        stream.connect(self.path)
-        return stream
+    def connect_as(self, user):
+        return larder_client.Connection(self.path)
 
     def expanded(self, text):
         return text
 
-    def stop(self):
+    def kill(self):
+        pass
+
+    def finish(self):
         pass
 
     def last_words(self):
@@ -740,7 +675,7 @@ class Conversation:
         """The connection of a letter, opened when it is first named."""
         if letter not in self.connections:
             name = f"{self.transcript.name}.{os.getpid()}.{letter}"
-            self.connections[letter] = Connection(self.agent.connect(user), name, self.recorder, self.timeout)
+            self.connections[letter] = RecordedConnection(self.agent.connect_as(user), name, self.recorder, self.timeout)
         return self.connections[letter]
 
     def run(self):
@@ -854,8 +789,11 @@ def run(transcript, make_agent, recorder, timeout, keep):
         Conversation(transcript, agent, recorder, timeout).run()
     except (Mismatch, OSError) as mismatch:
         problem = str(mismatch)
+    except KeyboardInterrupt:
+        agent.kill()
+        raise
     try:
-        agent.stop()
+        agent.finish()
     except Mismatch as mismatch:
         problem = problem or f"{transcript.path}: {mismatch}"
     if problem:

@@ -2,9 +2,10 @@
 # Boots Debian 12 with a real systemd in a container, installs the package there as README.md says, and shows that it
 # does what it promises: activation, rights, refreshes, reloads, crashes, the watchdog, an upgrade under load, removal.
 #
-#   packaging/test-in-container.sh                    build the package and a second version of it, and test
-#   packaging/test-in-container.sh --deb FILE --upgrade FILE   test these two
-#     --debug-program FILE   a debug build of larderd, for what only that can do; built where none is given
+#   packaging/test-in-container.sh               build the package and test it
+#   packaging/test-in-container.sh --deb FILE    test this one
+#     --upgrade FILE         the package to upgrade to; default: the same content under a higher version
+#     --debug-program FILE   a debug build of larderd, for what only that can do; built if none is given
 #     --image FILE           a tar of the container's root, made where it is missing; else a new one each time
 #
 # Needs root. Prints a table at the end. Exit status: 0 all passed, 1 something failed, 2 wrong usage, 77 no container
@@ -20,7 +21,7 @@ while [ "$#" -gt 0 ]; do
     --debug-program) debug=${2:?} ;;
     --image) image=${2:?} ;;
     -h | --help)
-      sed -n '2,12s/^# \{0,1\}//p' "$0"
+      sed -n '2,13s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)
@@ -80,10 +81,12 @@ if [ -z "$deb" ]; then
   deb=$(echo "$work"/first/larder_*.deb)
 fi
 if [ -z "$upgrade" ]; then
-  note "building a second version of it"
-  version=$(dpkg-deb --field "$deb" Version)
-  packaging/build-deb.sh --reuse --version "$version+upgrade" --out "$work/second"
-  upgrade=$(echo "$work"/second/larder_*.deb)
+  # The upgrade needs another version, not another program.
+  upgrade=$work/larder_upgrade.deb
+  dpkg-deb --raw-extract "$deb" "$work/second"
+  sed -i 's/^Version: .*/&+upgrade/' "$work/second/DEBIAN/control"
+  dpkg-deb --root-owner-group -Zgzip --build "$work/second" "$upgrade" >/dev/null
+  rm -rf "$work/second"
 fi
 if [ -z "$debug" ]; then
   note "building larderd for debugging"
@@ -113,7 +116,9 @@ fi
 cp "$deb" "$work/results/first/"
 cp "$upgrade" "$work/results/second/"
 cp README.md "$work/results/"
-install -m 644 packaging/container/container-test.service "$root/etc/systemd/system/"
+install -d -m 755 "$work/test"
+install -m 755 packaging/container/*.py contrib/larder_client.py "$work/test/"
+install -m 755 packaging/container/container-test.service "$root/etc/systemd/system/"
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../container-test.service "$root/etc/systemd/system/multi-user.target.wants/"
 # Images of minbase may start a daemon when its package is installed; there, too, units decide.
@@ -123,7 +128,7 @@ echo larder-test >"$root/etc/hostname"
 printf '127.0.0.1 localhost larder-test\n' >"$root/etc/hosts"
 
 binds=(
-  --bind="$work/results:/results" --bind-ro="$PWD/packaging/container:/test"
+  --bind="$work/results:/results" --bind-ro="$work/test:/test"
   --bind-ro="$(readlink -f "$debug"):/opt/larder-debug/larderd"
 )
 if [ -d packaging/debian/tests ]; then binds+=(--bind-ro="$PWD/packaging/debian:/package/debian"); fi

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from harness import SOCKET, active, check, eventually, expect, larder, main_pid, median, milliseconds, properties, run
-from wire import Connection, call
+from larder_client import Connection, call
 
 
 def restarted_afresh():

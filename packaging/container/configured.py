@@ -10,7 +10,7 @@ from pathlib import Path
 from harness import Failed, active, check, eventually, expect, journal, larder, logged, main_pid, now, run, write
 from prepared import ORIGIN, TOKEN
 from readme import block, login
-from wire import Connection
+from larder_client import Connection
 
 SETTINGS = "/etc/larder/larder.json"
 DROP_IN = "/etc/systemd/system/larder.service.d/50-token.conf"

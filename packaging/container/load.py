@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from wire import Connection, Refused
+from larder_client import AgentError, Connection
 
 GIVE_UP = 30  # seconds until a revision that a subscriber has not seen counts as missed
 
@@ -71,7 +71,7 @@ class Client:
                     result = self.connection.call(method, **params)
                     self.load.count("requests")
                     return result
-                except Refused as fault:
+                except AgentError as fault:
                     self.load.count("lost", f"{method}: {fault}")
                     return None
                 except (ConnectionError, TimeoutError) as fault:
@@ -121,7 +121,7 @@ class Subscriber:
                     self.listen(connection, self.load.began if not began else None)
             except TimeoutError:
                 self.load.count("lost", "a subscriber was not answered")
-            except Refused as fault:
+            except AgentError as fault:
                 self.load.count("lost", f"config.subscribe: {fault}")
             except ConnectionError as fault:
                 if isinstance(fault, (ConnectionRefusedError, FileNotFoundError)):
@@ -132,13 +132,12 @@ class Subscriber:
 
     def listen(self, connection, first):
         sequence = 0
-        connection.socket.settimeout(0.5)
         while not self.load.stop.is_set():
             if first and self.value is not None:
                 first()
                 first = None
             try:
-                event = connection.message()["params"]
+                event = connection.event(0.5)
             except TimeoutError:
                 continue
             sequence += 1

@@ -4,7 +4,7 @@ import time
 
 from harness import NotHere, check, eventually, expect, journal, larder, now, properties, run, write
 from readme import block, login
-from wire import call
+from larder_client import call
 
 IDLE = "/run/idle-agent"
 state = {}

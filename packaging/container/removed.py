@@ -8,7 +8,7 @@ from configured import DROP_IN, SETTINGS
 from harness import check, eventually, expect, properties, run
 from prepared import traces
 from readme import block, login
-from wire import call
+from larder_client import call
 
 
 def units():

@@ -14,7 +14,7 @@ from activated import restarted_afresh
 from configured import CONTENT, SETTINGS
 from harness import active, check, eventually, expect, journal, larder, logged, main_pid, milliseconds, now, properties, run
 from harness import write
-from wire import Connection, call
+from larder_client import Connection, call
 
 DEBUG = "/etc/systemd/system/larder.service.d/90-debug.conf"
 

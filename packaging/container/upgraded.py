@@ -8,7 +8,7 @@ from configured import CONTENT, DROP_IN, SETTINGS
 from harness import RESULTS, check, expect, larder, main_pid, properties, run
 from readme import HOME, block, login
 from supervised import told, under_load
-from wire import call
+from larder_client import call
 
 
 def install(which):

@@ -18,13 +18,16 @@ import re
 import resource
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from larder_client import AgentProcess, Connection, Died  # noqa: E402
 
 RECORD = pathlib.Path(__file__).resolve().parent.parent / "counts.json"
 # How far a figure may be from the recorded one: a part of it, and as much in any case. What comes of timers and threads
@@ -39,26 +42,11 @@ TOLERANCE_OF = {("allocations", "set"): (0.1, 0),
                 ("instructions", "connect, get, close"): (0.2, 0)}
 
 
-class Client:
-    """A connection, one line at a time."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        self.socket.connect(path)
-        self.rest = b""
+class Client(Connection):
+    """A connection on which each send is one line, encoded beforehand."""
 
     def send(self, line):
-        self.socket.sendall(line + b"\n")
-
-    def line(self):
-        while b"\n" not in self.rest:
-            received = self.socket.recv(1 << 16)
-            if not received:
-                raise RuntimeError("larderd closed the connection")
-            self.rest += received
-        line, self.rest = self.rest.split(b"\n", 1)
-        return line
+        super().send(line + b"\n")
 
     def ask(self, line):
         self.send(line)
@@ -66,9 +54,6 @@ class Client:
         if b'"error":' in reply:
             raise RuntimeError(f"larderd answered with an error: {reply[:300]}")
         return reply
-
-    def close(self):
-        self.socket.close()
 
 
 def request(method, identifier=100, **parameters):
@@ -105,32 +90,24 @@ class Origin:
 BITMAP = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 58, 0, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + b"\xff\xff\xff\0"
 
 
-class Agent:
-    """A larderd in a directory of its own."""
+class Agent(AgentProcess):
+    """A larderd in a directory of its own, with an origin beside it."""
+
+    connection = Client
 
     def __init__(self, program, directory, before=(), environment=None, settings=None):
-        self.directory = pathlib.Path(directory)
+        settings = {
+            "images": {"allowNetworks": ["127.0.0.0/8"]},
+            "namespaces": {name: {"durability": "relaxed"} for name in ("default", "overrides")}, **(settings or {})}
+        super().__init__(program, directory, settings, prefix=before, arguments=["--log-level", "warning"],
+                         environment=environment)
         self.origin = Origin()
-        # How many the namespace of that name has.
+        # The number of overrides in the namespace of that name.
         self.overrides = 0
-        self.path = str(self.directory / "sock")
-        file = self.directory / "settings.json5"
-        file.write_text(json.dumps({
-            "socket": {"path": self.path}, "state": {"directory": str(self.directory / "state")},
-            "cache": {"directory": str(self.directory / "cache")}, "images": {"allowNetworks": ["127.0.0.0/8"]},
-            "namespaces": {name: {"durability": "relaxed"} for name in ("default", "overrides")}, **(settings or {})}))
-        self.log = open(self.directory / "log", "w")
-        variables = {"HOME": str(self.directory), "PATH": os.environ["PATH"], **(environment or {})}
-        self.process = subprocess.Popen([*before, program, "--settings", str(file), "--log-level", "warning"],
-                                        stdout=self.log, stderr=self.log, env=variables)
-        deadline = time.monotonic() + 120
-        while True:
-            with contextlib.suppress(OSError):
-                self.control = Client(self.path)
-                break
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"count: larderd does not answer:\n{(self.directory / 'log').read_text()[-2000:]}")
-            time.sleep(0.02)
+        try:
+            self.control = self.start(120)
+        except (Died, TimeoutError) as problem:
+            sys.exit(f"count: {problem}")
         self.control.ask(request("config.set", path="search.limit", value=22))
 
     def connections(self):
@@ -158,17 +135,15 @@ class Agent:
 
     def stop(self):
         self.control.close()
-        self.process.terminate()
-        self.process.wait(60)
+        super().stop()
         self.origin.server.shutdown()
         self.origin.server.server_close()
-        self.log.close()
 
 
 # Each operation is given an agent and a scale, prepares what it needs, and returns what to do and for how many.
 
 def get(agent, scale):
-    client, line = Client(agent.path), request("config.get", path="search.limit")
+    client, line = Client(agent.socket), request("config.get", path="search.limit")
     client.ask(line)
 
     def run():
@@ -178,7 +153,7 @@ def get(agent, scale):
 
 
 def get_pipelined(agent, scale):
-    client = Client(agent.path)
+    client = Client(agent.socket)
     lines = b"\n".join(request("config.get", 100 + number, path="search.limit") for number in range(16))
 
     def sixteen():
@@ -195,7 +170,7 @@ def get_pipelined(agent, scale):
 
 def get_batch(agent, scale):
     """Sixteen gets in one JSON-RPC batch."""
-    client = Client(agent.path)
+    client = Client(agent.socket)
     line = b"[" + b",".join(request("config.get", 100 + number, path="search.limit") for number in range(16)) + b"]"
     client.ask(line)
 
@@ -207,7 +182,7 @@ def get_batch(agent, scale):
 
 def image_hit(agent, scale):
     """An image that is cached and fresh."""
-    client, line = Client(agent.path), request("image.get", url=agent.origin.url)
+    client, line = Client(agent.socket), request("image.get", url=agent.origin.url)
     client.ask(line)
 
     def run():
@@ -221,7 +196,7 @@ def image_hit(agent, scale):
 
 def get_new_words(agent, scale):
     """White space after a message means nothing, but makes it one that was not heard before."""
-    client, line = Client(agent.path), request("config.get", path="search.limit")
+    client, line = Client(agent.socket), request("config.get", path="search.limit")
     lines = [line + bytes(b" \t"[number >> bit & 1] for bit in range(14)) for number in range(scale)]
     client.ask(line)
 
@@ -236,7 +211,7 @@ def connect(agent, scale):
     line = request("config.get", path="search.limit")
 
     def one():
-        client = Client(agent.path)
+        client = Client(agent.socket)
         client.ask(line)
         client.close()
 
@@ -253,7 +228,7 @@ def connect(agent, scale):
 def subscribers(agent, count):
     clients = []
     for _ in range(count):
-        client = Client(agent.path)
+        client = Client(agent.socket)
         client.ask(request("config.subscribe", path="bench.event"))
         # The first event.
         client.line()
@@ -280,7 +255,7 @@ def publish(agent, clients, count):
 
 def overridden(agent, scale, count):
     """Relaxed sets of one number among `count` overrides of 30 bytes each."""
-    client = Client(agent.path)
+    client = Client(agent.socket)
 
     def at(number, value):
         return request("config.set", namespace="overrides", path=f"bench.overrides.override{number:07}", value=value)
@@ -302,7 +277,7 @@ def overridden(agent, scale, count):
 
 def writers(agent, scale, count):
     """So many writers, each of whom waits for its reply before the next change."""
-    clients = [Client(agent.path) for _ in range(count)]
+    clients = [Client(agent.socket) for _ in range(count)]
 
     def run(turns=scale // count):
         for _ in range(turns):
