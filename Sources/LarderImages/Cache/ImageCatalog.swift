@@ -7,7 +7,7 @@ final class ImageCatalog: Sendable {
     struct State: Sendable {
         var table: ImageTable
         let store: BlobStore
-        var order = SmallMainGhost()
+        var order = S3FIFO()
         var pinned = PinnedBlobs()
         /// Slots of images that were used since their rows were told.
         var touched: Set<UInt32> = []
@@ -180,7 +180,7 @@ final class ImageCatalog: Sendable {
     }
 
     private static func victims(
-        _ order: inout SmallMainGhost, _ table: ImageTable, _ store: BlobStore, limit: Int, bytes: Int
+        _ order: inout S3FIFO, _ table: ImageTable, _ store: BlobStore, limit: Int, bytes: Int
     ) -> EvictionSlice {
         order.nextVictims(limit: limit, bytes: bytes) { slot in
             guard let entry = table[slot] else { return false }

@@ -37,7 +37,7 @@ public struct ImageKey: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// By what an ``EvictionPolicy`` knows it again.
+    /// The bits by which ``S3FIFO`` recognises an image that comes back.
     var fingerprint: UInt32 { UInt32(truncatingIfNeeded: low) }
 
     /// 32 hexadecimal digits.

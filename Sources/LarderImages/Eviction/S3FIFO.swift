@@ -1,12 +1,15 @@
-/// S3-FIFO (Yang, Zhang, Qiu, Yue, Vinayak: "FIFO queues are all you need for cache eviction", SOSP 2023), with sizes in
-/// bytes instead of counts.
+/// Chooses which images to remove when room is needed: S3-FIFO (Yang, Zhang, Qiu, Yue, Vinayak: "FIFO queues are all you
+/// need for cache eviction", SOSP 2023), with sizes in bytes instead of counts.
 ///
-/// New images go through a small queue of a tenth of the room. Most images are never asked for again, and leave from
-/// there; those that were used meanwhile move to the main queue, which goes round and takes one use off each image that
-/// comes to its head. Images that left the small queue are remembered, without their bytes, in a ghost queue: if one comes
-/// back it goes to the main queue at once. So a pass over many images that nobody asks for again costs a tenth of the room
-/// only. A use is one increment: nothing moves on a hit.
-struct SmallMainGhost: EvictionPolicy {
+/// New images enter a small queue that gets a tenth of the room. Most images are requested once and leave from there.
+/// Images that were used again move to the main queue, which is a clock: an image at its head loses one use and goes to
+/// the end, or leaves if it has none. Images that left the small queue are remembered without their bytes in a ghost
+/// queue, and enter the main queue if they come back. So a pass over many images that are requested once costs a tenth
+/// of the room. A use increments a counter; nothing moves on a hit.
+///
+/// An image is identified by its slot, a small number that the index reuses after the image is removed. S3FIFO only
+/// orders slots. Each operation takes constant time, amortised.
+struct S3FIFO: Sendable {
     private var lists = EvictionLists()
     private var small = EvictionLists.List(number: 1)
     private var main = EvictionLists.List(number: 2)
@@ -21,14 +24,19 @@ struct SmallMainGhost: EvictionPolicy {
     /// An image leaves the small queue for the main one if it was used more often than this since it came.
     private static let usesToStay: UInt8 = 1
 
-    /// Makes an empty one.
-    init() {}
-
+    /// How many images are in the queues.
     var count: Int { small.count + main.count }
+    /// The bytes of these images.
     var bytes: Int { small.bytes + main.bytes }
-    /// How many images that are gone are remembered.
+    /// How many removed images are remembered.
     var ghostCount: Int { ghosts.count }
 
+    /// Adds an image.
+    ///
+    /// - Parameters:
+    ///   - slot: a slot without an image
+    ///   - fingerprint: some bits of a hash of the image's key, by which an image that comes back is recognised
+    ///   - size: its bytes
     mutating func insert(_ slot: UInt32, fingerprint: UInt32, size: Int) {
         if ghosts.take(fingerprint) {
             lists.insert(slot, fingerprint: fingerprint, size: size, into: &main)
@@ -37,11 +45,13 @@ struct SmallMainGhost: EvictionPolicy {
         }
     }
 
+    /// Counts a use of an image. A slot without an image is ignored.
     mutating func touch(_ slot: UInt32) {
         guard lists.list(of: slot) != 0 else { return }
         lists.setUses(min(lists.uses(of: slot) + 1, Self.mostUses), of: slot)
     }
 
+    /// Removes an image. A slot without an image is ignored.
     mutating func remove(_ slot: UInt32) {
         switch lists.list(of: slot) {
         case small.number:
@@ -54,6 +64,12 @@ struct SmallMainGhost: EvictionPolicy {
         }
     }
 
+    /// Takes images to remove out of the queues.
+    ///
+    /// - Parameters:
+    ///   - limit: the maximum number of images, which also bounds the work of one call
+    ///   - bytes: stops when the images have this many bytes together
+    ///   - isHeld: whether an image must stay because it is pinned or leased
     mutating func nextVictims(limit: Int, bytes: Int, isHeld: (UInt32) -> Bool) -> EvictionSlice {
         var slice = EvictionSlice()
         // A round of the main queue may take a use off many images before it comes to one that goes.
@@ -110,4 +126,14 @@ struct SmallMainGhost: EvictionPolicy {
         lists.append(slot, to: &main)
         return false
     }
+}
+
+/// The result of ``S3FIFO/nextVictims(limit:bytes:isHeld:)``.
+struct EvictionSlice: Sendable, Hashable {
+    /// The slots of the images to remove, in order.
+    var victims: [UInt32] = []
+    /// Their bytes.
+    var bytes = 0
+    /// Whether no image is left that may go. If false, another slice may find more.
+    var isExhausted = false
 }
