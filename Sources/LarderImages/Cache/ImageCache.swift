@@ -130,6 +130,18 @@ public actor ImageCache {
     /// - Returns: nothing where ``image(_:)`` has to be asked
     public nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
 
+    /// Works out the key of a request. Any thread may ask.
+    ///
+    /// - Returns: nothing where its URL is none
+    public nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
+        catalog.lookup.place(of: request).map { PreparedImageRequest(request: request, key: $0.key) }
+    }
+
+    /// Answers a prepared request as ``hit(_:now:)`` does.
+    public nonisolated func hit(_ prepared: PreparedImageRequest, now: Int) -> CachedImage? {
+        catalog.hit(prepared.request, prepared.key, now: now)
+    }
+
     /// What is held for a request, however old; without the network, without a reference, and not counted as a use.
     public nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
         guard let place = catalog.lookup.place(of: request),

@@ -27,6 +27,14 @@ public struct ImageRequest: Sendable, Hashable {
     }
 }
 
+/// A request whose key was worked out, for those that come again and again. It is right as long as the settings are the
+/// same.
+public struct PreparedImageRequest: Sendable {
+    /// The request.
+    public let request: ImageRequest
+    let key: ImageKey
+}
+
 /// Who comes first where requests wait for the network.
 public enum ImagePriority: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     /// Nobody waits for it; it never takes the last places from those that somebody waits for.
