@@ -1,3 +1,4 @@
+import Glibc
 internal import Synchronization
 
 extension BlobStore {
@@ -53,13 +54,10 @@ extension BlobStore {
 
     /// Gives a temporary file its name, counts a reference and settles the writer; or throws, and neither was done.
     func publish(_ name: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
-        let (outer, inner) = Self.directory(blob.digest)
         do throws(CacheFileError) {
             try file.seal()
-            if try files.createDirectory(outer) { try files.synchronizeDirectory("blobs") }
-            if try files.createDirectory(inner) { try files.synchronizeDirectory(outer) }
             try names.withLock { _ throws(CacheFileError) in
-                if try !files.publish(name, as: Self.name(blob.digest)) { try takeOver(name, blob.digest) }
+                if try !link(name, blob.digest) { try takeOver(name, blob.digest) }
                 state.withLock { $0.publish(blob, reserved: reserved) }
             }
         } catch {
@@ -67,10 +65,22 @@ extension BlobStore {
         }
     }
 
+    /// Gives a temporary file the name of a blob, or returns false if that name exists. The shard directory is created if
+    /// it does not exist or was removed with its last blob. Call it with ``names`` locked, as removals of shards are.
+    private func link(_ name: String, _ digest: BlobDigest) throws(CacheFileError) -> Bool {
+        do throws(CacheFileError) {
+            return try files.publish(name, as: Self.name(digest))
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            if try files.createDirectory(Self.shard(digest)) { try files.synchronizeDirectory("blobs") }
+            return try files.publish(name, as: Self.name(digest))
+        }
+    }
+
     /// Makes the name of a blob durable that was published just now, or takes it back.
     func makeDurable(_ digest: BlobDigest) throws(ImageError) {
         do throws(CacheFileError) {
-            try files.synchronizeDirectory(Self.directory(digest).inner)
+            try files.synchronizeDirectory(Self.shard(digest))
         } catch {
             // The name may not last, so there must be no row for it.
             if release(digest) { try removeUnreferenced(digest) }

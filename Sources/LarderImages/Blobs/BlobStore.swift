@@ -5,7 +5,7 @@ internal import Synchronization
 /// refers to it.
 ///
 /// Below the cache directory are `lock`, `clean` (there only while nobody runs, after an orderly stop), `tmp/` and
-/// `blobs/ab/cd/abcd…`. What makes it safe to be killed (`kill -9`) at any point:
+/// `blobs/ab/abcd…`, in up to 256 shard directories. What makes it safe to be killed (`kill -9`) at any point:
 ///
 /// - Bytes are written to a name in `tmp/` that nobody reads. A file gets its name in `blobs/` by link(2), in one step, after
 ///   its length, digest and header were found right and its bytes are durable. So no name there ever stands for a part.
@@ -265,7 +265,7 @@ public final class BlobStore: Sendable {
             return try names.withLock { _ throws(CacheFileError) in
                 guard let entry = takeUnreferenced(digest) else { return nil }
                 do throws(CacheFileError) {
-                    _ = try files.remove(Self.name(digest))
+                    _ = try removeFile(digest)
                 } catch {
                     state.withLock { $0.change(digest) { $0 = entry } }
                     throw error
@@ -337,7 +337,7 @@ public final class BlobStore: Sendable {
                     if state.withLock({ $0.entries[digest]?.isVerified ?? false }) {
                         return try openFile(digest, isVerified: true)
                     }
-                    _ = try files.remove(Self.name(digest))
+                    _ = try removeFile(digest)
                     return .damaged
                 }
             }
@@ -359,13 +359,9 @@ public final class BlobStore: Sendable {
 
     // MARK: For the writer and the sweep
 
-    static func directory(_ digest: BlobDigest) -> (outer: String, inner: String) {
-        let digits = digest.description
-        let outer = "blobs/" + digits.prefix(2)
-        return (outer, outer + "/" + digits.dropFirst(2).prefix(2))
-    }
+    static func shard(_ digest: BlobDigest) -> String { "blobs/" + digest.description.prefix(2) }
 
-    static func name(_ digest: BlobDigest) -> String { directory(digest).inner + "/" + digest.description }
+    static func name(_ digest: BlobDigest) -> String { shard(digest) + "/" + digest.description }
 
     /// The digest of a file's bytes as they are on disk.
     static func hash(_ file: any CacheFile) throws(CacheFileError) -> BlobDigest? {

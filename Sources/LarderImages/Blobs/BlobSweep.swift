@@ -3,7 +3,7 @@ internal import Synchronization
 extension BlobStore {
     /// How far a sweep has come.
     public struct SweepPosition: Sendable, Hashable {
-        /// 0: the temporary files; then 1 to 256 for the outer directories.
+        /// 0: the temporary files; then 1 to 256 for the shard directories.
         fileprivate var step = 0
 
         /// The beginning.
@@ -35,13 +35,13 @@ extension BlobStore {
                     if try files.remove("tmp/" + name) { removed += 1 }
                 }
             } else {
-                let outer = Self.twoDigits(position.step - 1)
-                for inner in try files.list("blobs/" + outer) where inner.utf8.count == 2 {
-                    for name in try files.list("blobs/\(outer)/\(inner)") {
-                        guard let digest = BlobDigest(hex: name), name.hasPrefix(outer + inner) else { continue }
-                        if let size = try removeOrphan(digest) { (removed, bytes) = (removed + 1, bytes + size) }
-                    }
+                let shard = Self.twoDigits(position.step - 1)
+                let names = try files.list("blobs/" + shard)
+                for name in names {
+                    guard let digest = BlobDigest(hex: name), name.hasPrefix(shard) else { continue }
+                    if let size = try removeOrphan(digest) { (removed, bytes) = (removed + 1, bytes + size) }
                 }
+                if names.isEmpty { self.names.withLock { _ in _ = try? files.removeDirectory("blobs/" + shard) } }
             }
         } catch {
             throw error.asImageError
@@ -71,6 +71,16 @@ extension BlobStore {
         return missing
     }
 
+    /// Removes the file of a blob, and its shard directory if that is empty then. Call it with ``names`` locked, so that
+    /// no blob is published into the directory at the same time.
+    /// - Returns: whether there was a file
+    func removeFile(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
+        let existed = try files.remove(Self.name(digest))
+        // An empty directory that cannot be removed is harmless; the next sweep tries again.
+        _ = try? files.removeDirectory(Self.shard(digest))
+        return existed
+    }
+
     private func removeOrphan(_ digest: BlobDigest) throws(CacheFileError) -> Int? {
         // Asked without the lock on names first: nearly all files are referred to.
         guard state.withLock({ ($0.entries[digest]?.references ?? 0) == 0 }) else { return nil }
@@ -87,7 +97,7 @@ extension BlobStore {
             guard !isWanted else { return nil }
             do throws(CacheFileError) {
                 let size = try files.open(Self.name(digest))?.size() ?? 0
-                let isRemoved = try files.remove(Self.name(digest))
+                let isRemoved = try removeFile(digest)
                 if let known { state.withLock { $0.ledger.remove(known.size) } }
                 return isRemoved ? size : nil
             } catch {

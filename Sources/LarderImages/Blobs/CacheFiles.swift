@@ -20,6 +20,8 @@ protocol CacheFiles: Sendable {
     func replace(_ name: String, as newName: String) throws(CacheFileError)
     /// Removes a file; no if there was none.
     func remove(_ name: String) throws(CacheFileError) -> Bool
+    /// Removes a directory if it is empty; false if it is not empty or does not exist.
+    func removeDirectory(_ name: String) throws(CacheFileError) -> Bool
     /// Makes the names in a directory durable (fsync(2)).
     func synchronizeDirectory(_ name: String) throws(CacheFileError)
     /// The names in a directory without `.` and `..`, in no order; none where there is no directory.

@@ -91,6 +91,18 @@ final class LocalCacheFiles: CacheFiles {
         return existed
     }
 
+    func removeDirectory(_ name: String) throws(CacheFileError) -> Bool {
+        do throws(CacheFileError) {
+            try inParent(of: name, "remove") { parent, last in
+                uninterrupted { unlinkat(parent, last, AT_REMOVEDIR) } == 0
+            }
+            return true
+        } catch {
+            guard error.errno == ENOENT || error.errno == ENOTEMPTY || error.errno == EEXIST else { throw error }
+            return false
+        }
+    }
+
     func synchronizeDirectory(_ name: String) throws(CacheFileError) {
         let directory = try open(name, "open", O_RDONLY | O_DIRECTORY)
         defer { close(directory) }

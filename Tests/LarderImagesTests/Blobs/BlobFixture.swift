@@ -140,6 +140,10 @@ final class FaultyCacheFiles: CacheFiles {
         try pass("remove", name)
         return try real.remove(name)
     }
+    func removeDirectory(_ name: String) throws(CacheFileError) -> Bool {
+        try pass("rmdir", name)
+        return try real.removeDirectory(name)
+    }
     func synchronizeDirectory(_ name: String) throws(CacheFileError) {
         try pass("fsync", name)
         try real.synchronizeDirectory(name)

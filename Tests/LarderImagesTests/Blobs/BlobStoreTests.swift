@@ -15,9 +15,7 @@ struct BlobStoreTests {
             #expect(try store.contents(blob.digest) == picture(1))
             #expect(FileManager.default.contents(atPath: store.path(of: blob.digest)) == Data(picture(1)))
             let digits = blob.digest.description
-            #expect(
-                store.path(of: blob.digest).hasSuffix(
-                    "/blobs/\(digits.prefix(2))/\(digits.dropFirst(2).prefix(2))/\(digits)"))
+            #expect(store.path(of: blob.digest).hasSuffix("/blobs/\(digits.prefix(2))/\(digits)"))
             func mode(_ path: String) throws -> Int? {
                 try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
             }
@@ -27,6 +25,26 @@ struct BlobStoreTests {
             }
             #expect(store.usage == BlobStore.Usage.one)
             #expect(filesBelow(path + "/tmp").isEmpty)
+        }
+    }
+
+    @Test("a shard directory goes with its last blob, and the next blob recreates it")
+    func shards() throws {
+        try withDirectory { path in
+            let store = try BlobStore(path: path)
+            let first = try store.put(picture(1)).digest
+            let shard = path + "/" + BlobStore.shard(first)
+            #expect(FileManager.default.fileExists(atPath: shard))
+            try store.drop(first)
+            #expect(!FileManager.default.fileExists(atPath: shard))
+            _ = try store.put(picture(1))
+            #expect(try store.contents(first) == picture(1))
+            // An empty directory that a crash left behind is removed by the sweep.
+            let empty = path + "/blobs/" + (first.description.hasPrefix("00") ? "01" : "00")
+            try FileManager.default.createDirectory(atPath: empty, withIntermediateDirectories: false)
+            #expect(try store.sweepAll() == 0)
+            #expect(!FileManager.default.fileExists(atPath: empty))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path + "/blobs").count == 1)
         }
     }
 
@@ -290,8 +308,8 @@ struct BlobStoreTests {
             try Data(picture(9)).write(to: URL(filePath: path + "/tmp/dead-1"))
             let foreign = [
                 "/blobs/README", "/blobs/\(digests[0].description.prefix(2))/README",
-                "/" + BlobStore.directory(digests[0]).inner + "/" + String(repeating: "F", count: 64),
-                "/" + BlobStore.directory(digests[0]).inner + "/" + String(repeating: "f", count: 64),
+                "/" + BlobStore.shard(digests[0]) + "/" + String(repeating: "F", count: 64),
+                "/" + BlobStore.shard(digests[0]) + "/" + String(repeating: "f", count: 64),
             ]
             for name in foreign { try Data("mine".utf8).write(to: URL(filePath: path + name)) }
             let store = try BlobStore(path: path)
@@ -314,9 +332,9 @@ struct BlobStoreTests {
         try withDirectory { path in
             let digest: BlobDigest
             do { digest = try BlobStore(path: path).put(picture(1)).digest }
-            let outer = path + "/" + BlobStore.directory(digest).outer
-            try FileManager.default.moveItem(atPath: outer, toPath: path + "/elsewhere")
-            try FileManager.default.createSymbolicLink(atPath: outer, withDestinationPath: path + "/elsewhere")
+            let shard = path + "/" + BlobStore.shard(digest)
+            try FileManager.default.moveItem(atPath: shard, toPath: path + "/elsewhere")
+            try FileManager.default.createSymbolicLink(atPath: shard, withDestinationPath: path + "/elsewhere")
             let store = try BlobStore(path: path)
             store.adopt(digest, size: 1000)
             #expect(throws: ImageError.self) { try store.open(digest) }
