@@ -72,6 +72,8 @@ extension ConfigStore {
             _ = try await commit(.expireOverrides(expired))
         } catch {
             for override in expired { expiry.insert(override, uptime: now.uptime) }
+            // Others were inserted twice, since only one of the two times had come.
+            expiry.rebuild(from: layers.override, now: now)
             throw error
         }
     }

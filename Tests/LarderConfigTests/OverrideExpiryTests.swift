@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import Synchronization
 import Testing
@@ -111,6 +112,34 @@ struct OverrideExpiryTests {
             await clock.waitForSleepers(1)
             clock.advance(by: .seconds(10))
             #expect(await changes.next()?.snapshot.value == .emptyObject)
+        }
+    }
+
+    @Test("an override that cannot be ended on a broken disk is queued once, and ends when the disk works again")
+    func brokenDisk() async throws {
+        let files = FaultyFileSystem()
+        let setBack = SetBack()
+        var fixture = StoreFixture.local()
+        fixture.files = files
+        // This clock stands still, so that the timer does not end the override itself.
+        let clock = ManualClock()
+        fixture.clock = clock
+        fixture.wallClock = WallClock { 1_000_000 - setBack.milliseconds.load(ordering: .relaxed) }
+        defer { fixture.remove() }
+        try await fixture.withStore { (store) async throws in
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
+            // The timer and the writer of generations.
+            await clock.waitForSleepers(2)
+            setBack.milliseconds.store(-20_000, ordering: .relaxed)
+            files.failReplacements(with: EIO)
+            for _ in 0..<10 {
+                await #expect(throws: ConfigError.self) { try await store.expireOverrides() }
+                #expect(await store.expiry.count == 1)
+            }
+            #expect(store.value == ["a": 1])
+            files.failReplacements(with: nil)
+            try await store.expireOverrides()
+            #expect(store.value == .emptyObject)
         }
     }
 
