@@ -145,7 +145,7 @@ public struct ImageCommands: Sendable {
     /// ```
     /// - Parameters:
     ///   - images: at most 10,000, the most that one request may have.
-    ///   - concurrency: how many to fetch at once, from 1 to 64; nil for as many as the agent's settings allow.
+    ///   - concurrency: how many to fetch at once, from 1 to 64; nil for 16. The agent's settings limit downloads as well.
     public func prefetch(_ images: [ImagePrefetch.Item], concurrency: Int? = nil) -> ImagePrefetchSteps {
         ImagePrefetchSteps(
             client: client, parameters: ImagePrefetch.Parameters(images, concurrency: concurrency))

@@ -36,7 +36,7 @@ public enum ImagePrefetch: WireMethod {
         public static let mostItems = 10_000
 
         public var items: [Item]
-        /// How many to fetch at once; nil for what the settings leave to it.
+        /// How many to fetch at once; nil for 16. The agent's settings limit downloads as well.
         public var concurrency: Int?
         /// Whether to send `image.progress`.
         public var reportsProgress: Bool
