@@ -37,6 +37,8 @@ extension NIOThreadPool {
         // NIO runs the queued work on this queue and then calls back on it, so a concurrent queue would lose the order. NIO
         // takes nothing else than a DispatchQueue here.
         let queue = DispatchQueue(label: "larder.threads")
-        await withCheckedContinuation { done in shutdownGracefully(queue: queue) { _ in done.resume() } }
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            shutdownGracefully(queue: queue) { _ in done.resume() }
+        }
     }
 }

@@ -1,5 +1,6 @@
 import JSON
 import LarderConfig
+import LarderImages
 import LarderServer
 import LarderWire
 import Logging

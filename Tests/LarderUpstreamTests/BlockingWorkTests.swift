@@ -51,7 +51,7 @@ struct BlockingWorkTests {
         let gate = DispatchSemaphore(value: 0)
         let begun = Mutex(0)
         let done = Mutex(0)
-        await withCheckedContinuation { allHaveBegun in
+        await withCheckedContinuation { (allHaveBegun: CheckedContinuation<Void, Never>) in
             for _ in 0..<count {
                 threads.submit { _ in
                     let isLast = begun.withLock { begun in

@@ -37,8 +37,10 @@ extension NamespaceConfiguration {
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none
     }
 
-    private static func defaultsPath(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) -> String {
-        let reader = try SettingsReader(value, at: path, knowing: ["path"])
+    private static func defaultsPath(
+        _ value: SettingsValue, _ settingsPath: SettingsPath
+    ) throws(SettingsError) -> String {
+        let reader = try SettingsReader(value, at: settingsPath, knowing: ["path"])
         guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
         return path
     }
@@ -64,7 +66,7 @@ extension NamespaceConfiguration {
             namespaces[name] =
                 try reader.section(name) { (value, path) throws(SettingsError) in
                     try NamespaceConfiguration(name, value, path)
-                } ?? .usual(name)
+                } ?? NamespaceConfiguration.usual(name)
         }
         return namespaces
     }
