@@ -3,7 +3,7 @@ import JSON
 /// A value of integers that are members on the wire. One table names them; it reads, writes and adds them up.
 package protocol CounterGroups: Sendable {
     /// A member's name and the integer it holds.
-    typealias Member = (name: StaticString, value: WritableKeyPath<Self, Int> & Sendable)
+    typealias Member = (name: StaticString, value: any WritableKeyPath<Self, Int> & Sendable)
 
     /// The members in the order of the wire; those of a group without a name are not in an object of their own.
     static var groups: [(name: StaticString?, members: [Member])] { get }
