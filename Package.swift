@@ -23,7 +23,7 @@ func larder(_ name: String, _ dependencies: [Target.Dependency] = [], executable
 
 /// The tests of one target, in the folder that carries its name.
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+    .testTarget(name: name, dependencies: ["TestSupport"] + dependencies, swiftSettings: strict)
 }
 
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
@@ -91,6 +91,8 @@ let package = Package(
         larder(
             "larder-bench",
             ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
+        // No product depends on it.
+        .target(name: "TestSupport", dependencies: [logging], path: "Tests/TestSupport", swiftSettings: strict),
         tests("JSONTests", ["JSON"]),
         tests("SnapshotFileTests", ["SnapshotFile", "JSON", "CLinuxShims"]),
         tests("TemplateTests", ["Template", "JSON"]),

@@ -1,19 +1,6 @@
-/// The same pseudo-random numbers on every run (SplitMix64).
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
+import TestSupport
 
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
+extension SeededGenerator {
     mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 
     mutating func pick<C: Collection>(_ choices: C) -> C.Element {
@@ -23,7 +10,7 @@ struct SeededRandom: RandomNumberGenerator {
 
 /// Makes JSON texts of every shape: all escapes, duplicates, whitespace, small and large objects.
 struct Generator {
-    var random: SeededRandom
+    var random: SeededGenerator
     /// Percent of the places between tokens that get whitespace.
     var whitespace = 10
     /// Percent of members that repeat an earlier name.
@@ -36,7 +23,7 @@ struct Generator {
     var names = 60
 
     init(seed: UInt64) {
-        random = SeededRandom(seed: seed)
+        random = SeededGenerator(seed: seed)
     }
 
     mutating func document(depth: Int = 5) -> [UInt8] {

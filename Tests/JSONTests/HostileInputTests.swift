@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 @Suite("No input, however broken, is misread")
@@ -49,7 +50,7 @@ struct HostileInputTests {
             " ",
             "\n", "\"", "\\", "{\"a\":", "[[", "]]", "\"é\"", "0", "{}", "[]",
         ]
-        var random = SeededRandom(seed: 2000 + seed)
+        var random = SeededGenerator(seed: 2000 + seed)
         var parser = JSONParser(maximumDepth: 20)
         for _ in 0..<2000 {
             let text = (0..<Int.random(in: 1..<12, using: &random)).map { _ in random.pick(tokens) }.joined()
@@ -59,7 +60,7 @@ struct HostileInputTests {
 
     @Test("random bytes are refused")
     func noise() {
-        var random = SeededRandom(seed: 3000)
+        var random = SeededGenerator(seed: 3000)
         var parser = JSONParser(maximumDepth: 20)
         for _ in 0..<5000 {
             let count = Int.random(in: 0..<40, using: &random)
@@ -67,7 +68,7 @@ struct HostileInputTests {
         }
     }
 
-    private static func mutate(_ bytes: inout [UInt8], _ random: inout SeededRandom) {
+    private static func mutate(_ bytes: inout [UInt8], _ random: inout SeededGenerator) {
         let interesting =
             Array("{}[]\",:\\u0e.-tfn \n".utf8) + [0, 0x1F, 0x7F, 0x80, 0xC3, 0xE2, 0xED, 0xF0, 0xF4, 0xFF]
         let place = bytes.isEmpty ? 0 : Int.random(in: 0..<bytes.count, using: &random)

@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 @Suite("Properties that hold for every document")
@@ -143,7 +144,7 @@ struct PropertyTests {
         model.members.contains { $0.value == .null || hasNullMember($0.value) }
     }
 
-    private static func shuffled(_ value: JSONValue, _ random: inout SeededRandom) -> JSONValue {
+    private static func shuffled(_ value: JSONValue, _ random: inout SeededGenerator) -> JSONValue {
         switch value.kind {
         case .array:
             var elements: [JSONValue] = []

@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 @Suite("Replacing scalars")
@@ -59,7 +60,7 @@ struct ReplacementTests {
 
     @Test("what is made is what parsing its text makes, also with tables of names", arguments: 0..<200 as Range<UInt64>)
     func anyDocument(seed: UInt64) throws {
-        var generator = SeededRandom(seed: seed)
+        var generator = SeededGenerator(seed: seed)
         let scalars: [JSONValue] = [
             0, -12345678, "", "text", "a longer text with \"quotes\" and \u{1F34E}", true, false, 1.5,
         ]

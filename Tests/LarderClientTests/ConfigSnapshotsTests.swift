@@ -2,6 +2,7 @@ import JSON
 @testable import LarderClient
 import LarderWire
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Following snapshots", .timeLimit(.minutes(5)))
@@ -262,7 +263,7 @@ struct ConfigSnapshotsTests {
     @Test("delays grow while the agent is away, are told, and start anew after a snapshot")
     func delays() async throws {
         try await ScriptedAgent.with { (agent) async throws in
-            let clock = RecordingClock()
+            let clock = ImmediateClock()
             let client = agent.client {
                 $0.clock = clock
                 $0.backoff = Backoff(base: .seconds(1), cap: .seconds(4), fraction: { 0.5 })

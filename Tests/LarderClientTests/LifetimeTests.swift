@@ -1,5 +1,6 @@
 import Glibc
 import LarderClient
+import TestSupport
 import Testing
 
 @Suite("A client's lifetime", .timeLimit(.minutes(5)))
@@ -44,7 +45,7 @@ struct LifetimeTests {
     @Test("run() with no agent there tries again, with delays that grow to the cap")
     func runWithoutAgent() async throws {
         try await withTemporaryDirectory { directory in
-            let clock = RecordingClock()
+            let clock = ImmediateClock()
             var configuration = LarderClient.Configuration()
             configuration.clock = clock
             configuration.backoff = Backoff(base: .seconds(1), cap: .seconds(5), fraction: { 1 })

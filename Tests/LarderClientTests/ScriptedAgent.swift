@@ -2,6 +2,7 @@ import Foundation
 import JSON
 import LarderClient
 import Synchronization
+import TestSupport
 
 /// A server on a real Unix socket that does what a test says, line by line. Its blocking calls run on threads of their
 /// own, so that a test's tasks never hold up one another.
@@ -35,7 +36,7 @@ final class ScriptedAgent: Sendable {
         _ change: (inout LarderClient.Configuration) -> Void = { _ in }
     ) -> LarderClient.Configuration {
         var configuration = LarderClient.Configuration()
-        configuration.clock = RecordingClock()
+        configuration.clock = ImmediateClock()
         change(&configuration)
         return configuration
     }

@@ -1,5 +1,6 @@
 import Glibc
 @testable import LarderClient
+import TestSupport
 import Testing
 
 @Suite("An agent that cannot be reached", .timeLimit(.minutes(5)))
@@ -83,7 +84,7 @@ struct UnreachableTests {
                 close(first)
                 close(listener)
             }
-            let clock = RecordingClock()
+            let clock = ImmediateClock()
             let configuration = ScriptedAgent.configuration { $0.clock = clock }
             let failure = await error {
                 try await LarderClient.withConnection(socket: path, configuration: configuration) { _ in }

@@ -1,44 +1,13 @@
 import JSON
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderConfig
 
 @Suite("What the log tells of a namespace")
 struct LogTests {
-    /// Keeps what is logged: level, message, and the fields.
-    private final class Lines: Sendable {
-        private let kept = Mutex<[(level: Logger.Level, message: String, fields: [String: String])]>([])
-
-        var taken: [(level: Logger.Level, message: String, fields: [String: String])] {
-            kept.withLock { lines in
-                defer { lines = [] }
-                return lines
-            }
-        }
-
-        var messages: [String] { taken.map(\.message) }
-
-        var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
-
-        private struct Handler: LogHandler {
-            let lines: Lines
-            var metadata: Logger.Metadata = [:]
-            var logLevel = Logger.Level.info
-
-            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-                get { metadata[key] }
-                set { metadata[key] = newValue }
-            }
-
-            func log(event: LogEvent) {
-                let fields = (event.metadata ?? [:]).mapValues { "\($0)" }
-                lines.kept.withLock { $0.append((event.level, event.message.description, fields)) }
-            }
-        }
-    }
-
     private let peer = Peer(pid: 4711, uid: 1000, command: "larder")
 
     private func entry(_ revision: Int, _ causes: ChangeCause...) -> PublicationLog.Entry {
@@ -49,10 +18,10 @@ struct LogTests {
 
     @Test("a revision is one line that says what it was published for, with fields to search by")
     func publication() {
-        let lines = Lines()
+        let lines = LogRecorder()
         let log = PublicationLog(namespace: "shop", logger: lines.logger)
         log.add(entry(7, ChangeCause(.set, path: ["search", "limit"], peer: peer)))
-        let line = lines.taken.first
+        let line = lines.take().first
         #expect(line?.level == .info)
         #expect(
             line?.message
@@ -66,7 +35,7 @@ struct LogTests {
 
     @Test("every cause has its words, and none can break the line")
     func causes() {
-        let lines = Lines()
+        let lines = LogRecorder()
         let log = PublicationLog(namespace: "a", logger: lines.logger)
         let causes = [
             ChangeCause(.refresh, origin: "http://origin/a"), ChangeCause(.rollback, revision: 3, peer: peer),
@@ -74,7 +43,9 @@ struct LogTests {
         ]
         for (number, cause) in causes.enumerated() { log.add(entry(number, cause)) }
         log.add(entry(3, ChangeCause(.expiry), ChangeCause(.host)))
-        let reasons = lines.messages.map { $0.split(separator: ": ", maxSplits: 2).last.map(String.init) ?? "" }
+        let reasons = lines.take().map(\.message).map {
+            $0.split(separator: ": ", maxSplits: 2).last.map(String.init) ?? ""
+        }
         #expect(
             reasons == [
                 "another document from http://origin/a", "rolled back to revision 3 by larder, pid 4711, uid 1000",
@@ -84,29 +55,29 @@ struct LogTests {
 
     @Test("revisions after the first five of a second are joined into a line of the newest one")
     func joined() {
-        let lines = Lines()
+        let lines = LogRecorder()
         let log = PublicationLog(namespace: "a", logger: lines.logger, clock: ManualClock())
         for revision in 1...100 { log.add(entry(revision)) }
-        #expect(lines.taken.compactMap { $0.fields["revision"] } == ["1", "2", "3", "4", "5"])
+        #expect(lines.take().compactMap { $0.fields["revision"] } == ["1", "2", "3", "4", "5"])
         log.flush()
-        let line = lines.taken.first
+        let line = lines.take().first
         #expect(line?.message.hasPrefix("namespace a: revision 100, with 94 before it, published") == true)
         #expect(line?.fields["joined"] == "94")
     }
 
     @Test("a source that fails is told once, why and with another reason again, and how long it took")
     func source() {
-        let lines = Lines()
+        let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)
         var status = NamespaceStatus(source: ("http", "http://origin/a"))
         status.remoteAnswered(changed: true, now: 1_000)
         log.note(status, now: 1_000)
-        #expect(lines.messages == ["namespace a: the source answers"])
+        #expect(lines.take().map(\.message) == ["namespace a: the source answers"])
         for time in 2...50 {
             status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: 1_000, now: time * 1_000)
             log.note(status, now: time * 1_000)
         }
-        let line = lines.taken
+        let line = lines.take()
         #expect(line.map(\.level) == [.warning])
         #expect(
             line.first?.message
@@ -117,10 +88,10 @@ struct LogTests {
             ])
         status.failed(ConfigError(.rejected, "no object"), heldSince: 1_000, now: 60_000)
         log.note(status, now: 60_000)
-        #expect(lines.taken.first?.fields["error"] == "no object")
+        #expect(lines.take().first?.fields["error"] == "no object")
         status.remoteAnswered(changed: false, now: 302_000)
         log.note(status, now: 302_000)
-        let end = lines.taken
+        let end = lines.take()
         #expect(end.map(\.level) == [.notice])
         #expect(end.first?.message == "namespace a: the source answers again, after 5 min")
         #expect(end.first?.fields["state"] == "fresh")
@@ -128,7 +99,7 @@ struct LogTests {
 
     @Test("files that cannot be read are told once, and when they can be read again")
     func files() {
-        let lines = Lines()
+        let lines = LogRecorder()
         var log = SourceLog(namespace: "a", logger: lines.logger)
         var status = NamespaceStatus(source: nil)
         for _ in 0..<3 {
@@ -136,11 +107,11 @@ struct LogTests {
             log.note(status, now: 1)
         }
         #expect(
-            lines.messages == [
+            lines.take().map(\.message) == [
                 "namespace a: files of layer host cannot be read; its last good content stays: 20.json: no JSON"
             ])
         status.filesRead(.host, problem: nil, now: 2)
         log.note(status, now: 2)
-        #expect(lines.messages == ["namespace a: the files of layer host can be read again"])
+        #expect(lines.take().map(\.message) == ["namespace a: the files of layer host can be read again"])
     }
 }

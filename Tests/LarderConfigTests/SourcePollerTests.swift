@@ -1,5 +1,6 @@
 import JSON
 import LarderUpstream
+import TestSupport
 import Testing
 
 @testable import LarderConfig
@@ -16,7 +17,7 @@ struct SourcePollerTests {
 
     @Test("the poller waits as its plan says: at the start, through an outage, and afterwards")
     func followsThePlan() async throws {
-        let seed = SeededGenerator.seed
+        let seed = SeededGenerator.randomSeed
         let clock = ManualClock()
         let wallClock = WallClock { 1_700_000_000_000 + clock.now.offset.milliseconds }
         let schedule = PollSchedule(interval: .seconds(60), seed: "a")

@@ -1,40 +1,13 @@
 import LarderWire
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderServer
 
 @Suite("The logs of refused connections and requests")
 struct RefusalLogsTests {
-    private final class Lines: Sendable {
-        private let kept = Mutex<[(message: String, metadata: Logger.Metadata)]>([])
-
-        var taken: [(message: String, metadata: Logger.Metadata)] {
-            kept.withLock { lines in
-                defer { lines = [] }
-                return lines
-            }
-        }
-
-        var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
-
-        private struct Handler: LogHandler {
-            let lines: Lines
-            var metadata: Logger.Metadata = [:]
-            var logLevel = Logger.Level.info
-
-            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-                get { metadata[key] }
-                set { metadata[key] = newValue }
-            }
-
-            func log(event: LogEvent) {
-                lines.kept.withLock { $0.append(("\(event.level): \(event.message)", event.metadata ?? [:])) }
-            }
-        }
-    }
-
     private static func denial(_ right: Right, in namespace: String?) -> WireError {
         WireError(lacking: right, in: namespace, "no")
     }
@@ -49,13 +22,14 @@ struct RefusalLogsTests {
     func request() {
         let (lines, log) = logs()
         log.addRequest(Self.denial(.write, in: "a"), to: "config.set", of: Self.peer(1))
-        let line = lines.taken
+        let line = lines.take()
+        #expect(line.map(\.level) == [.notice])
         #expect(
             line.map(\.message) == [
-                "notice: config.set was refused to user 1, process 17 (sh): it needs the right write in namespace a"
+                "config.set was refused to user 1, process 17 (sh): it needs the right write in namespace a"
             ])
         #expect(
-            line.first?.metadata == [
+            line.first?.fields == [
                 "method": "config.set", "right": "write", "namespace": "a", "peer_uid": "1", "peer_pid": "17",
                 "peer_command": "sh",
             ])
@@ -71,16 +45,17 @@ struct RefusalLogsTests {
         add(2, "config.set", .write, "a")
         add(1, "config.push", .push, "a")
         add(1, "agent.clients", .administer, nil)
-        #expect(lines.taken.count == 4)
+        #expect(lines.take().count == 4)
         add(1, "config.set", .write, "b")
         log.flush()
-        let joined = lines.taken
+        let joined = lines.take()
+        #expect(joined.map(\.level) == [.notice])
         #expect(
             joined.map(\.message) == [
-                "notice: config.set was refused to user 1, process 17 (sh) (500 times in 10 s): it needs the right write in "
+                "config.set was refused to user 1, process 17 (sh) (500 times in 10 s): it needs the right write in "
                     + "namespaces a, b"
             ])
-        #expect(joined.first?.metadata["refused"] == "500" && joined.first?.metadata["namespaces"] == "a, b")
+        #expect(joined.first?.fields["refused"] == "500" && joined.first?.fields["namespaces"] == "a, b")
     }
 
     @Test("a joined line names up to eight namespaces")
@@ -91,11 +66,11 @@ struct RefusalLogsTests {
         }
         for name in ["first", "n1", "n2", "n2", "n1"] { add(name) }
         log.flush()
-        #expect(lines.taken.last?.message.hasSuffix("the right read in namespaces n1, n2") == true)
+        #expect(lines.take().last?.message.hasSuffix("the right read in namespaces n1, n2") == true)
         for number in 0...9 { add("n\(number)") }
         log.flush()
         #expect(
-            lines.taken.last?.message.hasSuffix("in namespaces n1, n2, n3, n4, n5, n6, n7, n8 and others") == true)
+            lines.take().last?.message.hasSuffix("in namespaces n1, n2, n3, n4, n5, n6, n7, n8 and others") == true)
     }
 
     @Test("an error that is not about a right is not logged")
@@ -103,7 +78,7 @@ struct RefusalLogsTests {
         let (lines, log) = logs()
         log.addRequest(WireError(.unknownNamespace, "x"), to: "config.get", of: Self.peer(1))
         log.flush()
-        #expect(lines.taken.isEmpty)
+        #expect(lines.take().isEmpty)
     }
 
     @Test("refused connections are counted, and the log names the limit that refused them")
@@ -114,14 +89,15 @@ struct RefusalLogsTests {
         (limits.connections, limits.isBoundByDescriptors) = (7, true)
         log.addConnection(limits)
         log.flush()
-        let taken = lines.taken
-        let tooMany = "warning: connections were refused: there are as many as limits.connections allows"
+        let taken = lines.take()
+        #expect(taken.allSatisfy { $0.level == .warning })
+        let tooMany = "connections were refused: there are as many as limits.connections allows"
         #expect(
             taken.map(\.message) == [
-                tooMany, "warning: connections were refused: the limit of open files allows no more", tooMany,
+                tooMany, "connections were refused: the limit of open files allows no more", tooMany,
             ])
-        #expect(taken.map { $0.metadata["refused"] } == ["1", "1", "499"])
-        #expect(taken[1].metadata["limit"] == "7")
+        #expect(taken.map { $0.fields["refused"] } == ["1", "1", "499"])
+        #expect(taken[1].fields["limit"] == "7")
     }
 
     @Test("clients that exceed a limit per user are counted by user and limit")
@@ -131,17 +107,18 @@ struct RefusalLogsTests {
         for user in [1, 1, 2, 1] { log.addUsage(error, "queuedBytesPerUser", of: Self.peer(user)) }
         log.addUsage(error, "connectionsPerUser", of: Self.peer(1))
         log.flush()
-        let taken = lines.taken
-        #expect(taken.map(\.message) == Array(repeating: "warning: a client was refused: too much", count: 4))
-        #expect(taken.map { $0.metadata["peer_uid"] } == ["1", "2", "1", "1"])
+        let taken = lines.take()
+        #expect(taken.allSatisfy { $0.level == .warning })
+        #expect(taken.map(\.message) == Array(repeating: "a client was refused: too much", count: 4))
+        #expect(taken.map { $0.fields["peer_uid"] } == ["1", "2", "1", "1"])
         #expect(
-            taken.last?.metadata == [
+            taken.last?.fields == [
                 "refused": "2", "limit": "queuedBytesPerUser", "peer_uid": "1", "peer_pid": "17", "peer_command": "sh",
             ])
     }
 
-    private func logs() -> (Lines, RefusalLogs) {
-        let lines = Lines()
+    private func logs() -> (LogRecorder, RefusalLogs) {
+        let lines = LogRecorder()
         return (lines, RefusalLogs(lines.logger))
     }
 }

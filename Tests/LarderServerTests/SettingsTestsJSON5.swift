@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import LarderServer
@@ -122,7 +123,7 @@ struct SettingsJSON5Tests {
 
     @Test("no damage to a file does more than raise an error of one line", arguments: 0..<20)
     func damage(seed: UInt64) {
-        var random = SplitMix64(state: seed)
+        var random = SeededGenerator(seed: seed)
         let original = Array(
             """
             { // comment
@@ -150,19 +151,6 @@ struct SettingsJSON5Tests {
                 #expect(error.line != nil)
             }
         }
-    }
-}
-
-/// A small generator of random numbers with a seed, so that a failure can be repeated.
-struct SplitMix64: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
     }
 }
 

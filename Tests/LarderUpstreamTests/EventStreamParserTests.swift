@@ -1,4 +1,5 @@
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("Event streams")
@@ -105,7 +106,7 @@ struct EventStreamParserTests {
 
     @Test("however the stream is cut, the events are the same", arguments: 0..<200 as Range<UInt64>)
     func cuts(_ seed: UInt64) {
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         let words = [
             "data", "data: ", "data:", "event: a", "id: 1", "id: \u{0}", "retry: 5", ":", " ", "x", "ä", "\u{feff}",
             "\n",
@@ -130,17 +131,5 @@ struct EventStreamParserTests {
         #expect(cut.lastEventID == whole.lastEventID, "seed \(seed)")
         #expect(cut.retry == whole.retry, "seed \(seed)")
         #expect(cut.isOverflowing == whole.isOverflowing, "seed \(seed)")
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers for the same seed.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = (state ^ (state >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
     }
 }

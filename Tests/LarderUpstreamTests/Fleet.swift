@@ -1,3 +1,5 @@
+import TestSupport
+
 @testable import LarderUpstream
 
 /// Many hosts that ask one origin, on a virtual clock. Each is driven by the plan that agents use; the requests are
@@ -45,7 +47,7 @@ struct Fleet {
     ) {
         self.interval = interval
         mean = Double(count) / (interval / .seconds(1))
-        generator = SeededGenerator(state: seed)
+        generator = SeededGenerator(seed: seed)
         let url = "https://config.example/\(seed).json"
         hosts = (0..<count).map { number in
             let schedule = PollSchedule(interval: interval, seed: "host-\(number)\u{0}\(url)")

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
@@ -54,7 +55,7 @@ struct FleetTests {
 
     @Test("after an outage no second carries more than 3 times the mean load, for hosts", arguments: Case.all)
     func outage(_ given: Case) {
-        let seed = SeededGenerator.seed
+        let seed = SeededGenerator.randomSeed
         var fleet = Fleet(
             count: 10_000, interval: .seconds(given.interval), isHolding: given.isHolding, seed: seed
         ) { generator in
@@ -74,7 +75,7 @@ struct FleetTests {
 
     @Test("hosts that all begin with nothing get through to an origin that carries twice its usual load")
     func overload() {
-        let seed = SeededGenerator.seed
+        let seed = SeededGenerator.randomSeed
         var fleet = Fleet(count: 10_000, seed: seed) { .random(from: .zero, to: .seconds(1), using: &$0) }
         let capacity = Int(fleet.mean * 2)
         fleet.run(until: .seconds(1_200)) { _, count in count > capacity ? .refusal(retryAfter: nil) : .document }

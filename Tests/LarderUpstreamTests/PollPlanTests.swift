@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
@@ -25,7 +26,7 @@ struct PollPlanTests {
 
     @Test("a host that has nothing to serve asks at once, and soon again")
     func nothing() {
-        var generator = SeededGenerator(state: 1)
+        var generator = SeededGenerator(seed: 1)
         var plan = PollPlan(PollSchedule(interval: .seconds(3_600), seed: "a"))
         #expect(plan.delay(after: .started(holding: false), at: Self.start, using: &generator) == .zero)
         for ceiling in [2, 4, 8, 16] {
@@ -36,7 +37,7 @@ struct PollPlanTests {
 
     @Test("a host that has something to serve begins at its own moment, which is the same at every start")
     func ownMoment() {
-        var generator = SeededGenerator(state: 2)
+        var generator = SeededGenerator(seed: 2)
         for number in 0..<100 {
             let schedule = PollSchedule(interval: Self.minute, seed: "host-\(number)")
             var moments: [Duration] = []
@@ -53,7 +54,7 @@ struct PollPlanTests {
 
     @Test("after a first failure a host asks once more within half an interval, then only at its own moments")
     func failures() {
-        var generator = SeededGenerator(state: 3)
+        var generator = SeededGenerator(seed: 3)
         for number in 0..<100 {
             let phase = PollSchedule(interval: Self.minute, seed: "host-\(number)").phase
             let times = requests(of: "host-\(number)", count: 12, &generator)
@@ -69,14 +70,14 @@ struct PollPlanTests {
 
     @Test("a host that asks once a day asks for an origin that is out every 10 minutes")
     func longInterval() {
-        var generator = SeededGenerator(state: 4)
+        var generator = SeededGenerator(seed: 4)
         let times = requests(of: "a", interval: .seconds(86_400), count: 20, &generator)
         for (before, after) in zip(times[1...], times[2...]) { #expect(after - before <= .seconds(18 * 60)) }
     }
 
     @Test("Retry-After is a lower bound, up to an hour, and not a moment to meet at")
     func retryAfter() {
-        var generator = SeededGenerator(state: 5)
+        var generator = SeededGenerator(seed: 5)
         for seconds in [1, 30, 90, 3_600, 1_000_000] {
             let times = requests(of: "a", count: 5, retryAfter: .seconds(seconds), &generator)
             for (before, after) in zip(times, times.dropFirst()) {
@@ -88,7 +89,7 @@ struct PollPlanTests {
 
     @Test("a success, also one that somebody else had, makes the next failure a first one")
     func success() {
-        var generator = SeededGenerator(state: 6)
+        var generator = SeededGenerator(seed: 6)
         var plan = PollPlan(PollSchedule(interval: Self.minute, seed: "a"))
         for step in 0..<4 {
             for _ in 0..<3 {
@@ -105,7 +106,7 @@ struct PollPlanTests {
 
     @Test("no interval traps", arguments: [-1.0, 0, 1e-9, 1, 1e9, 1e18])
     func extremes(_ seconds: Double) {
-        var generator = SeededGenerator(state: 7)
+        var generator = SeededGenerator(seed: 7)
         var plan = PollPlan(PollSchedule(interval: .seconds(seconds), seed: ""))
         let events: [PollPlan.Event] = [
             .started(holding: true), .failed(holding: true, retryAfter: nil), .reconfigured,

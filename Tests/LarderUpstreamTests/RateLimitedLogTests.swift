@@ -1,11 +1,12 @@
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("The rate-limited log")
 struct RateLimitedLogTests {
     /// A log whose entries are lists of numbers, and the lines that it writes.
     private final class Fixture {
-        let clock = SteppedClock()
+        let clock = ManualClock()
         let log: RateLimitedLog<String, [Int]>
         private var lines: AsyncStream<String>.Iterator
 
@@ -30,7 +31,7 @@ struct RateLimitedLogTests {
         /// Moves the time to the end of an interval, once all timers wait for it.
         func endInterval(of timers: Int = 1) async {
             await clock.waitForSleepers(timers)
-            await clock.advance(by: .seconds(10))
+            clock.advance(by: .seconds(10))
         }
     }
 

@@ -1,31 +1,14 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
-
-/// SplitMix64: small, seeded, and good enough to test distributions.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    /// A seed that is new each time, unless `LARDER_TEST_SEED` gives one.
-    static var seed: UInt64 {
-        ProcessInfo.processInfo.environment["LARDER_TEST_SEED"].flatMap { UInt64($0) } ?? .random(in: .min ... .max)
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
-    }
-}
 
 @Suite("Backoff")
 struct BackoffTests {
     @Test("waits are spread evenly between the floor and a ceiling that doubles up to the cap")
     func ceilings() {
-        var generator = SeededGenerator(state: 1)
+        var generator = SeededGenerator(seed: 1)
         let ceilings: [Duration] = [2, 4, 8, 16, 30, 30, 30].map { .seconds($0) }
         var waits: [[Duration]] = Array(repeating: [], count: ceilings.count)
         for _ in 0..<2_000 {
@@ -48,7 +31,7 @@ struct BackoffTests {
 
     @Test("a success forgets the failures")
     func reset() {
-        var generator = SeededGenerator(state: 2)
+        var generator = SeededGenerator(seed: 2)
         var backoff = Backoff()
         let first = backoff.ceiling
         for _ in 0..<5 { _ = backoff.next(using: &generator) }
@@ -60,7 +43,7 @@ struct BackoffTests {
 
     @Test("Retry-After is a lower bound with as much jitter on top, up to its own cap")
     func retryAfter() {
-        var generator = SeededGenerator(state: 3)
+        var generator = SeededGenerator(seed: 3)
         var waits: [Duration] = []
         for _ in 0..<100 {
             var backoff = Backoff(base: .seconds(2), cap: .seconds(90), retryAfterCap: .seconds(600))
@@ -76,7 +59,7 @@ struct BackoffTests {
 
     @Test("settings that contradict each other never trap", arguments: [-1.0, 0, 5, 1e9, 1e18])
     func extremes(_ seconds: Double) {
-        var generator = SeededGenerator(state: 4)
+        var generator = SeededGenerator(seed: 4)
         for other in [-1.0, 0, 5, 1e9, 1e18] {
             var backoff = Backoff(
                 floor: .seconds(seconds), base: .seconds(other), cap: .seconds(seconds), retryAfterCap: .seconds(other))
@@ -110,7 +93,7 @@ struct PollScheduleTests {
 
     @Test("a host polls once in each interval, near its own moment")
     func moments() {
-        var generator = SeededGenerator(state: 5)
+        var generator = SeededGenerator(seed: 5)
         let schedule = PollSchedule(interval: minute, seed: "a", jitter: 0.1)
         var now = Duration.seconds(1_700_000_000)
         var slots: Set<Int64> = []
@@ -129,7 +112,7 @@ struct PollScheduleTests {
 
     @Test("hosts that start in the same second do not come together")
     func herd() {
-        var generator = SeededGenerator(state: 6)
+        var generator = SeededGenerator(seed: 6)
         var seconds = Array(repeating: 0, count: 120)
         for host in 0..<6_000 {
             let schedule = PollSchedule(interval: minute, seed: "host-\(host)")
@@ -150,7 +133,7 @@ struct PollScheduleTests {
 
     @Test("no setting traps", arguments: [-1.0, 0, 1e-9, 1e9, 1e18])
     func extremes(_ seconds: Double) {
-        var generator = SeededGenerator(state: 7)
+        var generator = SeededGenerator(seed: 7)
         for jitter in [-1, 0, 0.25, 99, .infinity] {
             let schedule = PollSchedule(interval: .seconds(seconds), seed: "", jitter: jitter)
             #expect(schedule.delay(after: .seconds(1_700_000_000), using: &generator) > .zero)

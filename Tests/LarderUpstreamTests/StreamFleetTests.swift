@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
@@ -29,7 +30,7 @@ private struct StreamFleet {
 
     init(count: Int, interval: Duration, boot: Duration, seed: UInt64) {
         mean = 2 * Double(count) / (interval / .seconds(1))
-        generator = SeededGenerator(state: seed)
+        generator = SeededGenerator(seed: seed)
         hosts = (0..<count).map { number in
             let schedule = PollSchedule(interval: interval, seed: "host-\(number)\u{0}https://config.example/\(seed)")
             return Host(schedule: schedule, plan: PollPlan(schedule))
@@ -118,7 +119,7 @@ struct StreamFleetTests {
 
     @Test("after an outage of 10 minutes no second carries more than 3 times the mean load", arguments: Case.all)
     func outage(_ given: Case) {
-        let seed = SeededGenerator.seed
+        let seed = SeededGenerator.randomSeed
         var fleet = StreamFleet(count: 10_000, interval: .seconds(300), boot: .seconds(given.boot), seed: seed)
         fleet.run(
             until: .seconds(2_400), outage: .seconds(600)..<(.seconds(1_200)), retryAfter: given.retryAfter)

@@ -1,4 +1,5 @@
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("Answers that come piece by piece", .timeLimit(.minutes(5)))
@@ -45,12 +46,12 @@ struct StreamTests {
     @Test("a stream may last longer than the time for its head")
     func endless() async throws {
         let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
-        let clock = SteppedClock()
+        let clock = ManualClock()
         let timeouts = FetchTimeouts(idle: .seconds(3600), whole: .seconds(60))
         try await withFetcher { fetcher in
             try await fetcher.stream(FetchRequest(url: server.url, timeouts: timeouts), clock: clock) {
                 _, body throws(UpstreamError) in
-                await clock.advance(by: .seconds(120))
+                clock.advance(by: .seconds(120))
                 server.send(Self.chunk("late;"))
                 #expect(try await Self.text(&body, to: ";") == "late;")
                 body.allow(.seconds(60))
@@ -64,7 +65,7 @@ struct StreamTests {
     @Test("silence after the head is a timeout, and the connection is closed", arguments: [false, true])
     func silence(_ isLimited: Bool) async throws {
         let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
-        let clock = SteppedClock()
+        let clock = ManualClock()
         let timeouts = FetchTimeouts(idle: .seconds(isLimited ? 3600 : 30), whole: .seconds(60))
         try await withFetcher { fetcher in
             let (started, start) = AsyncStream.makeStream(of: Void.self)
@@ -80,7 +81,12 @@ struct StreamTests {
             var events = server.events.makeAsyncIterator()
             _ = await events.next()
             // However late the reader begins to wait, the time comes.
-            let ticking = Task { while !Task.isCancelled { await clock.advance(by: .seconds(30)) } }
+            let ticking = Task {
+                while !Task.isCancelled {
+                    clock.advance(by: .seconds(30))
+                    await Task.yield()
+                }
+            }
             let error = await #expect(throws: UpstreamError.self) { try await task.value }
             ticking.cancel()
             #expect(error?.code == .timeout)

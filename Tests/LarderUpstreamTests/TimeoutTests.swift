@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
@@ -43,27 +44,27 @@ struct TimeoutTests {
 
     @Test("the time between the head and the first question for the body is ours")
     func silenceOfOurs() async {
-        let clock = SteppedClock()
+        let clock = ManualClock()
         let deadline = Deadline(FetchTimeouts(idle: .seconds(10), whole: .seconds(600)), clock: clock)
         deadline.progressed()
         deadline.bodyBegins()
-        await clock.advance(by: .seconds(60))
+        clock.advance(by: .seconds(60))
         // Nothing has passed, so it waits until it is cancelled.
         let watch = Task { await deadline.expiry() }
         watch.cancel()
         #expect(await watch.value == nil)
         deadline.progressed()
-        await clock.advance(by: .seconds(10))
+        clock.advance(by: .seconds(10))
         #expect(await deadline.expiry() == .idle)
     }
 
     @Test("a name that is not resolved in time is no silence of its origin's")
     func slowResolver() async {
-        let clock = SteppedClock()
+        let clock = ManualClock()
         let limits = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
         let (unnamed, named) = (Deadline(limits, clock: clock), Deadline(limits, clock: clock))
         named.progressed()
-        await clock.advance(by: .seconds(10))
+        clock.advance(by: .seconds(10))
         #expect(await unnamed.expiry() == .unresolved)
         #expect(await named.expiry() == .idle)
     }

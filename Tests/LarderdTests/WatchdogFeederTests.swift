@@ -1,6 +1,7 @@
 import Logging
 import NIOCore
 import NIOEmbedded
+import TestSupport
 import Testing
 
 @testable import larderd
@@ -10,7 +11,7 @@ struct WatchdogFeederTests {
     /// Two probes, each of which answers at once or when the test lets it, and what came of that.
     private final class Agent {
         let loop = EmbeddedEventLoop()
-        let log = LogLines()
+        let log = LogRecorder()
         var fed = 0
         var asked: [String: Int] = [:]
         var deaf: Set<String> = []
@@ -58,7 +59,7 @@ struct WatchdogFeederTests {
         for _ in 0..<10 { agent.pass(10) }
         #expect(agent.fed == 12)
         #expect(agent.asked == ["a": 12, "b": 12])
-        #expect(agent.log.taken == [])
+        #expect(agent.log.take() == [])
         feeder.stop()
         agent.pass(100)
         #expect(agent.fed == 12)
@@ -72,15 +73,15 @@ struct WatchdogFeederTests {
         // The last feeding was 14.9 s ago, then 15.
         agent.pass(10)
         agent.loop.advanceTime(by: .milliseconds(4_900))
-        #expect(agent.log.taken == [])
+        #expect(agent.log.take() == [])
         agent.loop.advanceTime(by: .milliseconds(100))
-        let lines = agent.log.taken
+        let lines = agent.log.take()
         #expect(lines.map(\.level) == [.error])
         #expect(lines.first?.fields == ["probe": "b"])
         #expect(lines.first?.message.hasPrefix("no answer for 5.0 s from b; ") == true)
         agent.pass(1000)
         #expect(agent.fed == 1)
-        #expect(agent.log.taken == [])
+        #expect(agent.log.take() == [])
         feeder.stop()
     }
 
@@ -90,13 +91,13 @@ struct WatchdogFeederTests {
         agent.deaf = ["a", "b"]
         let feeder = agent.start()
         agent.pass(6)
-        #expect(agent.log.taken.first?.fields == ["probe": "a, b"])
+        #expect(agent.log.take().first?.fields == ["probe": "a, b"])
         agent.answer("b")
         #expect(agent.fed == 0)
         agent.deaf = []
         agent.answer("a")
         #expect(agent.fed == 1)
-        #expect(agent.log.taken.map(\.message) == ["all parts of the agent answer again, after 6.0 s"])
+        #expect(agent.log.take().map(\.message) == ["all parts of the agent answer again, after 6.0 s"])
         agent.pass(10)
         #expect(agent.fed == 2)
         feeder.stop()
@@ -124,7 +125,7 @@ struct WatchdogFeederTests {
         let agent = Agent()
         agent.failure = Gone()
         let feeder = agent.start()
-        #expect(agent.log.taken.map(\.level) == [.warning])
+        #expect(agent.log.take().map(\.level) == [.warning])
         agent.failure = nil
         agent.pass(10)
         #expect(agent.fed == 1)

@@ -1,4 +1,5 @@
 import Crypto
+import TestSupport
 
 /// A valid image of a size to the byte, different for every seed. Decoders show a small grey picture; the rest is filler where
 /// each format lets programs put what is their own.
@@ -134,30 +135,23 @@ struct MadeImage: Sendable {
     }
 }
 
-/// Bytes by chance, the same ones for the same seed (SplitMix64).
+/// Random bytes, the same ones for the same seed.
 private struct Filler {
-    private var state: UInt64
+    private var generator: SeededGenerator
 
-    init(seed: Int) { state = UInt64(bitPattern: Int64(seed)) }
+    init(seed: Int) { generator = SeededGenerator(seed: UInt64(bitPattern: Int64(seed))) }
 
     mutating func bytes(_ count: Int) -> [UInt8] {
         precondition(count >= 0, "an image so small has no room for what it needs")
         return [UInt8](unsafeUninitializedCapacity: count + 8) { buffer, filled in
             var offset = 0
             while offset < count {
-                UnsafeMutableRawBufferPointer(buffer).storeBytes(of: next(), toByteOffset: offset, as: UInt64.self)
+                UnsafeMutableRawBufferPointer(buffer).storeBytes(
+                    of: generator.next(), toByteOffset: offset, as: UInt64.self)
                 offset += 8
             }
             filled = count
         }
-    }
-
-    private mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }
 

@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import TestSupport
 
 /// A subscriber in patch mode that keeps a value over connections that end, by itself or by chance.
 final class PatchReader {

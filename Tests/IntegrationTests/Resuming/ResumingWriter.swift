@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 
 /// One who changes a namespace, and knows what each revision has to say.
 final class ResumingWriter {

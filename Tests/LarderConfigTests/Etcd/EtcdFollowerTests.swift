@@ -1,4 +1,5 @@
 import LarderUpstream
+import TestSupport
 import Testing
 
 @testable import LarderConfig

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderConfig
@@ -7,9 +8,14 @@ import Testing
 @Suite("Watching files", .timeLimit(.minutes(5)))
 struct FileWatcherTests {
     private let scratch: ScratchDirectory
-    private let watcher = FileWatcher(clock: WatcherClock())
+    private let watcher = FileWatcher(clock: Self.clock())
 
     init() throws { scratch = try ScratchDirectory() }
+
+    /// A clock that skips the sleeps in which a burst settles. Those of the poll are longer.
+    private static func clock(_ onSkippedSleep: @escaping @Sendable () -> Void = {}) -> ManualClock {
+        ManualClock(skippingSleepsBelow: .seconds(1), onSkippedSleep: onSkippedSleep)
+    }
 
     /// Fetches elements until what is read after one of them is as expected, like every user of the stream. If a change
     /// is missed the test runs into its time limit.
@@ -205,13 +211,12 @@ struct FileWatcherTests {
 
     @Test("without any event there is an element at each turn of the slow poll")
     func poll() async {
-        let clock = WatcherClock()
+        let clock = Self.clock()
         let watcher = FileWatcher(clock: clock)
         let changes = watcher.changes(at: scratch.at("f"))
-        let sleeps = clock.longSleeps
         #expect(await changes.next())
         for _ in 1...3 {
-            _ = await sleeps.next()
+            await clock.waitForSleepers(1)
             clock.advance(by: .seconds(30))
             #expect(await changes.next())
         }
@@ -221,7 +226,7 @@ struct FileWatcherTests {
     func endlessBurst() async {
         let holder = Holder()
         let watcher = FileWatcher(
-            clock: WatcherClock {
+            clock: Self.clock {
                 // While one signal settles the next one comes.
                 let watcher = holder.watcher.withLock { $0 }
                 Self.overflow.withUnsafeBytes { watcher?.handleEvents($0) }
@@ -256,7 +261,7 @@ struct FileWatcherTests {
 
     @Test("streams end when their watcher is gone")
     func dropped() async {
-        let changes = FileWatcher(clock: WatcherClock()).changes(at: scratch.at("f"))
+        let changes = FileWatcher(clock: Self.clock()).changes(at: scratch.at("f"))
         for await _ in changes {}
     }
 }

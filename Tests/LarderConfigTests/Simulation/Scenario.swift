@@ -1,6 +1,7 @@
 import JSON
 import LarderUpstream
 import NIOPosix
+import TestSupport
 
 @testable import LarderConfig
 

@@ -1,5 +1,6 @@
 import JSON
 import LarderUpstream
+import TestSupport
 
 @testable import LarderConfig
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Runs tasks and actors one job at a time, on one thread, in an order that a seed decides: every run with the same seed is
 /// the same, and every seed tries another interleaving. Time is a ``ManualClock`` that moves on when nothing is left to do.

@@ -1,4 +1,5 @@
 import LarderImages
+import TestSupport
 import Testing
 
 @Suite("Hostile and broken image headers")

@@ -1,5 +1,6 @@
 import JSON
 import LarderWire
+import TestSupport
 import Testing
 
 @testable import LarderServer
@@ -152,7 +153,7 @@ struct SessionUsageTests {
 
     @Test("whatever is under way when a client goes, nothing is counted for its user afterwards", arguments: 0..<40)
     func everythingIsGivenBack(seed: Int) async throws {
-        var generator = SplitMix64(state: UInt64(seed))
+        var generator = SeededGenerator(seed: UInt64(seed))
         let long = String(repeating: "y", count: 70_000)
         let get = #"{"id":1,"method":"config.get","params":{"path":"a"}}"#
         let wait = #"{"id":2,"method":"config.wait","params":{"path":"b","exists":true}}"#
