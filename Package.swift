@@ -92,7 +92,9 @@ let package = Package(
             "larder-bench",
             ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
         // No product depends on it.
-        .target(name: "TestSupport", dependencies: [logging], path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["CLinuxShims", logging, nioCore, nioPosix], path: "Tests/TestSupport",
+            swiftSettings: strict),
         tests("JSONTests", ["JSON"]),
         tests("SnapshotFileTests", ["SnapshotFile", "JSON", "CLinuxShims"]),
         tests("TemplateTests", ["Template", "JSON"]),

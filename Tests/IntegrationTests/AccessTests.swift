@@ -1,26 +1,27 @@
 import Foundation
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
     @Suite("What a source shows of itself, and whom it trusts")
     struct AccessTests {
         /// nginx with a certificate of the authority `ours`, and all it takes to be refused beside it.
-        private static func nginx(_ home: AgentHome, _ lines: String = "") throws -> NginxOrigin {
+        private static func nginx(_ home: AgentHome, _ lines: String = "") throws -> Nginx {
             let certificates = Certificates(directory: home.directory)
             for authority in ["ours", "other"] {
                 try certificates.makeAuthority(authority)
                 try certificates.make("client-of-\(authority)", by: authority)
             }
             try certificates.make("server", by: "ours")
-            let nginx = try NginxOrigin(directory: home.directory, tls: true, lines)
+            let nginx = try Nginx(lines, directory: home.directory, tls: true)
             try nginx.write(#"{"v":1}"#)
             return nginx
         }
 
-        private static func settings(_ nginx: NginxOrigin, _ more: String) -> String {
+        private static func settings(_ nginx: Nginx, _ more: String) -> String {
             """
-            { namespaces: { default: { remote: { http: { url: "\(nginx.url)", intervalSeconds: 86400, \(more) } } } } }
+            { namespaces: { default: { remote: { http: { url: "\(nginx.url())", intervalSeconds: 86400, \(more) } } } } }
             """
         }
 
@@ -112,7 +113,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.document(#"{"v":1}"#))
             defer { origin.stop() }
             func settings(_ token: String) -> String {
-                "{ namespaces: { default: { remote: { http: { url: '\(origin.url)', intervalSeconds: 86400, \(token) } } } } }"
+                "{ namespaces: { default: { remote: { http: { url: '\(origin.documentURL)', intervalSeconds: 86400, \(token) } } } } }"
             }
             try AgentHome.with(settings: settings("tokenFile: '@/token'")) { home in
                 func write(_ token: String, mode: mode_t) throws {
@@ -149,10 +150,10 @@ extension Integration {
                 """
             let settings = """
                 { namespaces: {
-                  default: { remote: { http: { url: "\(origin.url)?hidden-query", method: "POST", \
+                  default: { remote: { http: { url: "\(origin.documentURL)?hidden-query", method: "POST", \
                     body: { hidden: "hidden-body" }, answerPath: "/data", \(access) } } },
-                  stream: { remote: { sse: { url: "\(origin.events)?hidden-query", \
-                    pollUrl: "\(origin.url)?hidden-query&poll", \(access) } } },
+                  stream: { remote: { sse: { url: "\(origin.streamURL)?hidden-query", \
+                    pollUrl: "\(origin.documentURL)?hidden-query&poll", \(access) } } },
                 } }
                 """
             try AgentHome.with(settings: settings) { home in

@@ -3,6 +3,7 @@ import Foundation
 import JSON
 import LarderClient
 import Synchronization
+import TestSupport
 import Testing
 
 extension Integration {

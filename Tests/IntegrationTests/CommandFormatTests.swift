@@ -1,5 +1,6 @@
 import JSON
 import LarderClient
+import TestSupport
 import Testing
 
 @testable import LarderCommand

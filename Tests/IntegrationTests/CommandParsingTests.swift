@@ -3,6 +3,7 @@ import Foundation
 import JSON
 import LarderClient
 import LarderWire
+import TestSupport
 import Testing
 
 @testable import LarderCommand

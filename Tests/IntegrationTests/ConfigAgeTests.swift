@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -10,7 +11,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.document(#"{"n":1}"#, etag: "a"))
             defer { origin.stop() }
             let settings = """
-                { namespaces: { default: { remote: { http: { url: "\(origin.url)", intervalSeconds: 86400, \
+                { namespaces: { default: { remote: { http: { url: "\(origin.documentURL)", intervalSeconds: 86400, \
                 timeoutSeconds: 600 } } } } }
                 """
             try AgentHome.with(settings: settings) { home in
@@ -27,7 +28,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
             let settings = """
-                { namespaces: { default: { remote: { http: { url: "\(origin.url)", intervalSeconds: 86400, \
+                { namespaces: { default: { remote: { http: { url: "\(origin.documentURL)", intervalSeconds: 86400, \
                 timeoutSeconds: 600 } } } } }
                 """
             try AgentHome.with(settings: settings) { home in

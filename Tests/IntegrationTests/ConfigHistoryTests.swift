@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -68,7 +69,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","n":1}"#, etag: "a"))
             defer { origin.stop() }
             let settings = """
-                { namespaces: { default: { remote: { http: { url: "\(origin.url)", intervalSeconds: 86400 } } } } }
+                { namespaces: { default: { remote: { http: { url: "\(origin.documentURL)", intervalSeconds: 86400 } } } } }
                 """
             try AgentHome.with(settings: settings) { home in
                 var agent = try home.start()

@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -17,7 +18,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.document(#"{"version":"1","r":1}"#))
             defer { origin.stop() }
             let settings = """
-                { namespaces: { default: { host: { directory: "@/host" }, remote: { http: { url: "\(origin.url)", \
+                { namespaces: { default: { host: { directory: "@/host" }, remote: { http: { url: "\(origin.documentURL)", \
                 intervalSeconds: 86400 } } } } }
                 """
             try AgentHome.with(settings: settings) { home in

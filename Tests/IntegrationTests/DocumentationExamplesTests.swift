@@ -1,4 +1,5 @@
 import LarderClient
+import TestSupport
 import Testing
 
 /// The examples in the documentation of `LarderClient`, as they stand there, against a real agent.

@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 /// A stream that nothing can be made of.
@@ -61,7 +62,7 @@ extension Integration {
     struct EventStreamTests {
         private static func settings(_ origin: RawOrigin, _ more: String = "") -> String {
             """
-            { limits: { documentBytes: 4096 }, namespaces: { default: { remote: { sse: { url: "\(origin.events)", \
+            { limits: { documentBytes: 4096 }, namespaces: { default: { remote: { sse: { url: "\(origin.streamURL)", \
             intervalSeconds: 86400, \(more) } } } } }
             """
         }
@@ -87,7 +88,7 @@ extension Integration {
                 try client.events(until: ["v": 3])
                 let status = try client.status { $0["state"] == "fresh" }
                 #expect(status["upstream"]?["kind"] == "sse")
-                #expect(status["upstream"]?["location"]?.string == origin.events)
+                #expect(status["upstream"]?["location"]?.string == origin.streamURL)
                 #expect(status["lastError"]?.isNull == true)
             }
         }
@@ -252,7 +253,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.stream())
             defer { origin.stop() }
             origin.answer(.document(#"{"v":1}"#, etag: "1").closing, to: "/config.json")
-            try AgentHome.with(settings: Self.settings(origin, "pollUrl: \"\(origin.url)\"")) { home in
+            try AgentHome.with(settings: Self.settings(origin, "pollUrl: \"\(origin.documentURL)\"")) { home in
                 let agent = try home.start()
                 let client = try agent.connect()
                 try client.call("config.subscribe", ["v"])
@@ -286,7 +287,7 @@ extension Integration {
             let origin = try RawOrigin.listening(.stream())
             defer { origin.stop() }
             origin.answer(.document(#"{"v":1}"#).closing, to: "/config.json")
-            try AgentHome.with(settings: Self.settings(origin, "pollUrl: \"\(origin.url)\"")) { home in
+            try AgentHome.with(settings: Self.settings(origin, "pollUrl: \"\(origin.documentURL)\"")) { home in
                 let client = try home.start().connect()
                 try client.call("config.subscribe", ["v"])
                 try client.events(until: 1)

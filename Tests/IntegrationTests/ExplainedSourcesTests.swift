@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -40,18 +41,19 @@ extension Integration {
             defer { origin.stop() }
             let settings = """
                 { namespaces: { default: {
-                  remote: { http: { url: '\(origin.url)?key=hidden' } }, experiments: { member: 'arms' },
+                  remote: { http: { url: '\(origin.documentURL)?key=hidden' } }, experiments: { member: 'arms' },
                 } } }
                 """
             try AgentHome.with(settings: settings) { home in
                 let client = try home.start().connect()
                 try client.call("config.refresh")
                 #expect(try client.call("config.get")["value"] == ["version": "7", "n": 2])
-                let expected: JSONValue = ["kind": "http", "location": .string(origin.url), "version": "7"]
+                let expected: JSONValue = ["kind": "http", "location": .string(origin.documentURL), "version": "7"]
                 #expect(try source(client, "n") == expected)
                 let arm = try source(client, "n", layer: 3)
                 #expect(arm["experiment"] == "blue")
-                #expect(arm["kind"] == "http" && arm["location"] == .string(origin.url) && arm["version"] == "7")
+                #expect(
+                    arm["kind"] == "http" && arm["location"] == .string(origin.documentURL) && arm["version"] == "7")
             }
         }
 

@@ -1,5 +1,6 @@
 import Glibc
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -93,7 +94,7 @@ extension Integration {
         func currentState() throws {
             let origin = try RawOrigin.listening(.document(#"{"a":1}"#, etag: "1"))
             defer { origin.stop() }
-            let remote = "{ http: { url: '\(origin.url)', intervalSeconds: 86400 } }"
+            let remote = "{ http: { url: '\(origin.documentURL)', intervalSeconds: 86400 } }"
             try AgentHome.with(settings: "{ namespaces: { default: { remote: \(remote) } } }") { home in
                 let agent = try home.start()
                 let clients = try (0..<2).map { _ in try agent.connect() }

@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import TestSupport
 import Testing
 
 /// A way in which people and programs change a file, as a shell script: `$f` is the file, `$n` what it is to say.

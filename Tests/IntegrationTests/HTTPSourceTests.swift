@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -6,7 +7,7 @@ extension Integration {
     struct HTTPSourceTests {
         private static func settings(_ origin: RawOrigin, _ more: String) -> String {
             """
-            { namespaces: { default: { remote: { http: { url: "\(origin.url)", intervalSeconds: 86400, \(more) } } } } }
+            { namespaces: { default: { remote: { http: { url: "\(origin.documentURL)", intervalSeconds: 86400, \(more) } } } } }
             """
         }
 

@@ -1,6 +1,7 @@
 import Glibc
 import JSON
 import LarderClient
+import TestSupport
 import Testing
 
 extension Integration {

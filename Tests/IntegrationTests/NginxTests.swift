@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -7,11 +8,11 @@ extension Integration {
         @Test("the second refresh is answered with 304, and so is the first one after a restart")
         func conditionalRequests() throws {
             try AgentHome.with { home in
-                let nginx = try NginxOrigin(directory: home.directory)
+                let nginx = try Nginx(directory: home.directory)
                 try nginx.write(#"{"version":"1","n":1}"#)
                 try home.write(
                     settings:
-                        "{ namespaces: { default: { remote: { http: { url: '\(nginx.url)', intervalSeconds: 86400 } } } } }"
+                        "{ namespaces: { default: { remote: { http: { url: '\(nginx.url())', intervalSeconds: 86400 } } } } }"
                 )
                 let first = try home.start()
                 let client = try first.connect()

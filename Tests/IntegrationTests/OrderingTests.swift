@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -171,7 +172,7 @@ extension Integration {
         func batchInFlight() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
-            let remote = "{ http: { url: '\(origin.url)', intervalSeconds: 86400, timeoutSeconds: 600 } }"
+            let remote = "{ http: { url: '\(origin.documentURL)', intervalSeconds: 86400, timeoutSeconds: 600 } }"
             let limits = "{ requestsInFlightPerConnection: 2 }"
             try AgentHome.with(settings: "{ limits: \(limits), namespaces: { default: { remote: \(remote) } } }") {
                 home in
@@ -231,7 +232,7 @@ extension Integration {
         func batchAtTheEnd() throws {
             let origin = try RawOrigin.listening(.hang)
             defer { origin.stop() }
-            let remote = "{ http: { url: '\(origin.url)', intervalSeconds: 86400, timeoutSeconds: 600 } }"
+            let remote = "{ http: { url: '\(origin.documentURL)', intervalSeconds: 86400, timeoutSeconds: 600 } }"
             let limits = "{ requestsInFlightPerConnection: 1 }"
             try AgentHome.with(settings: "{ limits: \(limits), namespaces: { default: { remote: \(remote) } } }") {
                 home in

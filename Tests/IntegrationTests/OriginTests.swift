@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 import Testing
 
 /// An answer that is no configuration, and what has to be said about it.
@@ -89,7 +90,7 @@ extension Integration {
     struct OriginTests {
         private static func settings(_ origin: RawOrigin, interval: Double = 86_400, timeout: Double = 60) -> String {
             """
-            { limits: { documentBytes: 4096 }, namespaces: { default: { remote: { http: { url: "\(origin.url)", \
+            { limits: { documentBytes: 4096 }, namespaces: { default: { remote: { http: { url: "\(origin.documentURL)", \
             intervalSeconds: \(interval), timeoutSeconds: \(timeout) } } } } }
             """
         }

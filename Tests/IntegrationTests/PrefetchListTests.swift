@@ -1,6 +1,7 @@
 import JSON
 import LarderClient
 import LarderWire
+import TestSupport
 import Testing
 
 @testable import LarderCommand

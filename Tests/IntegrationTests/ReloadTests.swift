@@ -1,6 +1,7 @@
 import Glibc
 import JSON
 import LarderClient
+import TestSupport
 import Testing
 
 extension Integration {
@@ -137,7 +138,8 @@ extension Integration {
             )
             defer { for origin in [first, second] { origin.stop() } }
             func settings(_ origin: RawOrigin?) -> String {
-                let remote = origin.map { "remote: { http: { url: '\($0.url)', intervalSeconds: 86400 } }" } ?? ""
+                let remote =
+                    origin.map { "remote: { http: { url: '\($0.documentURL)', intervalSeconds: 86400 } }" } ?? ""
                 return "{ namespaces: { default: { \(remote) } } }"
             }
             try AgentHome.with(settings: settings(first)) { home in

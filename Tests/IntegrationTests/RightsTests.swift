@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import TestSupport
 import Testing
 
 extension Integration {
@@ -115,7 +116,7 @@ extension Integration {
                 """
                 { socket: { mode: '0666' }, access: { others: [\(rights)] }, \
                 images: { allowNetworks: ['127.0.0.1/32'], minimumFreeBytes: 0 }, \
-                namespaces: { far: { remote: { http: { url: '\(origins[0].url)', intervalSeconds: 86400 } } } } }
+                namespaces: { far: { remote: { http: { url: '\(origins[0].documentURL)', intervalSeconds: 86400 } } } } }
                 """
             }
             try AgentHome.with(settings: settings("'read', 'push', 'images'")) { home in
@@ -125,7 +126,7 @@ extension Integration {
                 let waiting = try [
                     client.request("config.refresh", ["far"]),
                     client.request("config.get", ["namespace": "far", "maximumAgeSeconds": 0]),
-                    client.request("image.get", [.string(origins[1].url + "/a.png")]),
+                    client.request("image.get", [.string(origins[1].documentURL + "/a.png")]),
                 ]
                 let push = try client.request("config.push", [["a": 1], "far"])
                 // It was taken, and so were those before it.

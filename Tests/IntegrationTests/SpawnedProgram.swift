@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 /// A program of this package, run as a process of its own. What it prints is gathered, line by line where that is asked
 /// for; every blocking call is made on a thread of its own.

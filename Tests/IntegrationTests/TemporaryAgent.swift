@@ -1,5 +1,6 @@
 import CLinuxShims
 import Foundation
+import TestSupport
 import Testing
 
 /// A `larderd` process with a directory of its own, which ends and is removed with the test.

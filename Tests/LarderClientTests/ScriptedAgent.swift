@@ -14,7 +14,7 @@ final class ScriptedAgent: Sendable {
     private init(path: String) throws {
         self.path = path
         listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        try check(withSocketAddress(path) { bind(listener, $0, $1) })
+        try check(withUnixAddress(path) { bind(listener, $0, $1) })
         try check(listen(listener, 16))
     }
 
@@ -183,27 +183,6 @@ struct ScriptError: Error, CustomStringConvertible {
 func onThread<R: Sendable>(_ work: @escaping @Sendable () throws -> R) async throws -> R {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
-    }
-}
-
-/// Runs `body` with a directory that is removed afterwards.
-func withTemporaryDirectory<R>(_ body: (String) async throws -> R) async throws -> R {
-    var template = Array("/tmp/larder-client-XXXXXX".utf8CString)
-    guard let name = mkdtemp(&template) else { throw ScriptError("mkdtemp: errno \(errno)") }
-    let directory = String(cString: name)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    return try await body(directory)
-}
-
-/// Calls `body` with the address of a Unix socket.
-func withSocketAddress<R>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-    return withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-        }
     }
 }
 

@@ -22,7 +22,7 @@ struct UnreachableTests {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/dead.sock"
             let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            try check(withSocketAddress(path) { bind(descriptor, $0, $1) })
+            try check(withUnixAddress(path) { bind(descriptor, $0, $1) })
             close(descriptor)
             let failure = await error { try await LarderClient.withConnection(socket: path) { _ in } }
             #expect(failure?.systemError == ECONNREFUSED)
@@ -42,7 +42,7 @@ struct UnreachableTests {
 
     @Test("permission denied says who may connect, and sends nobody into the superuser's group")
     func permission() async throws {
-        try await withTemporaryDirectory { directory in
+        try withTemporaryDirectory { directory in
             let path = "\(directory)/file"
             close(open(path, O_CREAT | O_WRONLY, 0o600))
             // The superuser is never refused, so the errors are made by hand.
@@ -76,10 +76,10 @@ struct UnreachableTests {
         try await withTemporaryDirectory { directory in
             let path = "\(directory)/busy.sock"
             let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            try check(withSocketAddress(path) { bind(listener, $0, $1) })
+            try check(withUnixAddress(path) { bind(listener, $0, $1) })
             try check(listen(listener, 0))
             let first = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-            try check(withSocketAddress(path) { connect(first, $0, $1) })
+            try check(withUnixAddress(path) { connect(first, $0, $1) })
             defer {
                 close(first)
                 close(listener)

@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
@@ -54,26 +55,26 @@ struct AddressGuardClientsTests {
 
     @Test("a name that is public when it is checked and private when it is connected to is resolved only once")
     func rebinding() async throws {
-        let server = try await RawServer.answering(ok("public"))
+        let server = try RawOrigin.listening([.send(ok("public"))])
         // The second answer is what an attacker's server gives when it is asked again.
         let resolver = ScriptedResolver(["127.0.0.1"], ["127.0.0.2"])
         let clients = try clients(resolver)
         #expect(try await get("http://rebind.example:\(server.port)/", clients) == 200)
         #expect(resolver.questions == ["rebind.example"])
-        #expect(server.received.first?.lowercased().contains("host: rebind.example:\(server.port)\r\n") == true)
+        #expect(server.requests.first?.lowercased().contains("host: rebind.example:\(server.port)\r\n") == true)
         let error = await #expect(throws: UpstreamError.self) {
             try await get("http://rebind.example:\(server.port)/", clients)
         }
         #expect(error?.code == .forbiddenAddress)
         #expect(error?.message.contains("127.0.0.2") == true)
-        #expect(server.received.count == 1)
+        #expect(server.requests.count == 1)
         await clients.shutdown()
-        await server.stop()
+        server.stop()
     }
 
     @Test("names in other letters go where they were checked to go, and nowhere else")
     func letters() async throws {
-        let server = try await RawServer.answering(ok("x"))
+        let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["127.0.0.1"]))
         for host in ["LocalHost", "EXAMPLE.Invalid", "ip6-localhost"] {
             #expect(try await get("http://\(host):\(server.port)/", clients) == 200)
@@ -81,27 +82,19 @@ struct AddressGuardClientsTests {
         // A name with a dot at its end is another for some libraries.
         #expect(try await get("http://example.invalid.:\(server.port)/", clients) == 200)
         await clients.shutdown()
-        await server.stop()
+        server.stop()
     }
 
     @Test("TLS is with the name: in the server name that is asked for, and in the check of the certificate")
     func tls() async throws {
-        let nginx = try Nginx("location / { return 200 \"$ssl_server_name $host $http2\"; }", tls: true) { directory in
-            let openssl = Process()
-            openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            openssl.arguments = [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
-                "2",
-                "-subj", "/CN=pinned.example", "-addext", "subjectAltName=DNS:pinned.example",
-                "-keyout", directory.path + "/key.pem", "-out", directory.path + "/cert.pem",
-            ]
-            openssl.standardError = FileHandle.nullDevice
-            try openssl.run()
-            openssl.waitUntilExit()
+        let location = "location / { return 200 \"$ssl_server_name $host $http2\"; }"
+        let nginx = try Nginx(location, tls: true, http2: true) { directory in
+            try Certificates(directory: directory).makeSelfSigned(
+                "server", "pinned.example", alternative: "DNS:pinned.example")
         }
         var configuration = HTTPClient.Configuration()
         var tls = TLSConfiguration.makeClientConfiguration()
-        tls.trustRoots = .file(nginx.directory.path + "/cert.pem")
+        tls.trustRoots = .file(nginx.directory + "/server.pem")
         configuration.tlsConfiguration = tls
         // The other name's certificate is not trusted, so that trying again would take until the deadline.
         configuration.connectionPool.retryConnectionEstablishment = false
@@ -118,22 +111,22 @@ struct AddressGuardClientsTests {
 
     @Test("connections are reused while the address stays the same")
     func reuse() async throws {
-        let server = try await RawServer.answering(ok("x"))
+        let server = try RawOrigin.listening([.send(ok("x"))])
         let resolver = ScriptedResolver(["127.0.0.1"])
         let clients = try clients(resolver)
         for _ in 0..<5 { #expect(try await get("http://same.example:\(server.port)/", clients) == 200) }
         #expect(resolver.questions.count == 5)
         await clients.shutdown()
-        await server.stop()
+        server.stop()
     }
 
     @Test("an address that is not allowed is passed over when there is another")
     func mixed() async throws {
-        let server = try await RawServer.answering(ok("x"))
+        let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["10.0.0.1", "::1", "127.0.0.1"]))
         #expect(try await get("http://mixed.example:\(server.port)/", clients) == 200)
         await clients.shutdown()
-        await server.stop()
+        server.stop()
     }
 
     @Test(
@@ -163,7 +156,7 @@ struct AddressGuardClientsTests {
 
     @Test("clients that nobody uses are given up, those in use are not")
     func surplus() async throws {
-        let server = try await RawServer.answering(ok("x"))
+        let server = try RawOrigin.listening([.send(ok("x"))])
         let clients = try clients(ScriptedResolver(["127.0.0.1"]), maximum: 1)
         for host in ["a", "b", "a", "c", "b"] {
             #expect(try await get("http://\(host).example:\(server.port)/", clients) == 200)
@@ -175,7 +168,7 @@ struct AddressGuardClientsTests {
             for try await status in group { #expect(status == 200) }
         }
         await clients.shutdown()
-        await server.stop()
+        server.stop()
     }
 
     @Test("the system's resolver knows this machine, and does not know nonsense")

@@ -1,4 +1,5 @@
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("Answers that are no document", .timeLimit(.minutes(5)))

@@ -1,4 +1,5 @@
 import LarderUpstream
+import TestSupport
 import Testing
 
 extension FetchTimeouts {
@@ -27,30 +28,30 @@ func withFetcher<T>(
 /// The error that a fetch of a server with this script ends with.
 func failure(
     _ change: (inout FetchRequest) -> Void = { _ in },
-    script: @escaping @Sendable (Int, String) -> [RawServer.Step]
+    script: @escaping RawOrigin.Script
 ) async throws -> UpstreamError {
-    let server = try await RawServer.start(script)
+    let server = try RawOrigin.listening(script: script)
     let error = try await withFetcher { fetcher in
         var request = FetchRequest(url: server.url, timeouts: .patient)
         change(&request)
         return try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
     }
-    await server.stop()
+    server.stop()
     return error
 }
 
 /// The document that a server with this script gives.
 func document(
     _ change: (inout FetchRequest) -> Void = { _ in },
-    script: @escaping @Sendable (Int, String) -> [RawServer.Step]
+    script: @escaping RawOrigin.Script
 ) async throws -> FetchDocument {
-    let server = try await RawServer.start(script)
+    let server = try RawOrigin.listening(script: script)
     let document = try await withFetcher { fetcher in
         var request = FetchRequest(url: server.url, timeouts: .patient)
         change(&request)
         return try await fetcher.fetch(request).requireDocument()
     }
-    await server.stop()
+    server.stop()
     return document
 }
 

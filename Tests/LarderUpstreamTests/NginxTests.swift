@@ -1,5 +1,6 @@
 import Foundation
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("A real origin", .timeLimit(.minutes(5)))
@@ -9,7 +10,7 @@ struct NginxTests {
         let nginx = try Nginx()
         try nginx.write("{\"a\":1}", to: "c.json")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
+            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array("{\"a\":1}".utf8))
             #expect(first.metadata.mediaType == "application/json")
@@ -30,7 +31,7 @@ struct NginxTests {
         let text = "{\"list\":[" + (0..<5_000).map(String.init).joined(separator: ",") + "]}"
         try nginx.write(text, to: "c.json")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "http://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
+            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
             let first = try await fetcher.fetch(request).requireDocument()
             #expect(first.body == Array(text.utf8))
             #expect(first.validator?.etag?.hasPrefix("W/") == true, "it was not compressed")
@@ -47,7 +48,7 @@ struct NginxTests {
         try nginx.write("[" + String(repeating: "1, ", count: 50_000) + "1]", to: "c.json")
         try await withFetcher { fetcher in
             let request = FetchRequest(
-                url: "http://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient, maximumBytes: 100_000)
+                url: nginx.url("c.json"), timeouts: .patient, maximumBytes: 100_000)
             let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
             #expect(error.code == .tooLarge)
         }
@@ -65,7 +66,7 @@ struct NginxTests {
             for (path, code, status) in cases {
                 let error = try await #require(throws: UpstreamError.self) {
                     try await fetcher.fetch(
-                        FetchRequest(url: "http://127.0.0.1:\(nginx.port)/\(path)", timeouts: .patient))
+                        FetchRequest(url: nginx.url(path), timeouts: .patient))
                 }
                 #expect(error.code == code)
                 #expect(error.status == status)
@@ -76,21 +77,12 @@ struct NginxTests {
 
     @Test("a certificate of an unknown authority is refused")
     func certificates() async throws {
-        let nginx = try Nginx(tls: true) { directory in
-            let openssl = Process()
-            openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            openssl.arguments = [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
-                "2",
-                "-subj", "/CN=larder test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
-                directory.appending(path: "key.pem").path, "-out", directory.appending(path: "cert.pem").path,
-            ]
-            openssl.standardError = FileHandle.nullDevice
-            try openssl.run()
-            openssl.waitUntilExit()
+        let nginx = try Nginx(tls: true, http2: true) { directory in
+            try Certificates(directory: directory).makeSelfSigned(
+                "server", "larder test", alternative: "IP:127.0.0.1")
         }
         try nginx.write("{\"a\":1}", to: "c.json")
-        let request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
+        let request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) { try await fetcher.fetch(request) }
             #expect(error.code == .tlsFailed)
@@ -102,10 +94,10 @@ struct NginxTests {
     @Test("a compressed body that expands beyond the fetcher's limit is refused, whatever the request allows")
     func bomb() async throws {
         let bytes = try Self.gzip(Data(count: 4 << 20))
-        let server = try await RawServer.start { _, _ in
+        let server = try RawOrigin.listening { _, _ in
             [
                 .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n\r\n"),
-                .sendBytes(bytes),
+                .send(bytes),
             ]
         }
         try await withFetcher({ $0.maximumDecodedBytes = 1 << 20 }) { fetcher in
@@ -114,7 +106,7 @@ struct NginxTests {
             }
             #expect(error.code == .tooLarge)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("a body that is not compressed as it says is refused")
@@ -129,24 +121,19 @@ struct NginxTests {
         let error = try await failure { _, _ in
             [
                 .send("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(bytes.count)\r\n\r\n"),
-                .sendBytes(Array(bytes)),
+                .send(Array(bytes)),
             ]
         }
         #expect(error.code == .truncated)
     }
 
     private static func gzip(_ data: Data) throws -> [UInt8] {
-        let file = FileManager.default.temporaryDirectory.appending(path: "larder-gzip-\(UUID().uuidString)")
-        try data.write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["gzip", "-c", file.path]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let bytes = [UInt8](pipe.fileHandleForReading.readDataToEndOfFile())
-        process.waitUntilExit()
-        return bytes
+        try withTemporaryDirectory { directory in
+            let file = directory + "/data"
+            try data.write(to: URL(filePath: file))
+            let command = try Command.run("gzip", [file])
+            guard command.end == .exit(0) else { throw HarnessError(command.log) }
+            return try Array(Data(contentsOf: URL(filePath: file + ".gz")))
+        }
     }
 }

@@ -1,4 +1,5 @@
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("Redirects", .timeLimit(.minutes(5)))
@@ -18,15 +19,15 @@ struct RedirectTests {
 
     @Test("an origin that redirects to itself is given up after five redirects")
     func loop() async throws {
-        let server = try await RawServer.answering("HTTP/1.1 302 X\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+        let server = try RawOrigin.listening([.send("HTTP/1.1 302 X\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")])
         let error = try await withFetcher { fetcher in
             try await #require(throws: UpstreamError.self) {
                 try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient))
             }
         }
-        await server.stop()
+        server.stop()
         #expect(error.code == .tooManyRedirects)
-        #expect(server.received.count == 6)
+        #expect(server.requests.count == 6)
     }
 
     @Test(
@@ -39,32 +40,36 @@ struct RedirectTests {
 
     @Test("a 304 that carries Location is not a redirect")
     func notModifiedWithLocation() async throws {
-        let server = try await RawServer.answering(
-            "HTTP/1.1 304 X\r\nLocation: http://127.0.0.1:1/\r\nETag: \"2\"\r\n\r\n")
+        let server = try RawOrigin.listening([
+            .send(
+                "HTTP/1.1 304 X\r\nLocation: http://127.0.0.1:1/\r\nETag: \"2\"\r\n\r\n")
+        ])
         let response = try await withFetcher { fetcher in
             try await fetcher.fetch(
                 FetchRequest(url: server.url, validator: Validator(etag: "\"1\""), timeouts: .patient))
         }
-        await server.stop()
+        server.stop()
         guard case .notModified(let metadata) = response else { return #expect(Bool(false), "\(response)") }
         #expect(metadata.validator?.etag == "\"2\"")
     }
 
     @Test("headers stay with the origin they were meant for, the validator goes along")
     func credentials() async throws {
-        let second = try await RawServer.answering(ok("{}"))
-        let first = try await RawServer.answering(
-            "HTTP/1.1 302 X\r\nLocation: \(second.url)\r\nContent-Length: 0\r\n\r\n")
+        let second = try RawOrigin.listening([.send(ok("{}"))])
+        let first = try RawOrigin.listening([
+            .send(
+                "HTTP/1.1 302 X\r\nLocation: \(second.url)\r\nContent-Length: 0\r\n\r\n")
+        ])
         try await withFetcher { fetcher in
             let request = FetchRequest(
                 url: first.url, headers: [("Authorization", "Bearer secret"), ("X-Api-Key", "secret")],
                 validator: Validator(etag: "\"1\""))
             _ = try await fetcher.fetch(request).requireDocument()
         }
-        await first.stop()
-        await second.stop()
-        #expect(first.received.first?.contains("Bearer secret") == true)
-        let request = try #require(second.received.first)
+        first.stop()
+        second.stop()
+        #expect(first.requests.first?.contains("Bearer secret") == true)
+        let request = try #require(second.requests.first)
         #expect(!request.contains("secret"))
         #expect(request.contains("If-None-Match: \"1\""))
     }

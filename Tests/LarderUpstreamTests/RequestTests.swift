@@ -1,21 +1,22 @@
 import LarderUpstream
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @Suite("Requests", .timeLimit(.minutes(5)))
 struct RequestTests {
     @Test("a request carries our name, the caller's headers and its validator, byte for byte")
     func fields() async throws {
-        let server = try await RawServer.answering(ok("{}"))
+        let server = try RawOrigin.listening([.send(ok("{}"))])
         try await withFetcher { fetcher in
             let validator = Validator(etag: "W/\"a b\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")
             let request = FetchRequest(
                 url: server.url + "p?q=%20#f", headers: [("accept", "application/json")], validator: validator)
             _ = try await fetcher.fetch(request)
         }
-        await server.stop()
-        let request = try #require(server.received.first)
+        server.stop()
+        let request = try #require(server.requests.first)
         let lines = request.split(separator: "\r\n").map(String.init)
         #expect(lines.first == "GET /p?q=%20 HTTP/1.1")
         #expect(lines.contains("User-Agent: larder/1.2.3"))
@@ -76,8 +77,8 @@ struct RequestTests {
 
     @Test("a refused connection is known at once and says who refused, without the query")
     func refused() async throws {
-        let server = try await RawServer.answering("")
-        await server.stop()
+        let server = try RawOrigin.listening([.send("")])
+        server.stop()
         try await withFetcher { fetcher in
             let error = try await #require(throws: UpstreamError.self) {
                 try await fetcher.fetch(FetchRequest(url: server.url + "?token=hunter2", timeouts: .patient))
@@ -102,7 +103,7 @@ struct RequestTests {
 
     @Test("cancelling the task closes the connection")
     func cancellation() async throws {
-        let server = try await RawServer.start { _, _ in [] }
+        let server = try RawOrigin.listening { _, _ in [] }
         try await withFetcher { fetcher in
             let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)) }
             var events = server.events.makeAsyncIterator()
@@ -110,14 +111,14 @@ struct RequestTests {
             task.cancel()
             let error = await #expect(throws: UpstreamError.self) { try await task.value }
             #expect(error?.code == .cancelled)
-            #expect(await events.next() == .closed)
+            #expect(await events.next() == .disconnected)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("cancelling the task in the middle of a body closes the connection")
     func cancellationInBody() async throws {
-        let server = try await RawServer.start { _, _ in [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle] }
+        let server = try RawOrigin.listening { _, _ in [.send("HTTP/1.1 200 OK\r\n\r\n"), .trickle] }
         try await withFetcher { fetcher in
             let task = Task { try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)) }
             var events = server.events.makeAsyncIterator()
@@ -125,14 +126,14 @@ struct RequestTests {
             task.cancel()
             let error = await #expect(throws: UpstreamError.self) { try await task.value }
             #expect(error?.code == .cancelled)
-            #expect(await events.next() == .closed)
+            #expect(await events.next() == .disconnected)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("a task that is cancelled before it asks gets no answer")
     func cancelledBefore() async throws {
-        let server = try await RawServer.answering(ok("{}"))
+        let server = try RawOrigin.listening([.send(ok("{}"))])
         try await withFetcher { fetcher in
             let task = Task {
                 withUnsafeCurrentTask { $0?.cancel() }
@@ -141,12 +142,12 @@ struct RequestTests {
             let error = await #expect(throws: UpstreamError.self) { try await task.value }
             #expect(error?.code == .cancelled)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("shutdown ends requests in progress and refuses new ones")
     func shutdown() async throws {
-        let server = try await RawServer.start { _, _ in [] }
+        let server = try RawOrigin.listening { _, _ in [] }
         let fetcher = HTTPFetcher(configuration: .init(version: "1"))
         let request = FetchRequest(url: server.url, timeouts: .patient)
         let task = Task { try await fetcher.fetch(request) }
@@ -158,17 +159,17 @@ struct RequestTests {
         let second = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
         #expect(first?.code == .shutDown)
         #expect(second?.code == .shutDown)
-        await server.stop()
+        server.stop()
     }
 
     @Test("a fetcher runs on the event loops it is given")
     func injectedLoops() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let server = try await RawServer.answering(ok("{}"))
+        let server = try RawOrigin.listening([.send(ok("{}"))])
         let fetcher = HTTPFetcher(configuration: .init(version: "1"), eventLoopGroup: group)
         _ = try await fetcher.fetch(FetchRequest(url: server.url, timeouts: .patient)).requireDocument()
         await fetcher.shutdown()
-        await server.stop()
+        server.stop()
         try await group.shutdownGracefully()
     }
 }

@@ -22,7 +22,7 @@ struct StreamTests {
 
     @Test("each piece is there before the next one is sent, and the end is told")
     func pieces() async throws {
-        let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
+        let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         try await withFetcher { fetcher in
             let result = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
                 head, body throws(UpstreamError) in
@@ -40,12 +40,12 @@ struct StreamTests {
             }
             #expect(result == "piece 0;piece 1;piece 2;")
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("a stream may last longer than the time for its head")
     func endless() async throws {
-        let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
+        let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         let clock = ManualClock()
         let timeouts = FetchTimeouts(idle: .seconds(3600), whole: .seconds(60))
         try await withFetcher { fetcher in
@@ -59,12 +59,12 @@ struct StreamTests {
                 #expect(try await Self.text(&body, to: ";") == "later;")
             }
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("silence after the head is a timeout, and the connection is closed", arguments: [false, true])
     func silence(_ isLimited: Bool) async throws {
-        let server = try await RawServer.start { _, _ in [.send(Self.head), .keep] }
+        let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }
         let clock = ManualClock()
         let timeouts = FetchTimeouts(idle: .seconds(isLimited ? 3600 : 30), whole: .seconds(60))
         try await withFetcher { fetcher in
@@ -91,14 +91,14 @@ struct StreamTests {
             ticking.cancel()
             #expect(error?.code == .timeout)
             #expect(error?.message.contains(isLimited ? "completely" : "sent nothing") == true)
-            #expect(await events.next() == .closed)
+            #expect(await events.next() == .disconnected)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("an origin that accepts and says nothing is a timeout")
     func noHead() async throws {
-        let server = try await RawServer.start { _, _ in [.keep] }
+        let server = try RawOrigin.listening { _, _ in [] }
         let timeouts = FetchTimeouts(idle: .seconds(60), whole: .milliseconds(100))
         try await withFetcher { fetcher in
             let error = await #expect(throws: UpstreamError.self) {
@@ -106,12 +106,12 @@ struct StreamTests {
             }
             #expect(error?.code == .timeout)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("a connection that ends before the answer does is an error, not an end")
     func truncated() async throws {
-        let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("half")), .close] }
+        let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("half")), .close] }
         try await withFetcher { fetcher in
             let error = await #expect(throws: UpstreamError.self) {
                 try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
@@ -121,12 +121,12 @@ struct StreamTests {
             }
             #expect(error?.code == .truncated)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("cancelling the task closes the connection", arguments: [true, false])
     func cancellation(_ afterHead: Bool) async throws {
-        let server = try await RawServer.start { _, _ in afterHead ? [.send(Self.head), .keep] : [.keep] }
+        let server = try RawOrigin.listening { _, _ in afterHead ? [.send(Self.head)] : [] }
         try await withFetcher { fetcher in
             let (started, start) = AsyncStream.makeStream(of: Void.self)
             let task = Task {
@@ -141,14 +141,14 @@ struct StreamTests {
             if afterHead { for await _ in started { break } }
             task.cancel()
             #expect(await #expect(throws: UpstreamError.self) { try await task.value }?.code == .cancelled)
-            #expect(await events.next() == .closed)
+            #expect(await events.next() == .disconnected)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("whoever returns before the end closes the connection")
     func earlyReturn() async throws {
-        let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("first;")), .keep] }
+        let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("first;"))] }
         try await withFetcher { fetcher in
             let text = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
                 _, body throws(UpstreamError) in
@@ -157,15 +157,17 @@ struct StreamTests {
             #expect(text == "first;")
             var events = server.events.makeAsyncIterator()
             _ = await events.next()
-            #expect(await events.next() == .closed)
+            #expect(await events.next() == .disconnected)
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("an error status has its reason, and its body can be read")
     func status() async throws {
-        let server = try await RawServer.answering(
-            "HTTP/1.1 503 X\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nreason")
+        let server = try RawOrigin.listening([
+            .send(
+                "HTTP/1.1 503 X\r\nRetry-After: 7\r\nContent-Length: 6\r\n\r\nreason")
+        ])
         try await withFetcher { fetcher in
             try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
                 head, body throws(UpstreamError) in
@@ -175,12 +177,12 @@ struct StreamTests {
                 #expect(try await Self.text(&body) == "reason")
             }
         }
-        await server.stop()
+        server.stop()
     }
 
     @Test("more streams from one server than a browser would open all get through")
     func many() async throws {
-        let server = try await RawServer.start { _, _ in [.send(Self.head + Self.chunk("hello;")), .keep] }
+        let server = try RawOrigin.listening { _, _ in [.send(Self.head + Self.chunk("hello;"))] }
         try await withFetcher { fetcher in
             await withTaskGroup(of: Void.self) { group in
                 let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
@@ -200,7 +202,7 @@ struct StreamTests {
                 group.cancelAll()
             }
         }
-        await server.stop()
+        server.stop()
     }
 }
 
@@ -208,7 +210,7 @@ struct StreamTests {
 struct PostTests {
     @Test("a body is sent as JSON unless the headers say otherwise, and never conditionally")
     func post() async throws {
-        let server = try await RawServer.answering(ok("{}"))
+        let server = try RawOrigin.listening([.send(ok("{}"))])
         try await withFetcher { fetcher in
             for headers in [[], [("Content-Type", "application/graphql")]] {
                 let request = FetchRequest(
@@ -217,11 +219,11 @@ struct PostTests {
                 _ = try await fetcher.fetch(request).requireDocument()
             }
         }
-        await server.stop()
-        #expect(server.received.allSatisfy { $0.hasPrefix("POST / HTTP/1.1\r\n") && $0.hasSuffix("\r\n\r\n{\"q\":1}") })
-        #expect(server.received.allSatisfy { !$0.contains("If-None-Match") })
-        #expect(server.received.first?.contains("Content-Type: application/json\r\n") == true)
-        #expect(server.received.last?.contains("Content-Type: application/graphql\r\n") == true)
+        server.stop()
+        #expect(server.requests.allSatisfy { $0.hasPrefix("POST / HTTP/1.1\r\n") && $0.hasSuffix("\r\n\r\n{\"q\":1}") })
+        #expect(server.requests.allSatisfy { !$0.contains("If-None-Match") })
+        #expect(server.requests.first?.contains("Content-Type: application/json\r\n") == true)
+        #expect(server.requests.last?.contains("Content-Type: application/graphql\r\n") == true)
     }
 
     @Test("a redirect that would lose the body, or hand it to somebody else, is refused", arguments: [301, 302, 303])

@@ -1,24 +1,24 @@
 import Foundation
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("TLS", .timeLimit(.minutes(5)))
 struct TLSTests {
     private static func pem(_ name: String, of nginx: Nginx) throws -> TLSOptions.PEM {
-        let file = nginx.directory.appending(path: name)
-        return TLSOptions.PEM(path: file.path, bytes: Array(try Data(contentsOf: file)))
+        let path = "\(nginx.directory)/\(name)"
+        return TLSOptions.PEM(path: path, bytes: Array(try Data(contentsOf: URL(filePath: path))))
     }
 
     /// nginx with a certificate of the authority `ours`, and files of another authority beside it.
     private static func server(_ lines: String = "") throws -> Nginx {
-        let nginx = try Nginx(lines, tls: true) { directory in
+        let nginx = try Nginx(lines, tls: true, http2: true) { directory in
+            let certificates = Certificates(directory: directory)
             for authority in ["ours", "other"] {
-                try Certificates.makeAuthority(authority, in: directory)
-                try Certificates.make("client-of-\(authority)", by: authority, in: directory)
+                try certificates.makeAuthority(authority)
+                try certificates.make("client-of-\(authority)", by: authority)
             }
-            try Certificates.make("cert", by: "ours", in: directory)
-            try FileManager.default.moveItem(
-                at: directory.appending(path: "cert.key"), to: directory.appending(path: "key.pem"))
+            try certificates.make("server", by: "ours")
         }
         try nginx.write("{\"a\":1}", to: "c.json")
         return nginx
@@ -28,7 +28,7 @@ struct TLSTests {
     func authority() async throws {
         let nginx = try Self.server()
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
+            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
             request.tls = try TLSOptions(
                 authorities: Self.pem("ours.pem", of: nginx), certificate: nil, privateKey: nil)
             #expect(try await fetcher.fetch(request).requireDocument().body == Array("{\"a\":1}".utf8))
@@ -43,7 +43,7 @@ struct TLSTests {
     func clientCertificate() async throws {
         let nginx = try Self.server("ssl_client_certificate ours.pem; ssl_verify_client on;")
         try await withFetcher { fetcher in
-            var request = FetchRequest(url: "https://127.0.0.1:\(nginx.port)/c.json", timeouts: .patient)
+            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
             for (client, works) in [("client-of-ours", true), ("client-of-other", false), (nil, false)] {
                 request.tls = try TLSOptions(
                     authorities: Self.pem("ours.pem", of: nginx),
@@ -65,11 +65,11 @@ struct TLSTests {
         let second = try Self.server(
             "ssl_client_certificate ours.pem; ssl_verify_client optional_no_ca;\n"
                 + "location = /who { return 200 \"seen $ssl_client_s_dn.\"; }")
-        let first = try Nginx("location = /who { return 307 https://127.0.0.1:\(second.port)/who; }", tls: true) {
-            directory in
-            for name in ["cert.pem", "key.pem"] {
+        let location = "location = /who { return 307 https://127.0.0.1:\(second.port)/who; }"
+        let first = try Nginx(location, tls: true, http2: true) { directory in
+            for name in ["server.pem", "server.key"] {
                 try FileManager.default.copyItem(
-                    at: second.directory.appending(path: name), to: directory.appending(path: name))
+                    atPath: "\(second.directory)/\(name)", toPath: "\(directory)/\(name)")
             }
         }
         try await withFetcher { fetcher in
@@ -78,7 +78,7 @@ struct TLSTests {
                 certificate: Self.pem("client-of-ours.pem", of: second),
                 privateKey: Self.pem("client-of-ours.key", of: second))
             for (server, expected) in [(second, "seen CN=client-of-ours."), (first, "seen .")] {
-                let request = FetchRequest(url: "https://127.0.0.1:\(server.port)/who", tls: tls, timeouts: .patient)
+                let request = FetchRequest(url: server.url("who"), tls: tls, timeouts: .patient)
                 let body = try await fetcher.fetch(request).requireDocument().body
                 #expect(String(decoding: body, as: UTF8.self) == expected)
             }

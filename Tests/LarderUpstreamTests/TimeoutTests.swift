@@ -45,7 +45,7 @@ struct TimeoutTests {
     @Test("the time between the head and the first question for the body is ours")
     func silenceOfOurs() async {
         let clock = ManualClock()
-        let deadline = Deadline(FetchTimeouts(idle: .seconds(10), whole: .seconds(600)), clock: clock)
+        let deadline = LarderUpstream.Deadline(FetchTimeouts(idle: .seconds(10), whole: .seconds(600)), clock: clock)
         deadline.progressed()
         deadline.bodyBegins()
         clock.advance(by: .seconds(60))
@@ -62,7 +62,9 @@ struct TimeoutTests {
     func slowResolver() async {
         let clock = ManualClock()
         let limits = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
-        let (unnamed, named) = (Deadline(limits, clock: clock), Deadline(limits, clock: clock))
+        let (unnamed, named) = (
+            LarderUpstream.Deadline(limits, clock: clock), LarderUpstream.Deadline(limits, clock: clock)
+        )
         named.progressed()
         clock.advance(by: .seconds(10))
         #expect(await unnamed.expiry() == .unresolved)

@@ -1,4 +1,5 @@
 import LarderClient
+import TestSupport
 
 @testable import LarderCommand
 

@@ -1,4 +1,5 @@
 import LarderClient
+import TestSupport
 import Testing
 
 @testable import LarderCommand

@@ -1,6 +1,7 @@
 import CLinuxShims
 import Foundation
 import JSON
+import TestSupport
 import Testing
 
 @testable import LarderCommand

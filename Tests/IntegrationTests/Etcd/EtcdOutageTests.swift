@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import TestSupport
 import Testing
 
 /// An answer that no etcd gives in good health, and what has to be said about it.

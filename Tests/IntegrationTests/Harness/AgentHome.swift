@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A directory with everything that an agent has: settings, state, socket. It outlives the agents that a test starts

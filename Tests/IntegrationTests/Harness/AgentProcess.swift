@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import JSON
+import TestSupport
 
 /// A running agent.
 final class AgentProcess {

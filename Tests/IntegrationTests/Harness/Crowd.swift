@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// Many subscribers that are read by one thread, and what each of them saw.
 final class Crowd {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Waits for changes of a directory's names (inotify(7)).
 final class DirectoryChanges {
@@ -15,7 +16,7 @@ final class DirectoryChanges {
     /// Waits until something holds that depends on the directory's content.
     func wait(until deadline: Deadline = .usual, _ purpose: String, _ condition: () throws -> Bool) throws {
         while try !condition() {
-            try IntegrationTests.wait(on: descriptor.number, until: deadline, purpose)
+            try TestSupport.wait(on: descriptor.number, until: deadline, purpose)
             var events = [UInt8](repeating: 0, count: 4096)
             _ = read(descriptor.number, &events, events.count)
         }

@@ -1,6 +1,7 @@
 import CLinuxShims
 import Foundation
 import JSON
+import TestSupport
 
 /// Speaks to an etcd member over its JSON gateway, in plain blocking calls.
 struct EtcdGateway {

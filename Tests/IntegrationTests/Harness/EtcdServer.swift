@@ -1,5 +1,6 @@
 import Glibc
 import JSON
+import TestSupport
 
 /// A member of a real etcd cluster, on 127.0.0.1, with its data in a directory of the test's.
 final class EtcdServer {

@@ -1,4 +1,5 @@
 import JSON
+import TestSupport
 
 /// The words of event streams, for a ``RawOrigin``.
 extension RawOrigin.Answer {
@@ -10,7 +11,9 @@ extension RawOrigin.Answer {
     /// The same answer, behind which the connection ends, and which says so: what is sent later goes to the streams alone,
     /// and no other request to this connection.
     var closing: Self {
-        guard case .bytes(let bytes, _) = self, let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { return self }
+        guard case .send(let bytes)? = steps?.first, let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else {
+            return self
+        }
         return .bytes(bytes[...end] + Array("Connection: close\r\n".utf8) + bytes[(end + 1)...], thenClose: true)
     }
 }
@@ -23,14 +26,14 @@ func event(_ data: String, type: String? = nil, id: String? = nil) -> String {
 
 extension RawOrigin {
     /// The address of a stream.
-    var events: String { "http://127.0.0.1:\(port)/events" }
+    var streamURL: String { url + "events" }
 
     /// The next request for a path.
     @discardableResult
-    func request(for path: String) throws -> [String: String] {
+    func request(for path: String) throws -> Request {
         while true {
-            let fields = try request()
-            if fields[":path"] == path { return fields }
+            let request = try request()
+            if request[":path"] == path { return request }
         }
     }
 }

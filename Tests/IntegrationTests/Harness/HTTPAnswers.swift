@@ -1,4 +1,11 @@
+import TestSupport
+
 extension RawOrigin.Answer {
+    /// Sends bytes, and closes the connection or keeps it.
+    static func bytes(_ bytes: [UInt8], thenClose: Bool) -> Self {
+        Self(steps: [.send(bytes)] + (thenClose ? [.close] : []))
+    }
+
     /// A text as it is; then the connection is kept or closed.
     static func text(_ text: String, thenClose: Bool = false) -> Self {
         .bytes(Array(text.utf8), thenClose: thenClose)
@@ -20,4 +27,9 @@ extension RawOrigin.Answer {
     static func notModified(_ fields: String...) -> Self {
         .text((["HTTP/1.1 304 Not Modified"] + fields).joined(separator: "\r\n") + "\r\n\r\n")
     }
+}
+
+extension RawOrigin {
+    /// The address of a document.
+    var documentURL: String { url + "config.json" }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import JSON
+import TestSupport
 
 /// What clients were told over the lives of many agents in one home, so that it can be held against what the next one
 /// says.

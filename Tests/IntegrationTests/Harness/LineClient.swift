@@ -1,6 +1,7 @@
 import CLinuxShims
 import Glibc
 import JSON
+import TestSupport
 
 /// A connection to an agent: lines out, lines in, in plain blocking calls with deadlines.
 final class LineClient {

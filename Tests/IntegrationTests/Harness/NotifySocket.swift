@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import TestSupport
 
 /// The service manager's end of sd_notify(3): a datagram socket on which a process says how it is.
 final class NotifySocket {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// Users who are not the one that runs the agent: what they say to it goes through a program that runs as that user. Only root
 /// can start one.

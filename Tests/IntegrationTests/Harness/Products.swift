@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The programs under test: those built with the tests, beside the tests' own executable.
 enum Products {

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// The way to a port, which can be cut, and whose connections can be frozen: open, and silent for ever.
 final class Relay {

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// What shell scripts do: `… | socat - UNIX-CONNECT:path`.
 enum Socat {
     /// How long socat waits for more after its input has ended; by default half a second, too little for a busy machine.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// What the image cache of an agent has on disk.
 struct CacheDirectory {

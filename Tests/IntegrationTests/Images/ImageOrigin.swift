@@ -1,5 +1,6 @@
 import CLinuxShims
 import Foundation
+import TestSupport
 
 /// A real nginx on 127.0.0.1 with images, which it serves by different rules, and a log of the requests that it saw.
 ///
@@ -30,21 +31,12 @@ final class ImageOrigin {
         directory = parent + "/origin"
         self.gate = gate?.port ?? 9
         try FileManager.default.createDirectory(atPath: directory + "/www", withIntermediateDirectories: true)
-        // nginx cannot listen on "any free port", and between finding one and using it another process may take it.
-        for _ in 0..<10 {
-            port = try LoopbackPort.free()
-            if (try? start()) != nil { return }
-        }
-        throw HarnessError("nginx did not start")
+        (process, port) = try Nginx.start(in: directory) { configuration(port: $0) }
     }
 
     /// Starts it again, at the same port.
     func start() throws {
-        try configuration.write(toFile: directory + "/nginx.conf", atomically: true, encoding: .utf8)
-        let process = try ChildProcess("nginx", ["-p", directory, "-c", "nginx.conf", "-e", "stderr"])
-        // It says which event method it uses after its sockets are open.
-        try process.waitForLog("using the")
-        self.process = process
+        process = try Nginx.start(in: directory, configuration: configuration(port: port))
     }
 
     /// Ends it: connections are refused from then on.
@@ -97,7 +89,7 @@ final class ImageOrigin {
 
     // MARK: Settings
 
-    private var configuration: String {
+    private func configuration(port: Int) -> String {
         """
         daemon off; master_process off; pid nginx.pid; error_log stderr notice;
         events { worker_connections 2048; }

@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import TestSupport
 
 /// A way in which an upstream fails.
 enum Outage {
@@ -27,7 +28,7 @@ final class FailingHTTP: FailingUpstream {
 
     init() throws { origin = try RawOrigin() }
 
-    var settings: String { "{ http: { url: '\(origin.url)', intervalSeconds: 0.3 } }" }
+    var settings: String { "{ http: { url: '\(origin.documentURL)', intervalSeconds: 0.3 } }" }
 
     func serve(_ number: Int) {
         origin.answer(.document("{\"n\":\(number)}", etag: "\(number)"))
@@ -53,7 +54,7 @@ final class FailingEventStream: FailingUpstream {
 
     init() throws { origin = try RawOrigin() }
 
-    var settings: String { "{ sse: { url: '\(origin.events)', intervalSeconds: 0.5, timeoutSeconds: 5 } }" }
+    var settings: String { "{ sse: { url: '\(origin.streamURL)', intervalSeconds: 0.5, timeoutSeconds: 5 } }" }
 
     func serve(_ number: Int) {
         origin.answer(.stream(event("{\"n\":\(number)}")))

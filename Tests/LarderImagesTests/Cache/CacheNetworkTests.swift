@@ -1,6 +1,7 @@
 import Foundation
 import LarderUpstream
 import Logging
+import TestSupport
 import Testing
 
 @testable import LarderImages
@@ -32,14 +33,14 @@ struct CacheNetworkTests {
     @Test("many ask at once: one request, and all have the bytes; later it is asked whether they are current")
     func oneRequest() async throws {
         let image = picture(1, size: 60_000)
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+        let script: RawOrigin.Script = { number, _ in
             number == 0
                 ? [.ok(image, "ETag: \"a\"", "Cache-Control: max-age=0")]
                 : [.status("304 Not Modified", "ETag: \"a\"", "Cache-Control: max-age=1000")]
         }
         try await RawOrigin.serve(script) { server in
             try await withRealCache { cache, _ in
-                let request = ImageRequest(url: server.url())
+                let request = ImageRequest(url: server.url)
                 let tasks = (0..<100).map { _ in Task { try await cache.image(request) } }
                 for task in tasks {
                     let found = try await task.value
@@ -59,19 +60,18 @@ struct CacheNetworkTests {
     @Test("the last one goes: the origin sees the connection close, and nothing is left on disk")
     func connectionCloses() async throws {
         let start = Array(picture(1, size: 60_000).prefix(30_000))
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+        let script: RawOrigin.Script = { _, _ in
             [.head("HTTP/1.1 200 OK", "Content-Length: 60000"), .send(start)]
         }
         try await RawOrigin.serve(script) { server in
             try await withRealCache { cache, path in
-                let request = ImageRequest(url: server.url())
+                let request = ImageRequest(url: server.url)
                 let tasks = (0..<10).map { _ in Task { try await cache.image(request) } }
                 await waiters(10, cache, request)
                 while cache.statistics.downloadedBytes < 30_000 { await Task.yield() }
                 for task in tasks { task.cancel() }
                 for task in tasks { await #expect(throws: ImageError.self) { try await task.value } }
-                var closed = server.closed.makeAsyncIterator()
-                await closed.next()
+                for await event in server.events where event == .disconnected { break }
                 while cache.statistics.flights > 0 { await Task.yield() }
                 #expect(filesBelow(path + "/tmp").isEmpty)
                 #expect(filesBelow(path + "/blobs").isEmpty)
@@ -88,7 +88,7 @@ struct CacheNetworkTests {
             try await withRealCache { cache, path in
                 var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
                 await cache.update(settings)
-                let request = ImageRequest(url: server.url())
+                let request = ImageRequest(url: server.url)
                 let error = await #expect(throws: ImageError.self) { try await cache.image(request) }
                 #expect(error?.code == .forbiddenAddress)
                 #expect(server.requests.isEmpty)

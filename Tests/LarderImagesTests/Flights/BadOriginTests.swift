@@ -1,5 +1,6 @@
 import LarderUpstream
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderImages
@@ -12,7 +13,7 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
     /// How often it is asked.
     var requests = 1
     var timeouts = DownloadFixture.patient
-    let script: @Sendable (Int, String) -> [RawOrigin.Step]
+    let script: RawOrigin.Script
 
     var testDescription: String { name }
 
@@ -186,7 +187,7 @@ struct BadOriginTests {
     func errors(_ origin: BadOrigin) async throws {
         try await RawOrigin.serve(origin.script) { server in
             try await DownloadFixture.run(timeouts: origin.timeouts) { fixture in
-                let download = fixture.download(server.url())
+                let download = fixture.download(server.url)
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
                 #expect(error?.code == origin.code, "\(String(describing: error))")
                 #expect(error?.cause?.code == origin.cause, "\(String(describing: error))")
@@ -199,12 +200,12 @@ struct BadOriginTests {
 
     @Test("what an origin asks for in Retry-After is waited for, and jitter comes on top")
     func retryAfter() async throws {
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+        let script: RawOrigin.Script = { number, _ in
             [number < 2 ? .status("503 Service Unavailable", "Retry-After: 7") : .ok(BadOrigin.image)]
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                guard case .published = try await fixture.download(server.url()).run() else {
+                guard case .published = try await fixture.download(server.url).run() else {
                     Issue.record("not published")
                     return
                 }
@@ -217,7 +218,7 @@ struct BadOriginTests {
 
     @Test("nobody there is known at once, and not tried again")
     func refused() async throws {
-        let url = try await RawOrigin.serve({ _, _ in [] }) { $0.url() }
+        let url = try await RawOrigin.serve({ _, _ in [] }) { $0.url }
         try await DownloadFixture.run { fixture in
             let error = await #expect(throws: ImageError.self) { try await fixture.download(url).run() }
             #expect(error?.code == .offline)
@@ -230,10 +231,10 @@ struct BadOriginTests {
 
     @Test("an origin that is silent, or redirects to where nobody is, is not out of reach itself")
     func notTheOrigin() async throws {
-        let nobody = try await RawOrigin.serve({ _, _ in [] }) { $0.url() }
+        let nobody = try await RawOrigin.serve({ _, _ in [] }) { $0.url }
         try await RawOrigin.serve({ _, _ in [.status("302 Found", "Location: \(nobody)")] }) { server in
             try await DownloadFixture.run { fixture in
-                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
                 #expect(error?.cause?.code == .connectFailed)
                 #expect(error?.cause?.originFailure == nil)
             }
@@ -241,7 +242,7 @@ struct BadOriginTests {
         let brief = FetchTimeouts(idle: .seconds(5), whole: .seconds(900))
         try await RawOrigin.serve({ _, _ in [] }) { server in
             try await DownloadFixture.run(timeouts: brief) { fixture in
-                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
                 #expect(error?.cause?.code == .timeout)
                 #expect(error?.cause?.originFailure == nil)
             }

@@ -2,6 +2,7 @@ import Foundation
 import LarderUpstream
 import NIOPosix
 import Synchronization
+import TestSupport
 
 @testable import LarderImages
 
@@ -101,4 +102,26 @@ func stored(_ tag: String) -> StoredResponse {
         status: 200, fields: ResponseFields([("ETag", tag), ("Cache-Control", "max-age=1")]), request: [],
         requestTime: 1,
         responseTime: 1)
+}
+
+extension RawOrigin.Step {
+    static func text(_ text: String) -> Self { .send(Array(text.utf8)) }
+
+    /// A head of these lines, the status first.
+    static func head(_ lines: String...) -> Self { .text(lines.map { $0 + "\r\n" }.joined() + "\r\n") }
+
+    /// A whole answer.
+    static func ok(_ body: [UInt8], _ lines: String...) -> Self {
+        let head = ["HTTP/1.1 200 OK", "Content-Length: \(body.count)"] + lines
+        return .send(Array((head.map { $0 + "\r\n" }.joined() + "\r\n").utf8) + body)
+    }
+
+    /// A status without a body.
+    static func status(_ status: String, _ lines: String...) -> Self {
+        .text((["HTTP/1.1 \(status)", "Content-Length: 0"] + lines).map { $0 + "\r\n" }.joined() + "\r\n")
+    }
+
+    static func chunk(_ bytes: [UInt8]) -> Self {
+        .send(Array((String(bytes.count, radix: 16) + "\r\n").utf8) + bytes + [13, 10])
+    }
 }

@@ -1,6 +1,7 @@
 import LarderUpstream
 import NIOPosix
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderImages
@@ -27,7 +28,7 @@ struct ImageDownloadTests {
 
     @Test("an image is published however its length is said")
     func lengths() async throws {
-        let scripts: [@Sendable (Int, String) -> [RawOrigin.Step]] = [
+        let scripts: [RawOrigin.Script] = [
             { _, _ in [.ok(Self.image, "Content-Encoding: identity")] },
             { _, _ in
                 [
@@ -40,7 +41,7 @@ struct ImageDownloadTests {
         for script in scripts {
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run { fixture in
-                    let outcome = try await fixture.download(server.url()).run()
+                    let outcome = try await fixture.download(server.url).run()
                     let response = try published(outcome, fixture)
                     #expect(response?.responseTime == DownloadFixture.now)
                     #expect(fixture.received.withLock { $0 } == 5000)
@@ -52,19 +53,19 @@ struct ImageDownloadTests {
     @Test("requests ask for images as they are, and credentials go to their own origin only")
     func requests() async throws {
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { second in
-            let port = second.port
-            let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+            let url = second.url
+            let script: RawOrigin.Script = { number, _ in
                 [
                     number == 0
                         ? .status("302 Found", "Location: /other.png")
-                        : .status("302 Found", "Location: http://127.0.0.1:\(port)/image.png")
+                        : .status("302 Found", "Location: \(url)")
                 ]
             }
             try await RawOrigin.serve(script) { first in
                 try await DownloadFixture.run { fixture in
-                    let download = fixture.download(first.url(), headers: [("Authorization", "Bearer secret")])
+                    let download = fixture.download(first.url, headers: [("Authorization", "Bearer secret")])
                     let outcome = try await download.run()
-                    if case .published(_, _, let url) = outcome { #expect(url == second.url()) }
+                    if case .published(_, _, let url) = outcome { #expect(url == second.url) }
                     _ = try published(outcome, fixture)
                     #expect(first.requests.count == 2)
                     for request in first.requests { #expect(request.contains("Bearer secret")) }
@@ -82,7 +83,7 @@ struct ImageDownloadTests {
 
     @Test("a name that is public when it is checked is private for nobody who connects later")
     func rebinding() async throws {
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, request in
+        let script: RawOrigin.Script = { _, request in
             request.contains("/redirect") ? [.status("302 Found", "Location: /image.png")] : [.ok(Self.image)]
         }
         try await RawOrigin.serve(script) { server in
@@ -104,7 +105,7 @@ struct ImageDownloadTests {
                 #expect(fixture.isEmpty)
                 // Other networks count from the next request on.
                 fixture.fetcher.update(allowedNetworks: [])
-                let late = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                let late = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
                 #expect(late?.code == .forbiddenAddress)
             }
         }
@@ -114,7 +115,7 @@ struct ImageDownloadTests {
 
     @Test("a 304 updates what is held, and its Location is no redirect")
     func notModified() async throws {
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+        let script: RawOrigin.Script = { _, _ in
             [
                 .head(
                     "HTTP/1.1 304 Not Modified", "ETag: \"a\"", "Cache-Control: max-age=77",
@@ -123,7 +124,7 @@ struct ImageDownloadTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                let outcome = try await fixture.download(server.url(), held: stored("\"a\"")).run()
+                let outcome = try await fixture.download(server.url, held: stored("\"a\"")).run()
                 guard case .notModified(let response) = outcome else {
                     Issue.record("\(outcome)")
                     return
@@ -138,12 +139,12 @@ struct ImageDownloadTests {
 
     @Test("a 304 for another image is asked again without a condition")
     func otherTag() async throws {
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+        let script: RawOrigin.Script = { number, _ in
             number == 0 ? [.head("HTTP/1.1 304 Not Modified", "ETag: \"b\"")] : [.ok(Self.image)]
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                _ = try published(try await fixture.download(server.url(), held: stored("\"a\"")).run(), fixture)
+                _ = try published(try await fixture.download(server.url, held: stored("\"a\"")).run(), fixture)
                 #expect(server.requests.count == 2)
                 #expect(server.requests.last?.lowercased().contains("if-none-match") == false)
             }
@@ -155,7 +156,7 @@ struct ImageDownloadTests {
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
             try await DownloadFixture.run { fixture in
                 let digest = BlobDigest(hex: String(repeating: "a", count: 64))
-                let download = fixture.download(server.url(), expectedDigest: digest)
+                let download = fixture.download(server.url, expectedDigest: digest)
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
                 #expect(error?.code == .digestDisagrees)
                 #expect(fixture.isEmpty)
@@ -172,12 +173,12 @@ struct ImageDownloadTests {
         /// Whether the second request asks for the rest.
         var asksForRest = true
         var requests = 2
-        let answer: [RawOrigin.Step]
+        let answer: RawOrigin.Answer
     }
 
     private static let rest = Array(image.dropFirst(2500))
 
-    private static func part(_ range: String, _ tag: String = "\"a\"", _ bytes: [UInt8] = rest) -> [RawOrigin.Step] {
+    private static func part(_ range: String, _ tag: String = "\"a\"", _ bytes: [UInt8] = rest) -> RawOrigin.Answer {
         [
             .head(
                 "HTTP/1.1 206 Partial Content", "Content-Length: \(bytes.count)", "Content-Range: \(range)",
@@ -208,7 +209,7 @@ struct ImageDownloadTests {
 
     @Test("an interrupted body is taken up where it ended, or fetched from the start", arguments: resumptions)
     func resuming(_ resumption: Resumption) async throws {
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+        let script: RawOrigin.Script = { number, _ in
             switch number {
             case 0:
                 [.head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \(resumption.tag)"), .send(Self.half), .close]
@@ -218,7 +219,7 @@ struct ImageDownloadTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                _ = try published(try await fixture.download(server.url()).run(), fixture)
+                _ = try published(try await fixture.download(server.url).run(), fixture)
                 let second = server.requests.dropFirst().first?.lowercased() ?? ""
                 #expect(second.contains("range: bytes=2500-\r\n") == resumption.asksForRest)
                 #expect(second.contains("if-range: \"a\"\r\n") == resumption.asksForRest)
@@ -234,7 +235,7 @@ struct ImageDownloadTests {
     func changing() async throws {
         // The origin says that nothing changed. Only who knows the digest can tell.
         let other = Array(picture(2, size: 5000).dropFirst(2500))
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+        let script: RawOrigin.Script = { number, _ in
             number == 0
                 ? [.head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"a\""), .send(Self.half), .close]
                 : Self.part("bytes 2500-4999/5000", "\"a\"", other)
@@ -242,10 +243,10 @@ struct ImageDownloadTests {
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
                 let whole = try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
-                    try await fixture.download(server.url()).run()
+                    try await fixture.download(server.url).run()
                 }
                 guard case .published(let blob, _, _) = whole else { return }
-                let download = fixture.download(server.url(), expectedDigest: blob.digest)
+                let download = fixture.download(server.url, expectedDigest: blob.digest)
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
                 #expect(error?.code == .digestDisagrees)
                 #expect(fixture.temporaryFiles.isEmpty)
@@ -255,7 +256,7 @@ struct ImageDownloadTests {
 
     @Test("a body that is interrupted again and again is given up, and nothing is left of it")
     func interrupted() async throws {
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { number, _ in
+        let script: RawOrigin.Script = { number, _ in
             let start = 1000 * number
             let bytes = Array(Self.image[start..<start + 1000])
             let head: RawOrigin.Step =
@@ -268,7 +269,7 @@ struct ImageDownloadTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url()).run() }
+                let error = await #expect(throws: ImageError.self) { try await fixture.download(server.url).run() }
                 #expect(error?.cause?.code == .truncated)
                 #expect(server.requests.count == 3)
                 #expect(server.requests.last?.lowercased().contains("range: bytes=2000-\r\n") == true)
@@ -284,7 +285,7 @@ struct ImageDownloadTests {
     func room() async throws {
         let limits = SpaceLimits(bytes: 7000, freeBytes: 0, bytesPerImage: 6000)
         for isDeclared in [true, false] {
-            let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+            let script: RawOrigin.Script = { _, _ in
                 isDeclared
                     ? [.ok(Self.image)]
                     : [.head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked"), .chunk(Self.image), .text("0\r\n\r\n")]
@@ -293,7 +294,7 @@ struct ImageDownloadTests {
                 try await DownloadFixture.run(limits: limits) { fixture in
                     let held = try fixture.store.put(picture(9, size: 4000))
                     let error = await #expect(throws: ImageError.self) {
-                        try await fixture.download(server.url()).run()
+                        try await fixture.download(server.url).run()
                     }
                     #expect(error?.code == .noRoom)
                     let usage = fixture.store.usage
@@ -303,7 +304,7 @@ struct ImageDownloadTests {
                     let shortages = Mutex<[SpaceShortage]>([])
                     let store = fixture.store
                     let download = fixture.download(
-                        server.url(),
+                        server.url,
                         makeRoom: { shortage in
                             shortages.withLock { $0.append(shortage) }
                             return (try? store.drop(held.digest)) != nil
@@ -320,7 +321,7 @@ struct ImageDownloadTests {
         let limits = SpaceLimits(bytes: 4000, freeBytes: 0, bytesPerImage: 6000)
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
             try await DownloadFixture.run(limits: limits) { fixture in
-                let download = fixture.download(server.url(), makeRoom: { _ in true })
+                let download = fixture.download(server.url, makeRoom: { _ in true })
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
                 #expect(error?.code == .noRoom)
                 #expect(fixture.isEmpty)
@@ -335,21 +336,21 @@ struct ImageDownloadTests {
         arguments: [true, false])
     func cancelling(_ isInBody: Bool) async throws {
         let (came, coming) = AsyncStream<Void>.makeStream()
-        let script: @Sendable (Int, String) -> [RawOrigin.Step] = { _, _ in
+        let script: RawOrigin.Script = { _, _ in
             if isInBody { return [.head("HTTP/1.1 200 OK", "Content-Length: 5000", "ETag: \"a\""), .send(Self.half)] }
             coming.yield()
             return []
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                let download = fixture.download(server.url(), received: { _ in coming.yield() })
+                let download = fixture.download(server.url, received: { _ in coming.yield() })
                 let task = Task { try await download.run() }
                 for await _ in came { break }
                 task.cancel()
                 let error = await #expect(throws: ImageError.self) { try await task.value }
                 #expect(error?.code == .cancelled)
                 #expect(fixture.isEmpty)
-                for await _ in server.closed { break }
+                for await event in server.events where event == .disconnected { break }
                 #expect(server.requests.count == 1)
             }
         }
@@ -362,7 +363,7 @@ struct ImageDownloadTests {
                 let (waiting, wait) = AsyncStream<Void>.makeStream()
                 let fetcher = fixture.fetcher
                 let download = ImageDownload(
-                    url: server.url(), headers: [], held: nil, expectedDigest: nil, fetcher: fetcher,
+                    url: server.url, headers: [], held: nil, expectedDigest: nil, fetcher: fetcher,
                     store: fixture.store, blocking: CacheFixture.blocking,
                     clock: ImageClock(
                         now: { DownloadFixture.now },

@@ -2,9 +2,9 @@ import CLinuxShims
 import Glibc
 
 /// Ports of 127.0.0.1.
-enum LoopbackPort {
+package enum LoopbackPort {
     /// A socket that is bound to a free port and does not listen: whoever connects is refused.
-    static func take() throws -> (descriptor: CInt, port: Int) {
+    package static func take() throws -> (descriptor: CInt, port: Int) {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -20,7 +20,7 @@ enum LoopbackPort {
     }
 
     /// A port that was free a moment ago.
-    static func free() throws -> Int {
+    package static func free() throws -> Int {
         let (descriptor, port) = try take()
         close(descriptor)
         return port

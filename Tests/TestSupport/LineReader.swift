@@ -1,22 +1,22 @@
 import Glibc
 
 /// The lines that come out of a descriptor. It has no thread: whoever wants a line waits for it.
-final class LineReader {
+package final class LineReader {
     private let descriptor: Descriptor
     private var buffer: [UInt8] = []
     private var start = 0
     /// Where the search for a line end goes on.
     private var searched = 0
     /// Whether the other end is gone. What it said last may still be in the buffer.
-    private(set) var isAtEnd = false
+    package private(set) var isAtEnd = false
 
-    init(_ descriptor: Descriptor) {
+    package init(_ descriptor: Descriptor) {
         descriptor.makeNonBlocking()
         self.descriptor = descriptor
     }
 
     /// The next line, without its LF; at the end of input also one that has none. Nothing once all is read.
-    func line(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8]? {
+    package func line(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8]? {
         while true {
             if let line = nextLine() { return line }
             if isAtEnd { return rest() }
@@ -26,7 +26,7 @@ final class LineReader {
     }
 
     /// A line that has come already.
-    func nextLine() -> [UInt8]? {
+    package func nextLine() -> [UInt8]? {
         guard let end = lineEnd(from: searched) else {
             searched = buffer.count
             return nil
@@ -47,7 +47,7 @@ final class LineReader {
     }
 
     /// Reads all that has come, without waiting for more.
-    func takeWhatIsThere() {
+    package func takeWhatIsThere() {
         if start > 0 {
             buffer.removeSubrange(..<start)
             searched -= start
@@ -57,18 +57,18 @@ final class LineReader {
     }
 
     /// Waits until there is something to take, or another descriptor can be written, and takes what is there.
-    func waitToTake(orToWriteTo other: CInt, until deadline: Deadline) throws {
+    package func waitToTake(orToWriteTo other: CInt, until deadline: Deadline) throws {
         try waitTogether(with: other, POLLOUT, until: deadline, "somebody to read")
         takeWhatIsThere()
     }
 
     /// Waits until there is something to take, or another descriptor can be read.
-    func waitToRead(or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String) throws {
+    package func waitToRead(or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String) throws {
         try waitTogether(with: other, POLLIN, until: deadline, purpose())
     }
 
     /// Waits a tenth of a second, or until there is something to take.
-    func waitBriefly() {
+    package func waitBriefly() {
         var polled = pollfd(fd: isAtEnd ? -1 : descriptor.number, events: Int16(POLLIN), revents: 0)
         poll(&polled, 1, 100)
     }
@@ -87,7 +87,7 @@ final class LineReader {
 
     /// Reads once.
     /// - Returns: whether there may be more.
-    func takePiece(_ size: Int = 1 << 16) -> Bool {
+    package func takePiece(_ size: Int = 1 << 16) -> Bool {
         if isAtEnd { return false }
         let piece = [UInt8](unsafeUninitializedCapacity: size) { piece, count in
             count = read(descriptor.number, piece.baseAddress, piece.count)

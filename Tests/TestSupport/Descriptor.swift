@@ -1,28 +1,28 @@
-import CLinuxShims
-import Glibc
+package import CLinuxShims
+package import Glibc
 
 /// An open file descriptor that is closed once.
-final class Descriptor {
-    private(set) var number: CInt
+package final class Descriptor {
+    package private(set) var number: CInt
 
-    init(_ number: CInt) { self.number = number }
+    package init(_ number: CInt) { self.number = number }
 
     /// A pipe, its two ends closed in children.
-    static func pipe() throws -> (read: Descriptor, write: Descriptor) {
+    package static func pipe() throws -> (read: Descriptor, write: Descriptor) {
         var ends: [CInt] = [-1, -1]
         guard larder_pipe(&ends, false) == 0 else { throw HarnessError.system("pipe") }
         return (Descriptor(ends[0]), Descriptor(ends[1]))
     }
 
     /// A socket of a family and type, closed in children.
-    static func socket(_ family: CInt, _ type: __socket_type) throws -> Descriptor {
+    package static func socket(_ family: CInt, _ type: __socket_type) throws -> Descriptor {
         let number = Glibc.socket(family, CInt(type.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { throw HarnessError.system("socket") }
         return Descriptor(number)
     }
 
     /// A connection to a port of 127.0.0.1.
-    static func connected(toPort port: Int) throws -> Descriptor {
+    package static func connected(toPort port: Int) throws -> Descriptor {
         let socket = try socket(AF_INET, SOCK_STREAM)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -37,9 +37,9 @@ final class Descriptor {
         return socket
     }
 
-    func makeNonBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
+    package func makeNonBlocking() { _ = fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) }
 
-    func close() {
+    package func close() {
         if number >= 0 { Glibc.close(number) }
         number = -1
     }
@@ -48,7 +48,7 @@ final class Descriptor {
 }
 
 /// Calls `body` with the address of a Unix socket.
-func withUnixAddress<Result>(
+package func withUnixAddress<Result>(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
 ) throws -> Result {
     var address = sockaddr_un()
@@ -66,7 +66,7 @@ func withUnixAddress<Result>(
 }
 
 /// Lets this process, and the agents that it starts, have as many descriptors as it may.
-func raiseDescriptorLimit() {
+package func raiseDescriptorLimit() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
     limit.rlim_cur = limit.rlim_max

@@ -1,31 +1,31 @@
-import CLinuxShims
+package import CLinuxShims
 import Glibc
 
 /// A process that a test started, with its output.
 ///
 /// `Foundation.Process` would hand on the signal mask of the calling thread, in which the threads of tasks block most
 /// signals: the child would never hear SIGTERM.
-final class ChildProcess {
+package final class ChildProcess {
     /// How a process ended.
-    enum End: Equatable {
+    package enum End: Equatable, Sendable {
         case exit(CInt)
         case signal(CInt)
     }
 
-    let pid: pid_t
+    package let pid: pid_t
     /// Its standard output.
-    let output: LineReader
+    package let output: LineReader
     private let errors: LineReader
     private var input: Descriptor?
     private var end: End?
     /// The lines of its standard error so far.
-    private(set) var log: [String] = []
+    package private(set) var log: [String] = []
 
     /// Starts a program.
     /// - Parameters:
     ///   - executable: a path, or a name that is looked for in PATH and Debian's usual places.
     ///   - passed: descriptors that it gets, from 3 on.
-    init(
+    package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = ChildProcess.environment,
         directory: String = "/", input hasInput: Bool = false, passing passed: [CInt] = []
     ) throws {
@@ -49,7 +49,7 @@ final class ChildProcess {
     // MARK: Input and log
 
     /// Writes all of it, and takes the output meanwhile, so that neither side waits for the other.
-    func write(_ bytes: [UInt8], until deadline: Deadline = .usual) throws {
+    package func write(_ bytes: [UInt8], until deadline: Deadline = .usual) throws {
         guard let input else { throw HarnessError("the process has no input") }
         var written = 0
         while written < bytes.count {
@@ -64,11 +64,11 @@ final class ChildProcess {
         }
     }
 
-    func closeInput() { input = nil }
+    package func closeInput() { input = nil }
 
     /// Waits for a line on standard error that contains a text.
     @discardableResult
-    func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
+    package func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
         if let line = log.first(where: { $0.contains(text) }) { return line }
         while let line = try errors.line(until: deadline, "\"\(text)\" in the log:\n\(log.joined(separator: "\n"))") {
             log.append(String(decoding: line, as: UTF8.self))
@@ -79,21 +79,21 @@ final class ChildProcess {
 
     /// Takes note of what is on standard error already.
     /// - Returns: whether the process closed it, as it does when it ends.
-    func takeLog() -> Bool {
+    package func takeLog() -> Bool {
         errors.takeWhatIsThere()
         while let line = errors.nextLine() { log.append(String(decoding: line, as: UTF8.self)) }
         return errors.isAtEnd
     }
 
     /// Waits until there is something on standard error (or it was closed), or another descriptor can be read.
-    func waitForLogOutput(
+    package func waitForLogOutput(
         or other: CInt, until deadline: Deadline, _ purpose: @autoclosure () -> String
     ) throws {
         try errors.waitToRead(or: other, until: deadline, purpose())
     }
 
     /// Everything on standard error, as one text.
-    var logText: String {
+    package var logText: String {
         _ = takeLog()
         return log.joined(separator: "\n")
     }
@@ -101,10 +101,10 @@ final class ChildProcess {
     // MARK: End
 
     /// Sends a signal, unless the process has ended and been waited for.
-    func signal(_ number: CInt) { if end == nil { Glibc.kill(pid, number) } }
+    package func signal(_ number: CInt) { if end == nil { Glibc.kill(pid, number) } }
 
     /// Whether it is running the program of this name, and that ignores or catches a signal (proc(5)).
-    func withstands(_ number: CInt, as name: String) -> Bool {
+    package func withstands(_ number: CInt, as name: String) -> Bool {
         guard let file = fopen("/proc/\(pid)/status", "r") else { return false }
         defer { fclose(file) }
         var line = [CChar](repeating: 0, count: 256)
@@ -121,7 +121,7 @@ final class ChildProcess {
     }
 
     /// Waits for the end. It shows itself by the end of standard error, for which one can wait with a deadline.
-    func waitForEnd(until deadline: Deadline = .usual) throws -> End {
+    package func waitForEnd(until deadline: Deadline = .usual) throws -> End {
         while true {
             if let end = endIfEnded() { return end }
             if deadline.hasPassed { throw HarnessError("process \(pid) does not end; its log:\n\(logText)") }
@@ -131,7 +131,7 @@ final class ChildProcess {
     }
 
     /// How it ended, if it has.
-    func endIfEnded() -> End? {
+    package func endIfEnded() -> End? {
         if let end { return end }
         let isClosed = takeLog()
         guard let ended = reap(waiting: isClosed) else { return nil }
@@ -140,7 +140,7 @@ final class ChildProcess {
     }
 
     /// Ends it at once.
-    func kill() {
+    package func kill() {
         if end != nil { return }
         Glibc.kill(pid, SIGKILL)
         _ = reap(waiting: true)
@@ -165,7 +165,7 @@ final class ChildProcess {
     private static let ignoreBrokenPipes: Void = { Glibc.signal(SIGPIPE, SIG_IGN) }()
 
     /// This process's environment without what would lead a child to somebody else's agent or service manager.
-    static var environment: [String: String] {
+    package static var environment: [String: String] {
         var environment: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee.map({ String(cString: $0) }) {

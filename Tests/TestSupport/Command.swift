@@ -1,16 +1,16 @@
 import Glibc
 
 /// A program that was run to its end.
-struct Command {
-    let end: ChildProcess.End
+package struct Command {
+    package let end: ChildProcess.End
     /// The lines of its standard output.
-    let output: [String]
+    package let output: [String]
     /// Its standard error.
-    let log: String
+    package let log: String
 
     /// Runs a program with an input.
     @discardableResult
-    static func run(
+    package static func run(
         _ executable: String, _ arguments: [String], environment: [String: String] = ChildProcess.environment,
         directory: String = "/", input: String = "", until deadline: Deadline = .usual
     ) throws -> Command {

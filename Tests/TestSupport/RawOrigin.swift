@@ -1,0 +1,316 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// An HTTP origin on 127.0.0.1 that sends exactly what a test says, valid or not.
+package final class RawOrigin: Sendable {
+    /// What the origin does on the connection of a request.
+    package enum Step: Sendable {
+        case send([UInt8])
+        /// Sends a byte every 5 ms until the connection ends.
+        case trickle
+        case close
+        case reset
+
+        package static func send(_ text: String) -> Step { .send(Array(text.utf8)) }
+    }
+
+    /// The steps for a request.
+    package struct Answer: Sendable, ExpressibleByArrayLiteral {
+        package let steps: [Step]?
+
+        /// Keeps the request waiting until the answers change.
+        package static let hang = Answer(steps: nil)
+
+        package init(steps: [Step]?) { self.steps = steps }
+        package init(arrayLiteral steps: Step...) { self.steps = steps }
+    }
+
+    /// Returns the answer to a request from its number, counted from 0, and its text.
+    package typealias Script = @Sendable (_ number: Int, _ request: String) -> Answer
+
+    package struct Request: Sendable, Equatable {
+        /// The head and the body.
+        package let text: String
+
+        /// A header field by its lower-case name, or `:method`, `:path` or `:body`.
+        package subscript(name: String) -> String? {
+            let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
+            let lines = parts[0].components(separatedBy: "\r\n")
+            let words = lines[0].components(separatedBy: " ")
+            switch name {
+            case ":method": return words[0]
+            case ":path": return words.count > 1 ? words[1] : nil
+            case ":body": return parts.count > 1 ? String(parts[1]) : nil
+            default:
+                let line = lines.dropFirst().last { $0.lowercased().hasPrefix(name + ":") }
+                return line?.dropFirst(name.utf8.count + 1).trimmingCharacters(in: .whitespaces)
+            }
+        }
+    }
+
+    package enum Event: Sendable, Equatable {
+        case request(Request)
+        /// A client closed a connection.
+        case disconnected
+    }
+
+    private struct Connection {
+        let channel: any Channel
+        var waiting: [(number: Int, request: Request)] = []
+        var isAnswered = false
+    }
+
+    private struct State {
+        var script: Script
+        /// The next answers for some paths. The last one stays.
+        var answers: [String: [Answer]] = [:]
+        var requests: [Request] = []
+        var connections: [ObjectIdentifier: Connection] = [:]
+        var events: [Event] = []
+        /// The bound socket until the origin listens.
+        var socket: CInt?
+        var listener: (any Channel)?
+
+        mutating func takeAnswer(to request: Request, _ number: Int) -> Answer {
+            guard let path = request[":path"], let left = answers[path], let first = left.first else {
+                return script(number, request.text)
+            }
+            if left.count > 1 { answers[path]?.removeFirst() }
+            return first
+        }
+
+        /// Takes the steps for all requests that have an answer.
+        mutating func takeSteps() -> [(channel: any Channel, steps: [Step])] {
+            var taken: [(channel: any Channel, steps: [Step])] = []
+            for (id, connection) in connections {
+                for (number, request) in connection.waiting {
+                    guard let steps = takeAnswer(to: request, number).steps else { break }
+                    connections[id]?.waiting.removeFirst()
+                    connections[id]?.isAnswered = true
+                    taken.append((connection.channel, steps))
+                    if steps.contains(where: \.endsConnection) {
+                        connections[id] = nil
+                        break
+                    }
+                }
+            }
+            return taken
+        }
+    }
+
+    package let port: Int
+    /// All events, for asynchronous tests.
+    package let events: AsyncStream<Event>
+    private let eventContinuation: AsyncStream<Event>.Continuation
+    private let eventCount = DispatchSemaphore(value: 0)
+    private let state: Mutex<State>
+
+    /// Takes a port. Connections are refused until ``listen()``.
+    package init(script: @escaping Script) throws {
+        let (socket, port) = try LoopbackPort.take()
+        self.port = port
+        state = Mutex(State(script: script, socket: socket))
+        (events, eventContinuation) = AsyncStream.makeStream()
+    }
+
+    package convenience init(_ answer: Answer = .hang) throws { try self.init { _, _ in answer } }
+
+    /// An origin that accepts connections.
+    package static func listening(_ answer: Answer) throws -> RawOrigin { try listening { _, _ in answer } }
+
+    package static func listening(script: @escaping Script) throws -> RawOrigin {
+        let origin = try RawOrigin(script: script)
+        origin.listen()
+        return origin
+    }
+
+    /// Runs `body` with an origin that accepts connections.
+    package static func serve<Value>(
+        _ script: @escaping Script, _ body: (RawOrigin) async throws -> Value
+    ) async throws -> Value {
+        let origin = try listening(script: script)
+        defer { origin.stop() }
+        return try await body(origin)
+    }
+
+    /// The address of the root.
+    package var url: String { "http://127.0.0.1:\(port)/" }
+
+    /// Accepts connections from now on.
+    package func listen() {
+        guard let socket = state.withLock({ $0.socket.take() }) else { return }
+        let listener = try? ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { [self] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Handler(self))
+                }
+            }
+            .withBoundSocket(socket).wait()
+        state.withLock { $0.listener = listener }
+    }
+
+    // MARK: Answers
+
+    /// Changes the answer, also to requests that wait for one.
+    package func answer(_ answer: Answer) {
+        state.withLock { $0.script = { _, _ in answer } }
+        performSteps()
+    }
+
+    /// Changes the answer to requests for a path, with its query.
+    package func answer(_ answer: Answer, to path: String) { self.answer(inTurn: [answer], to: path) }
+
+    /// Changes the answers to the next requests for a path, with its query. The last one stays.
+    package func answer(inTurn answers: [Answer], to path: String) {
+        state.withLock { $0.answers[path] = answers }
+        performSteps()
+    }
+
+    private func performSteps() {
+        for (channel, steps) in state.withLock({ $0.takeSteps() }) {
+            Step.perform(steps, on: channel)
+        }
+    }
+
+    /// Sends more over all connections that had an answer.
+    package func send(_ bytes: [UInt8]) {
+        let answered = state.withLock { $0.connections.values.filter(\.isAnswered).map(\.channel) }
+        for channel in answered { Step.perform([.send(bytes)], on: channel) }
+    }
+
+    package func send(_ text: String) { send(Array(text.utf8)) }
+
+    /// Closes all connections.
+    package func disconnect() {
+        let channels = state.withLock { state in
+            defer { state.connections = [:] }
+            return state.connections.values.map(\.channel)
+        }
+        for channel in channels { channel.close(promise: nil) }
+    }
+
+    /// Ends the origin and all its connections.
+    package func stop() {
+        let (socket, listener) = state.withLock { ($0.socket.take(), $0.listener.take()) }
+        if let socket { close(socket) }
+        try? listener?.close().wait()
+        disconnect()
+    }
+
+    // MARK: Requests and events
+
+    /// The texts of all requests.
+    package var requests: [String] { state.withLock { $0.requests.map(\.text) } }
+
+    /// Waits for the next event.
+    package func event(until deadline: Deadline = .usual) throws -> Event {
+        guard eventCount.wait(timeout: .now() + .milliseconds(Int(deadline.milliseconds))) == .success else {
+            throw HarnessError("no event at the origin")
+        }
+        return state.withLock { $0.events.removeFirst() }
+    }
+
+    /// Waits for the next request.
+    @discardableResult
+    package func request(until deadline: Deadline = .usual) throws -> Request {
+        while true {
+            if case .request(let request) = try event(until: deadline) { return request }
+        }
+    }
+
+    /// Waits until a client closes a connection.
+    package func disconnection(until deadline: Deadline = .usual) throws {
+        while try event(until: deadline) != .disconnected {}
+    }
+
+    /// Forgets the events so far, except in ``events``.
+    package func forgetEvents() {
+        while eventCount.wait(timeout: .now()) == .success { state.withLock { _ = $0.events.removeFirst() } }
+    }
+
+    private func add(_ event: Event) {
+        state.withLock { $0.events.append(event) }
+        eventCount.signal()
+        eventContinuation.yield(event)
+    }
+
+    // MARK: Connections
+
+    private func connected(_ channel: any Channel) {
+        state.withLock { $0.connections[ObjectIdentifier(channel)] = Connection(channel: channel) }
+    }
+
+    private func received(_ request: Request, on channel: any Channel) {
+        state.withLock { state in
+            state.connections[ObjectIdentifier(channel)]?.waiting.append((state.requests.count, request))
+            state.requests.append(request)
+        }
+        performSteps()
+        add(.request(request))
+    }
+
+    private func disconnected(_ channel: any Channel) {
+        let isByClient = state.withLock { $0.connections.removeValue(forKey: ObjectIdentifier(channel)) != nil }
+        if isByClient { add(.disconnected) }
+    }
+
+    private final class Handler: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        private let origin: RawOrigin
+        private var input: [UInt8] = []
+
+        init(_ origin: RawOrigin) { self.origin = origin }
+
+        func channelActive(context: ChannelHandlerContext) { origin.connected(context.channel) }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            input += unwrapInboundIn(data).readableBytesView
+            while let end = input.firstRange(of: Array("\r\n\r\n".utf8)) {
+                let head = Request(text: String(decoding: input[..<end.upperBound], as: UTF8.self))
+                let count = end.upperBound + (head["content-length"].flatMap { Int($0) } ?? 0)
+                guard input.count >= count else { return }
+                origin.received(
+                    Request(text: String(decoding: input[..<count], as: UTF8.self)), on: context.channel)
+                input.removeFirst(count)
+            }
+        }
+
+        func channelInactive(context: ChannelHandlerContext) { origin.disconnected(context.channel) }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    }
+}
+
+extension RawOrigin.Step {
+    fileprivate var endsConnection: Bool {
+        switch self {
+        case .close, .reset: true
+        case .send, .trickle: false
+        }
+    }
+
+    fileprivate static func perform(_ steps: [RawOrigin.Step], on channel: any Channel) {
+        var written = channel.eventLoop.makeSucceededVoidFuture()
+        for step in steps {
+            switch step {
+            case .send(let bytes): written = channel.writeAndFlush(ByteBuffer(bytes: bytes))
+            // Closing a channel drops what it has not written.
+            case .close: written.whenComplete { _ in channel.close(promise: nil) }
+            case .reset:
+                // Closing a socket with a linger time of zero resets the connection (socket(7)).
+                written.flatMap { _ in
+                    (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+                        ?? channel.eventLoop.makeSucceededVoidFuture()
+                }.whenComplete { _ in channel.close(promise: nil) }
+            case .trickle:
+                channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(5)) { task in
+                    guard channel.isActive else { return task.cancel() }
+                    channel.writeAndFlush(ByteBuffer(bytes: [0]), promise: nil)
+                }
+            }
+        }
+    }
+}
