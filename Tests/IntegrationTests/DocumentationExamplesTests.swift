@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The examples in the documentation of `LarderClient`, as they stand there, against a real agent.
-@Suite("The examples in the documentation", .timeLimit(.minutes(3)))
+@Suite("The examples in the documentation", .ownThread, .timeLimit(.minutes(3)))
 struct DocumentationExamplesTests {
     private struct Search: Codable, Equatable {
         var limit: Int
@@ -12,9 +12,9 @@ struct DocumentationExamplesTests {
 
     @Test("LarderClient: the scoped form, typed values, snapshots, errors")
     func reading() async throws {
-        try await TemporaryAgent.with { (agent) async throws in
-            _ = try await agent.larder("set", "search", #"{"limit": 25, "hosts": ["a"]}"#)
-            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+        try await AgentHome.with(starting: true) { home in
+            try home.larder("set", "search", #"{"limit": 25, "hosts": ["a"]}"#)
+            try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
                 let limit = try await client.config.value(at: "search.limit", as: Int.self)
                 #expect(limit == 25)
 
@@ -38,8 +38,8 @@ struct DocumentationExamplesTests {
 
     @Test("ConfigCommands: set, set with a time to live, set an encodable value, unset, push, status")
     func writing() async throws {
-        try await TemporaryAgent.with { (agent) async throws in
-            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+        try await AgentHome.with(starting: true) { home in
+            try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
                 try await client.config.set("search.limit", to: 25)
                 try await client.config.set("search.hosts", to: ["a", "b"], ttl: .seconds(600))
                 #expect(
@@ -60,8 +60,8 @@ struct DocumentationExamplesTests {
 
     @Test("ConfigCommands: explain, history, diff, rollback, wait, acknowledge")
     func revisions() async throws {
-        try await TemporaryAgent.with { (agent) async throws in
-            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+        try await AgentHome.with(starting: true) { home in
+            try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
                 let first = try await client.config.set("search.limit", to: 10)
                 try await client.config.set("search.limit", to: 25)
 
@@ -103,8 +103,8 @@ struct DocumentationExamplesTests {
 
     @Test("AgentCommands and raw calls")
     func agentMethods() async throws {
-        try await TemporaryAgent.with { (agent) async throws in
-            try await LarderClient.withConnection(socket: agent.socket) { (client) async throws in
+        try await AgentHome.with(starting: true) { home in
+            try await LarderClient.withConnection(socket: home.socket) { (client) async throws in
                 let info = try await client.agent.info()
                 print("\(info.name) \(info.version), \(info.namespaces.count) namespaces")
                 try await client.agent.ping()
@@ -121,8 +121,8 @@ struct DocumentationExamplesTests {
         "ConfigSnapshots: a loop that follows, and the long-running form",
         arguments: [ConfigSubscribe.Mode.snapshot, .patch])
     func following(mode: ConfigSubscribe.Mode) async throws {
-        try await TemporaryAgent.with { (agent) async throws in
-            let client = LarderClient(socket: agent.socket)
+        try await AgentHome.with(starting: true) { home in
+            let client = LarderClient(socket: home.socket)
             try await withThrowingTaskGroup { group in
                 group.addTask { await client.run() }
                 group.addTask {
@@ -148,9 +148,9 @@ struct DocumentationExamplesTests {
     @Test("ConfigModel follows until its task is cancelled")
     @MainActor
     func model() async throws {
-        try await TemporaryAgent.with { (agent) async throws in
-            _ = try await agent.larder("set", "ui.theme", "dark")
-            let client = LarderClient(socket: agent.socket)
+        try await AgentHome.with(starting: true) { home in
+            try home.larder("set", "ui.theme", "dark")
+            let client = LarderClient(socket: home.socket)
             let model = ConfigModel()
             let task = Task { await model.follow(client.config.snapshots(at: "ui")) }
             while model.snapshot == nil { await Task.yield() }

@@ -63,7 +63,7 @@ extension Integration {
                 try round(agent, readers: 900, deaf: 100, publishes: 200)
                 try round(agent, readers: 900, deaf: 100, publishes: 200)
                 // Memory is given back a while after the crowd has gone, unless a sanitizer keeps it to watch over it.
-                if SpawnedProgram.sanitizerVariables["ASAN_OPTIONS"] == nil {
+                if ChildProcess.sanitizerVariables["ASAN_OPTIONS"] == nil {
                     try agent.connect().call(
                         "agent.stats",
                         until: { _ in (try? agent.anonymousBytes()).map { $0 < before + 4_000_000 } ?? false })

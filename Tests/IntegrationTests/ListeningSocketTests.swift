@@ -9,7 +9,7 @@ extension Integration {
     struct ListeningSocketTests {
         /// What systemd-socket-activate is told. It passes on few variables by itself: not those of a sanitizer.
         private static func activation(at path: String, of home: AgentHome) throws -> [String] {
-            ["-l", path] + SpawnedProgram.sanitizerVariables.keys.flatMap { ["-E", $0] }
+            ["-l", path] + ChildProcess.sanitizerVariables.keys.flatMap { ["-E", $0] }
                 + [try Products.agent, "--state-directory", home.state]
         }
 

@@ -11,8 +11,8 @@ extension Integration {
         @Test(
             "values are looked up in the file that the agent passes, which is kept until something newer is published")
         func lookUp() async throws {
-            try await TemporaryAgent.with { agent in
-                let client = LarderClient(socket: agent.socket)
+            try await AgentHome.with(starting: true) { home in
+                let client = LarderClient(socket: home.socket)
                 try await client.config.set("search", to: ["limit": 25, "hosts": ["a", "b"], "on": true, "name": "ä"])
                 let first = try await client.config.snapshot(mapped: true)
                 #expect(first.int(at: "search.limit") == 25 && first.bool(at: "search.on") == true)
@@ -30,15 +30,15 @@ extension Integration {
                 let second = try await client.config.snapshot(mapped: true)
                 #expect(second.int(at: "search.limit") == 50 && second.revision > first.revision)
                 #expect(first.int(at: "search.limit") == 25)
-                let other = LarderClient(socket: agent.socket)
+                let other = LarderClient(socket: home.socket)
                 #expect(try await other.config.snapshot(mapped: true).byteCount == second.byteCount)
             }
         }
 
         @Test("a large document's file is made by a task, once for all who ask")
         func large() async throws {
-            try await TemporaryAgent.with { agent in
-                let client = LarderClient(socket: agent.socket)
+            try await AgentHome.with(starting: true) { home in
+                let client = LarderClient(socket: home.socket)
                 let members = (0..<20_000).map { ("key\($0)", JSONValue.int($0)) }
                 try await client.config.set("large", to: .object(members))
                 let text = String(repeating: "x", count: 200_000)
@@ -46,7 +46,7 @@ extension Integration {
                 let snapshots = try await withThrowingTaskGroup(of: MappedSnapshot.self) { group in
                     for _ in 0..<8 {
                         group.addTask {
-                            try await LarderClient(socket: agent.socket).config.snapshot(mapped: true)
+                            try await LarderClient(socket: home.socket).config.snapshot(mapped: true)
                         }
                     }
                     return try await group.reduce(into: []) { $0.append($1) }
@@ -59,8 +59,8 @@ extension Integration {
 
         @Test("the stream opens the current one, then each newer one; what lies between is passed over")
         func stream() async throws {
-            try await TemporaryAgent.with { agent in
-                let client = LarderClient(socket: agent.socket)
+            try await AgentHome.with(starting: true) { home in
+                let client = LarderClient(socket: home.socket)
                 try await client.config.set("n", to: 0)
                 var snapshots = client.config.mappedSnapshots().makeAsyncIterator()
                 #expect(try await snapshots.next()?.int(at: "n") == 0)
@@ -80,30 +80,30 @@ extension Integration {
         @Test(
             "when the agent goes a snapshot is not current any more, and stays; the stream goes on with the next agent")
         func restart() async throws {
-            try await TemporaryAgent.withDirectory { agent in
-                let first = try await agent.start()
-                let client = LarderClient(socket: agent.socket)
+            try await AgentHome.with { home in
+                let first = try home.start()
+                let client = LarderClient(socket: home.socket)
                 try await client.config.set("n", to: 1)
                 var snapshots = client.config.mappedSnapshots().makeAsyncIterator()
                 let held = try #require(try await snapshots.next())
                 #expect(held.isCurrent)
-                await agent.stop(first)
+                #expect(try first.stop() == .exit(0))
                 while held.isCurrent { await Task.yield() }
                 #expect(held.int(at: "n") == 1)
-                let second = try await agent.start()
-                let again = LarderClient(socket: agent.socket)
+                let second = try home.start()
+                let again = LarderClient(socket: home.socket)
                 try await again.config.set("n", to: 2)
                 #expect(try await snapshots.next()?.int(at: "n") == 2)
-                await agent.stop(second)
+                #expect(try second.stop() == .exit(0))
             }
         }
 
         @Test("without descriptors the same lookups work on a copy, and asking for the file says what to do")
         func relayed() async throws {
-            try await TemporaryAgent.with { agent in
-                let relayed = "\(agent.directory)/relayed.sock"
+            try await AgentHome.with(starting: true) { home in
+                let relayed = "\(home.directory)/relayed.sock"
                 let relay = try ChildProcess(
-                    "socat", ["-d", "-d", "UNIX-LISTEN:\(relayed),fork", "UNIX-CONNECT:\(agent.socket)"])
+                    "socat", ["-d", "-d", "UNIX-LISTEN:\(relayed),fork", "UNIX-CONNECT:\(home.socket)"])
                 defer { relay.kill() }
                 try relay.waitForLog("listening on")
                 let client = LarderClient(socket: relayed)
@@ -122,8 +122,8 @@ extension Integration {
 
         @Test("what the agent refuses is told as it is: a namespace that there is not")
         func refused() async throws {
-            try await TemporaryAgent.with { agent in
-                let client = LarderClient(socket: agent.socket)
+            try await AgentHome.with(starting: true) { home in
+                let client = LarderClient(socket: home.socket)
                 let error = await #expect(throws: LarderClientError.self) {
                     try await client.config.snapshot(namespace: "nowhere", mapped: true)
                 }

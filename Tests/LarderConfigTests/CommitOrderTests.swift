@@ -1,6 +1,7 @@
 import Glibc
 import JSON
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderConfig

@@ -66,6 +66,18 @@ package final class ChildProcess {
 
     package func closeInput() { input = nil }
 
+    /// Waits for the next line on standard output. Returns nil at its end.
+    package func line(until deadline: Deadline = .usual) throws -> String? {
+        try output.line(until: deadline, "a line from process \(pid)").map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Waits for the next line on standard error. Returns nil at its end.
+    package func logLine(until deadline: Deadline = .usual) throws -> String? {
+        guard let line = try errors.line(until: deadline, "a line in the log of process \(pid)") else { return nil }
+        log.append(String(decoding: line, as: UTF8.self))
+        return log.last
+    }
+
     /// Waits for a line on standard error that contains a text.
     @discardableResult
     package func waitForLog(_ text: String, until deadline: Deadline = .usual) throws -> String {
@@ -130,6 +142,15 @@ package final class ChildProcess {
         }
     }
 
+    /// Closes its input and waits for its end.
+    /// - Returns: The output that was not read yet, and the whole log.
+    package func finish(until deadline: Deadline = .usual) throws -> Command {
+        closeInput()
+        let rest = try output.rest(until: deadline, "process \(pid) to end; its log:\n\(logText)")
+        let end = try waitForEnd(until: deadline)
+        return Command(end: end, text: String(decoding: rest, as: UTF8.self), log: logText)
+    }
+
     /// How it ended, if it has.
     package func endIfEnded() -> End? {
         if let end { return end }
@@ -177,6 +198,11 @@ package final class ChildProcess {
             if !isForeign { environment[name] = String(text.dropFirst(name.count + 1)) }
         }
         return environment
+    }
+
+    /// The variables for a program that was built with a sanitizer.
+    package static var sanitizerVariables: [String: String] {
+        environment.filter { name, _ in name == "LD_PRELOAD" || name.hasSuffix("SAN_OPTIONS") }
     }
 
     private static func resolve(_ executable: String) throws -> String {

@@ -1,12 +1,31 @@
-import Glibc
-
 /// A program that was run to its end.
-package struct Command {
+package struct Command: Equatable {
     package let end: ChildProcess.End
-    /// The lines of its standard output.
-    package let output: [String]
-    /// Its standard error.
+    /// Its standard output.
+    package let text: String
+    /// Its standard error, without the last line feed.
     package let log: String
+
+    package init(end: ChildProcess.End, text: String, log: String = "") {
+        self.end = end
+        self.text = text
+        self.log = log
+    }
+
+    /// The lines of its standard output.
+    package var output: [String] {
+        let lines = Array(text.utf8).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        return (text.utf8.last == UInt8(ascii: "\n") || text.isEmpty ? lines.dropLast() : lines[...])
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The exit status as a shell reports it: 128 and the number of the signal that ended the program.
+    package var status: CInt {
+        switch end {
+        case .exit(let status): status
+        case .signal(let number): 128 + number
+        }
+    }
 
     /// Runs a program with an input.
     @discardableResult
@@ -17,12 +36,6 @@ package struct Command {
         let process = try ChildProcess(
             executable, arguments, environment: environment, directory: directory, input: true)
         try process.write(Array(input.utf8))
-        process.closeInput()
-        var output: [String] = []
-        while let line = try process.output.line(until: deadline, "\(executable) to end; its log:\n\(process.logText)")
-        {
-            output.append(String(decoding: line, as: UTF8.self))
-        }
-        return Command(end: try process.waitForEnd(until: deadline), output: output, log: process.logText)
+        return try process.finish(until: deadline)
     }
 }

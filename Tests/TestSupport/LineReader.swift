@@ -19,7 +19,7 @@ package final class LineReader {
     package func line(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8]? {
         while true {
             if let line = nextLine() { return line }
-            if isAtEnd { return rest() }
+            if isAtEnd { return remainder() }
             try wait(on: descriptor.number, until: deadline, purpose())
             takeWhatIsThere()
         }
@@ -98,7 +98,16 @@ package final class LineReader {
         return !piece.isEmpty
     }
 
-    private func rest() -> [UInt8]? {
+    /// Waits for the end of input and returns all that is left.
+    package func rest(until deadline: Deadline, _ purpose: @autoclosure () -> String) throws -> [UInt8] {
+        while !isAtEnd {
+            try wait(on: descriptor.number, until: deadline, purpose())
+            takeWhatIsThere()
+        }
+        return remainder() ?? []
+    }
+
+    private func remainder() -> [UInt8]? {
         guard start < buffer.count else { return nil }
         defer { start = buffer.count }
         return Array(buffer[start...])

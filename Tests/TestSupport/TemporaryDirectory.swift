@@ -5,8 +5,8 @@ package final class TemporaryDirectory: Sendable {
     /// Short, because the path of a Unix socket has at most 107 bytes.
     package let path: String
 
-    package init(in parent: String = "/tmp") throws {
-        var template = Array("\(parent)/larder-XXXXXX".utf8CString)
+    package init() throws {
+        var template = Array("/tmp/larder-XXXXXX".utf8CString)
         guard let name = mkdtemp(&template) else { throw HarnessError.system("mkdtemp") }
         path = String(cString: name)
     }

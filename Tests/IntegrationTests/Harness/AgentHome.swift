@@ -6,43 +6,76 @@ import Testing
 /// in it one after the other, or together.
 final class AgentHome {
     /// Short, because a socket's path may have 107 bytes only.
-    let directory: String
+    var directory: String { temporary.path }
+    private let temporary: TemporaryDirectory
     private var agents: [AgentProcess] = []
 
     /// Makes a home, runs a test in it, stops the agents that are left, each of which has to end with status 0, and
     /// removes it.
-    /// - Parameter settings: the settings file as JSON5; `@` stands for the home's directory.
+    /// - Parameters:
+    ///   - settings: the settings file as JSON5; `@` stands for the home's directory.
+    ///   - starting: whether to start an agent before the test
     @discardableResult
-    static func with<Result>(settings: String? = nil, _ body: (AgentHome) throws -> Result) throws -> Result {
+    static func with<Result>(
+        settings: String? = nil, starting: Bool = false,
+        _ body: (AgentHome) throws -> Result
+    ) throws -> Result {
         let home = try AgentHome()
-        defer { home.remove() }
-        if let settings { try home.write(settings: settings) }
+        defer { home.killAgents() }
         do {
+            try home.prepare(settings: settings, starting: starting)
             let result = try body(home)
-            for agent in home.agents where agent.endIfEnded() == nil {
-                let end = try agent.stop()
-                #expect(end == .exit(0), "\(agent.log)")
-            }
+            try home.stopAgents()
             return result
         } catch {
-            // What became of the agents often says more than what the test missed.
-            for (index, agent) in home.agents.enumerated() {
-                let end = agent.endIfEnded().map { "\($0)" } ?? "running"
-                Issue.record("agent \(index + 1) of this test: \(end)\n\(agent.log.suffix(20_000))")
-            }
+            home.reportAgents()
             throw error
         }
     }
 
-    private init() throws {
-        var template = Array("/tmp/larder-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
-        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    /// Does the same for an asynchronous test.
+    @discardableResult
+    static func with<Result>(
+        settings: String? = nil, starting: Bool = false,
+        _ body: (AgentHome) async throws -> Result
+    ) async throws -> Result {
+        let home = try AgentHome()
+        defer { home.killAgents() }
+        do {
+            try home.prepare(settings: settings, starting: starting)
+            let result = try await body(home)
+            try home.stopAgents()
+            return result
+        } catch {
+            home.reportAgents()
+            throw error
+        }
     }
 
-    private func remove() {
+    private init() throws { temporary = try TemporaryDirectory() }
+
+    private func prepare(settings: String?, starting: Bool) throws {
+        if let settings { try write(settings: settings) }
+        if starting { _ = try start() }
+    }
+
+    private func stopAgents() throws {
+        for agent in agents where agent.endIfEnded() == nil {
+            let end = try agent.stop()
+            #expect(end == .exit(0), "\(agent.log)")
+        }
+    }
+
+    /// Records what became of the agents, which often says more than what the test missed.
+    private func reportAgents() {
+        for (index, agent) in agents.enumerated() {
+            let end = agent.endIfEnded().map { "\($0)" } ?? "running"
+            Issue.record("agent \(index + 1) of this test: \(end)\n\(agent.log.suffix(20_000))")
+        }
+    }
+
+    private func killAgents() {
         for agent in agents { agent.kill() }
-        try? FileManager.default.removeItem(atPath: directory)
     }
 
     var socket: String { directory + "/sock" }
@@ -65,6 +98,22 @@ final class AgentHome {
     }
 
     func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    // MARK: The command line
+
+    /// The environment of a client of the agent at ``socket``.
+    var clientEnvironment: [String: String] { ChildProcess.environment.merging(["LARDER_SOCKET": socket]) { $1 } }
+
+    /// Runs `larder` to its end.
+    @discardableResult
+    func larder(_ arguments: String..., input: String = "") throws -> Command {
+        try Command.run(Products.commandLine, arguments, environment: clientEnvironment, input: input)
+    }
+
+    /// Starts `larder`.
+    func startLarder(_ arguments: String...) throws -> ChildProcess {
+        try ChildProcess(Products.commandLine, arguments, environment: clientEnvironment)
+    }
 
     // MARK: Agents
 
