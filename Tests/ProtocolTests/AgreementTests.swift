@@ -7,16 +7,16 @@ import Testing
 struct AgreementTests {
     @Test("openrpc.json is what the schemas make it, and well formed")
     func generatedDocumentIsCurrent() async throws {
-        let run = try await Script.run("python3", "Protocol/generate-openrpc.py", "--check")
+        let run = try await Script.run("python3", ["Protocol/generate-openrpc.py", "--check"])
         #expect(run.status == 0, "\(run.output)")
     }
 
     @Test("the schemas, their examples and those of the text are valid")
     func examplesAreValid() async throws {
-        let hasValidator = try await Script.run("/usr/bin/python3", "-c", "import jsonschema").status == 0
+        let hasValidator = try await Script.run("/usr/bin/python3", ["-c", "import jsonschema"]).status == 0
         try #require(hasValidator, "needs the package python3-jsonschema")
         let run = try await Script.run(
-            "/usr/bin/python3", "contrib/validate-messages.py", "--schemas", "Protocol/README.md")
+            "/usr/bin/python3", ["contrib/validate-messages.py", "--schemas", "Protocol/README.md"])
         #expect(run.status == 0, "\(run.output)")
     }
 

@@ -9,7 +9,7 @@ struct Script {
 
     /// Runs a script by an interpreter in the root of the repository. Its output goes to a file, so that no amount of it
     /// can block the script.
-    static func run(_ interpreter: String, _ arguments: String...) async throws -> Script {
+    static func run(_ interpreter: String, _ arguments: [String]) async throws -> Script {
         let log = FileManager.default.temporaryDirectory.appending(path: "larder-script-\(UUID().uuidString)")
         guard FileManager.default.createFile(atPath: log.path, contents: nil) else {
             throw CocoaError(.fileWriteUnknown)
