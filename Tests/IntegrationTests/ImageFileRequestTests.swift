@@ -14,12 +14,10 @@ struct ImageFileRequestTests {
 
     /// A directory with a file that is there already, and a socket at which the agent is played.
     private func withDirectory(_ body: (String) throws -> Void) throws {
-        var template = Array("/tmp/larder-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw HarnessError.system("mkdtemp") }
-        let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        try Data("old".utf8).write(to: URL(filePath: directory + "/copy"))
-        try body(directory)
+        try withTemporaryDirectory { directory in
+            try Data("old".utf8).write(to: URL(filePath: directory + "/copy"))
+            try body(directory)
+        }
     }
 
     /// Copies the image to `copy`, or fails.

@@ -1,6 +1,7 @@
 import CLinuxShims
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import LarderServer
@@ -135,7 +136,7 @@ struct LinuxShimsTests {
 
     @Test("the records of one read are walked with their names")
     func inotifyRecords() throws {
-        try withDirectory { path in
+        try withTemporaryDirectory { path in
             let watcher = inotify_init1(CInt(IN_NONBLOCK | IN_CLOEXEC))
             defer { close(watcher) }
             let watch = inotify_add_watch(watcher, path, UInt32(IN_CREATE | IN_DELETE_SELF))
@@ -200,11 +201,4 @@ private func withSocketPair(_ body: (CInt, CInt) throws -> Void) throws {
     try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     defer { ends.forEach { close($0) } }
     try body(ends[0], ends[1])
-}
-
-private func withDirectory(_ body: (String) throws -> Void) throws {
-    let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try body(path)
 }

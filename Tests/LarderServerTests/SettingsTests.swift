@@ -4,6 +4,7 @@ import JSON
 import LarderConfig
 import LarderServer
 import Logging
+import TestSupport
 import Testing
 
 /// The settings in a text.
@@ -213,7 +214,7 @@ struct SettingsTests {
 
     @Test("a file is read, and an error in it begins with its name, line and column")
     func file() throws {
-        try inDirectory { directory in
+        try withTemporaryDirectory { directory in
             let path = "\(directory)/larder.json"
             try Data("{log: {level: 'error'}}".utf8).write(to: URL(fileURLWithPath: path))
             #expect(try Settings.load(from: path).logLevel == .error)
@@ -227,7 +228,7 @@ struct SettingsTests {
 
     @Test("a file that was named must exist; one that was not may be missing")
     func missing() throws {
-        try inDirectory { directory in
+        try withTemporaryDirectory { directory in
             let path = "\(directory)/absent.json"
             let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
             #expect(error?.code == .fileNotFound)
@@ -239,7 +240,7 @@ struct SettingsTests {
 
     @Test("a directory, and a file that is too large, are refused")
     func unusable() throws {
-        try inDirectory { directory in
+        try withTemporaryDirectory { directory in
             #expect(throws: SettingsError.self) { try Settings.load(from: directory) }
             let path = "\(directory)/large.json"
             try Data(repeating: UInt8(ascii: " "), count: Settings.maximumFileBytes + 1)
@@ -247,12 +248,5 @@ struct SettingsTests {
             let error = #expect(throws: SettingsError.self) { try Settings.load(from: path) }
             #expect(error?.code == .fileTooLarge)
         }
-    }
-
-    private func inDirectory(_ body: (String) throws -> Void) throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        try body(directory)
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Logging
+import TestSupport
 import Testing
 
 @testable import Systemd
@@ -117,12 +118,12 @@ struct JournalTests {
         }
         try FileManager.default.createDirectory(atPath: "/run/systemd/journal", withIntermediateDirectories: true)
         // Nobody is left at this socket: the entry must not be lost, but go to standard error.
-        close(listeningSocket(at: "/run/systemd/journal/socket"))
+        close(try listeningSocket(at: "/run/systemd/journal/socket"))
         let handler = JournalLogHandler(label: "", identifier: "larderd", fieldPrefix: "LARDER_")
         handler.log(event: Self.event("refused\n<0>by journald", .warning))
         unlink("/run/systemd/journal/socket")
 
-        let journal = DatagramReceiver.bound(to: "/run/systemd/journal/socket")
+        let journal = try DatagramReceiver.bound(to: "/run/systemd/journal/socket")
         defer { close(journal) }
         handler.log(event: Self.event("two\nPRIORITY=0"))
         // Native protocol: a value with a line feed goes as name, LF, its length in 8 bytes, little-endian, value, LF.

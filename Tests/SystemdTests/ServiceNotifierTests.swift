@@ -1,5 +1,6 @@
 import Glibc
 import Systemd
+import TestSupport
 import Testing
 
 /// Each test runs in a process of its own, since the environment belongs to the whole process.
@@ -8,7 +9,7 @@ struct ServiceNotifierTests {
     @Test("each message arrives at the manager's socket as it is defined")
     func messages() async {
         await #expect(processExitsWith: .success) {
-            let manager = DatagramReceiver()
+            let manager = try DatagramReceiver()
             setenv("NOTIFY_SOCKET", manager.path, 1)
             let notifier = ServiceNotifier()
 
@@ -28,7 +29,7 @@ struct ServiceNotifierTests {
     @Test("a reload carries the monotonic time at which it began")
     func reloading() async {
         await #expect(processExitsWith: .success) {
-            let manager = DatagramReceiver()
+            let manager = try DatagramReceiver()
             setenv("NOTIFY_SOCKET", manager.path, 1)
             func monotonicMicroseconds() -> Int {
                 var now = timespec()
@@ -48,7 +49,7 @@ struct ServiceNotifierTests {
     @Test("a line break in a status cannot begin another assignment")
     func statusStaysOneLine() async {
         await #expect(processExitsWith: .success) {
-            let manager = DatagramReceiver()
+            let manager = try DatagramReceiver()
             setenv("NOTIFY_SOCKET", manager.path, 1)
             try #expect(ServiceNotifier().status("a\nSTOPPING=1\r\nb\u{0}c"))
             #expect(manager.receive() == "STATUS=a STOPPING=1  b c")

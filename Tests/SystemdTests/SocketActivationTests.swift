@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Systemd
+import TestSupport
 import Testing
 
 /// Descriptors are passed from number 3 on, which the test library's own pipe may occupy in the child process. So the
@@ -43,7 +44,7 @@ struct SocketActivationTests {
             let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(atPath: directory) }
-            let listener = fcntl(listeningSocket(at: "\(directory)/a"), F_DUPFD, 20)
+            let listener = fcntl(try listeningSocket(at: "\(directory)/a"), F_DUPFD, 20)
             let datagram = fcntl(socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0), F_DUPFD, 20)
             dup2(listener, 3)
             dup2(datagram, 4)
@@ -106,7 +107,7 @@ struct SocketActivationTests {
 
         let client = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(client) }
-        #expect(withUnixAddress(path) { connect(client, $0, $1) } == 0)
+        #expect(try withUnixAddress(path) { connect(client, $0, $1) } == 0)
         var buffer = [UInt8](repeating: 0, count: 16)
         let count = read(client, &buffer, buffer.count)
         #expect(String(decoding: buffer.prefix(max(0, count)), as: UTF8.self) == "hello")

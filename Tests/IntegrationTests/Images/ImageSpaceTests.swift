@@ -202,12 +202,8 @@ struct SmallDisk {
 
     /// Whether this process may mount one; says so if not, since a test is left out then.
     static let isPossible: Bool = {
-        var template = Array("/tmp/larder-disk-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { return false }
-        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        defer { rmdir(path) }
         do {
-            try SmallDisk(at: path, bytes: 1 << 20).remove()
+            try withTemporaryDirectory { try SmallDisk(at: $0, bytes: 1 << 20).remove() }
             return true
         } catch {
             print("NOT TESTED: a full disk, because no file system can be mounted here: \(error)")

@@ -4,12 +4,9 @@ import TestSupport
 
 @testable import LarderImages
 
-/// Runs a body with the path of an empty directory that is removed afterwards.
+/// Runs a body with the path of a directory that does not exist yet and is removed afterwards.
 func withDirectory<T>(_ body: (String) throws -> T) throws -> T {
-    let path = NSTemporaryDirectory() + "/larder-images-" + String(UInt64.random(in: .min ... .max), radix: 16)
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    return try body(path + "/cache")
+    try withTemporaryDirectory { try body($0 + "/cache") }
 }
 
 /// A small PNG that is like no other, and whole but for its checksums. It has at least 57 bytes.

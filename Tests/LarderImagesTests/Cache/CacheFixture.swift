@@ -3,6 +3,7 @@ import Foundation
 import LarderUpstream
 import Logging
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import LarderImages
@@ -123,10 +124,7 @@ func withCache(
 
 /// Runs a body with the path of a directory that does not exist yet and is removed afterwards.
 func withPath(_ body: (String) async throws -> Void) async throws {
-    let path = NSTemporaryDirectory() + "/larder-images-" + String(UInt64.random(in: .min ... .max), radix: 16)
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try await body(path + "/cache")
+    try await withTemporaryDirectory { try await body($0 + "/cache") }
 }
 
 func url(_ number: Int) -> String { "https://img.example/\(number).png" }

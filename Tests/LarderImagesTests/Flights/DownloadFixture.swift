@@ -54,11 +54,9 @@ final class DownloadFixture: Sendable {
         resolver: any HostResolver = SystemResolver(), timeouts: FetchTimeouts = patient,
         _ body: (DownloadFixture) async throws -> Value
     ) async throws -> Value {
-        let directory =
-            NSTemporaryDirectory() + "/larder-downloads-" + String(UInt64.random(in: .min ... .max), radix: 16)
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        let fixture = try DownloadFixture(directory + "/cache", limits, resolver, timeouts)
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
+        let fixture = try DownloadFixture(directory.path + "/cache", limits, resolver, timeouts)
         do {
             let value = try await body(fixture)
             await fixture.fetcher.shutdown()
