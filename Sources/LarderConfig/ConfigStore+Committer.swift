@@ -1,4 +1,5 @@
 import JSON
+import LarderUpstream
 import Logging
 
 /// The committer: takes what waits, resolves it into one snapshot, puts it on disk, and publishes it.
