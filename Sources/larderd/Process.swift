@@ -50,7 +50,7 @@ enum Process {
             failure = pthread_create(
                 &thread, nil,
                 { gate in
-                    let gate = gate?.assumingMemoryBound(to: pthread_mutex_t.self)
+                    guard let gate = gate?.assumingMemoryBound(to: pthread_mutex_t.self) else { return nil }
                     pthread_mutex_lock(gate)
                     pthread_mutex_unlock(gate)
                     return nil
