@@ -43,11 +43,10 @@ extension Integration {
                 try await client.config.set("large", to: .object(members))
                 let text = String(repeating: "x", count: 200_000)
                 try await client.config.set("text", to: .string(text))
+                let socket = home.socket
                 let snapshots = try await withThrowingTaskGroup(of: MappedSnapshot.self) { group in
                     for _ in 0..<8 {
-                        group.addTask {
-                            try await LarderClient(socket: home.socket).config.snapshot(mapped: true)
-                        }
+                        group.addTask { try await LarderClient(socket: socket).config.snapshot(mapped: true) }
                     }
                     return try await group.reduce(into: []) { $0.append($1) }
                 }
