@@ -59,7 +59,7 @@ struct SettingsTests {
               limits: {
                 connections: 10, subscriptionsPerConnection: 20, requestsInFlightPerConnection: 30,
                 connectionsPerUser: 5, subscriptionsPerUser: 40, requestsInFlightPerUser: 50, queuedBytesPerUser: 2e6,
-                lineBytes: 0x10000, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
+                lineBytes: 65536, documentBytes: 1e6, stallSeconds: 2.5, /* generous */
               },
               namespaces: {
                 "web.v1": {
@@ -140,7 +140,7 @@ struct SettingsTests {
               experiments: {
                 unit: "till-7", member: "experiments",
                 overlays: [
-                  { name: "blue", salt: "color", percentage: 25.5, values: { color: 'blue', n: 1.50, h: 0x10, e: .5 } },
+                  { name: "blue", salt: "color", percentage: 25.5, values: { color: 'blue', n: 1.50, h: 16, e: 0.5 } },
                   { name: "red", salt: "color", percentage: [25.5, 50], units: ["till-9"], values: { a: [null, true] } },
                   { name: "lab", units: ["till-7"], values: {} },
                 ],

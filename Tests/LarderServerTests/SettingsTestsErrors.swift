@@ -106,22 +106,19 @@ struct SettingsErrorTests {
             ("limits: {connections: 1000001}", "limits.connections"),
             ("limits: {connections: 1.5}", "limits.connections"),
             ("limits: {connections: 1e400}", "limits.connections"),
-            ("limits: {connections: NaN}", "limits.connections"),
             ("limits: {connections: 99999999999999999999}", "limits.connections"),
             ("limits: {subscriptionsPerConnection: 0}", "limits.subscriptionsPerConnection"),
             ("limits: {requestsInFlightPerConnection: 65537}", "limits.requestsInFlightPerConnection"),
             ("limits: {lineBytes: 100}", "limits.lineBytes"),
             ("limits: {documentBytes: 1e12}", "limits.documentBytes"),
             ("limits: {stallSeconds: 0}", "limits.stallSeconds"),
-            ("limits: {stallSeconds: Infinity}", "limits.stallSeconds"),
-            ("limits: {stallSeconds: NaN}", "limits.stallSeconds"),
             ("socket: {path: 'larder.sock'}", "socket.path"), ("socket: {path: ''}", "socket.path"),
             ("socket: {path: '/\(String(repeating: "x", count: 107))'}", "socket.path"),
             ("socket: {mode: '0668'}", "socket.mode"), ("socket: {mode: 'rw'}", "socket.mode"),
             ("socket: {mode: '7777'}", "socket.mode"), ("socket: {mode: ''}", "socket.mode"),
             ("socket: {group: ''}", "socket.group"), ("socket: {group: 'a:b'}", "socket.group"),
             ("state: {directory: '~/larder'}", "state.directory"),
-            ("cache: {directory: '/a\\0b'}", "cache.directory"), ("log: {level: 'verbose'}", "log.level"),
+            ("cache: {directory: '/a\\u0000b'}", "cache.directory"), ("log: {level: 'verbose'}", "log.level"),
             ("namespaces: {a: {durability: 'half'}}", "namespaces.a.durability"),
             ("namespaces: {a: {host: {directory: 'x'}}}", "namespaces.a.host.directory"),
             ("namespaces: {a: {remote: {}}}", "namespaces.a.remote"),
@@ -151,10 +148,6 @@ struct SettingsErrorTests {
             ("namespaces: {a: {remote: {http: {url: 'https://h', body: 'x'}}}}", "namespaces.a.remote.http.body"),
             (
                 "namespaces: {a: {remote: {http: {url: 'https://h', method: 'GET', body: {}}}}}",
-                "namespaces.a.remote.http.body"
-            ),
-            (
-                "namespaces: {a: {remote: {http: {url: 'https://h', method: 'POST', body: [NaN]}}}}",
                 "namespaces.a.remote.http.body"
             ),
             (
@@ -331,7 +324,6 @@ struct SettingsErrorTests {
                 "[{name:'x',units:[],values:{}},{name:'x',units:[],values:{}}]",
                 "1:79: namespaces.a.experiments.overlays[1] has the name of another overlay, \"x\""
             ),
-            ("[{name:'x',units:[],values:{a:Infinity}}]", "1:48: namespaces.a.experiments.overlays must not hold"),
         ])
     func overlays(text: String, message: String) {
         let error = #expect(throws: SettingsError.self) {

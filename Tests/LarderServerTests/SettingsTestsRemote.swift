@@ -67,7 +67,7 @@ struct RemoteSettingsTests {
         #expect(try body("body: null") == "")
         #expect(try body("body: '{ a }'") == "{ a }")
         #expect(
-            try body("body: {a: [1, 1.50, 0x10, .5, +2, -0, true, null, 'x'], 'b c': {}}")
+            try body("body: {a: [1, 1.50, 16, 0.5, 2, -0, true, null, 'x'], 'b c': {}}")
                 == #"{"a":[1,1.50,16,0.5,2,-0,true,null,"x"],"b c":{}}"#)
     }
 

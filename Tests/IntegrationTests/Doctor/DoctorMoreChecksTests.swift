@@ -25,7 +25,7 @@ struct DoctorMoreChecksTests {
         #expect(settings { $0.state = .unreadable }.map(\.level) == [.skipped])
         let newer = settings { $0.modifiedAt = Timestamp(milliseconds: AgentFacts.start.milliseconds + 1) }
         #expect(newer.map(\.level) == [.warning])
-        #expect(newer.first?.title.hasSuffix("was changed after the agent's start, 59 s ago") == true)
+        #expect(newer.first?.title.hasSuffix("was changed after the agent had read it, 59 s ago") == true)
         let missing = settings { facts in
             facts.path = "/nowhere"
             facts.state = .missing
