@@ -37,7 +37,6 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
-let hashTree = Target.Dependency.product(name: "HashTreeCollections", package: "swift-collections")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
 let package = Package(
@@ -69,7 +68,7 @@ let package = Package(
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", ["CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
         larder(
-            "LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, hashTree, nioPosix]),
+            "LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, nioPosix]),
         larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
         larder(
             "LarderServer",

@@ -51,7 +51,7 @@ struct OverrideLayer: Sendable {
     }
 
     /// The entry at a path; nil if there is none.
-    func entry(at path: [String]) -> Entry? { root?.node(at: path[...])?.entry }
+    func entry(at path: [String]) -> Entry? { root?.node(at: path)?.entry }
 
     /// The entries at a path, above it and below it, in their order.
     func entries(around path: [String]) -> [Entry] {
@@ -79,11 +79,11 @@ struct OverrideLayer: Sendable {
     /// - Parameter maximumBytes: the limit for all entries together
     @discardableResult
     mutating func set(_ entry: Entry, maximumBytes: Int = .max) -> Placement {
-        let old = root?.node(at: entry.path[...])
-        let total = bytes - (old?.totals.bytes ?? 0) + entry.bytes
-        if total > maximumBytes { return .refused(bytes: total) }
-        root = (root ?? OverrideNode(order: 0)).setting(entry, at: entry.path[...])
-        return .set(replacing: old?.isLeaf == true ? old?.entry?.value : nil)
+        var replaced: OverrideNode?
+        let new = (root ?? OverrideNode()).setting(entry, replaced: &replaced)
+        if new.totals.bytes > maximumBytes { return .refused(bytes: new.totals.bytes) }
+        root = new
+        return .set(replacing: replaced?.isLeaf == true ? replaced?.entry?.value : nil)
     }
 
     /// Removes the entries at a path and below it.
@@ -108,7 +108,7 @@ struct OverrideLayer: Sendable {
     }
 
     private mutating func remove(at path: [String], withEntriesBelow: Bool) -> Bool {
-        let new = root?.removing(at: path[...], withEntriesBelow: withEntriesBelow)
+        let new = root?.removing(at: path, withEntriesBelow: withEntriesBelow)
         if new === root { return false }
         root = new
         return true

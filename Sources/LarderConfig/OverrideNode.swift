@@ -1,4 +1,3 @@
-import HashTreeCollections
 import JSON
 
 /// A node of an ``OverrideLayer``: what is set at one path, and the nodes below it. It never changes; a change makes new
@@ -22,29 +21,34 @@ final class OverrideNode: Sendable {
     }
 
     /// The name of a member. JSON compares names by their UTF-8, and String compares after normalization.
-    private struct Name: Hashable {
+    struct Name: Equatable {
         let text: String
+        let hash: Int
 
-        static func == (left: Name, right: Name) -> Bool { left.text.isSpelled(as: right.text) }
+        init(_ text: String) {
+            self.text = text
+            hash = text.hashValue
+        }
 
-        func hash(into hasher: inout Hasher) {
-            var text = text
-            text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        static func == (left: Name, right: Name) -> Bool {
+            left.hash == right.hash && left.text.isSpelled(as: right.text)
         }
     }
 
+    let name: Name
     /// The entry whose path leads here.
     let entry: Entry?
     let totals: Totals
-    private let children: TreeDictionary<Name, OverrideNode>
+    private let children: OverrideChildren
     /// Siblings are ordered by this.
     private let order: Int
     /// The order of the next child that is added.
     private let nextOrder: Int
 
     private init(
-        entry: Entry?, totals: Totals, children: TreeDictionary<Name, OverrideNode>, order: Int, nextOrder: Int
+        _ name: Name, entry: Entry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int
     ) {
+        self.name = name
         self.entry = entry
         self.totals = totals
         self.children = children
@@ -53,15 +57,20 @@ final class OverrideNode: Sendable {
     }
 
     /// A node without children.
-    convenience init(_ entry: Entry? = nil, order: Int) {
-        self.init(entry: entry, totals: entry?.totals ?? Totals(), children: [:], order: order, nextOrder: 0)
+    private convenience init(_ name: Name, entry: Entry?, order: Int) {
+        self.init(
+            name, entry: entry, totals: entry?.totals ?? Totals(), children: OverrideChildren(), order: order,
+            nextOrder: 0)
     }
+
+    /// A root without entries.
+    convenience init() { self.init(Name(""), entry: nil, order: 0) }
 
     var isLeaf: Bool { children.isEmpty }
 
-    func child(named name: String) -> OverrideNode? { children[Name(text: name)] }
+    func child(named name: String) -> OverrideNode? { children.node(named: Name(name)) }
 
-    func node(at path: ArraySlice<String>) -> OverrideNode? {
+    func node(at path: [String]) -> OverrideNode? {
         var node = self
         for name in path {
             guard let next = node.child(named: name) else { return nil }
@@ -72,39 +81,52 @@ final class OverrideNode: Sendable {
 
     // MARK: Changes
 
-    /// This node with an entry at a path below it, instead of the entries there and below.
-    func setting(_ entry: Entry, at path: ArraySlice<String>) -> OverrideNode {
-        guard let name = path.first else { return OverrideNode(entry, order: order) }
-        let old = child(named: name)
-        if path.count > 1 {
-            return replacing(
-                old, by: (old ?? OverrideNode(order: nextOrder)).setting(entry, at: path.dropFirst()), named: name)
+    /// This node with an entry below it, instead of the entries at its path and below.
+    /// - Parameters:
+    ///   - depth: how many names of the entry's path lead here
+    ///   - replaced: receives the node that the entry replaces, if there is one
+    func setting(_ entry: Entry, depth: Int = 0, replaced: inout OverrideNode?) -> OverrideNode {
+        if depth == entry.path.count {
+            replaced = self
+            return OverrideNode(name, entry: entry, order: order)
         }
-        let place = old.flatMap { $0.isLeaf ? $0.order : nil }
-        return replacing(old, by: OverrideNode(entry, order: place ?? nextOrder), named: name)
-    }
-
-    /// This node without the entry at a path below it; itself if there is none, nil if no entry is left.
-    func removing(at path: ArraySlice<String>, withEntriesBelow: Bool) -> OverrideNode? {
-        guard let name = path.first else {
-            if isLeaf || withEntriesBelow { return nil }
-            guard let entry else { return self }
-            return OverrideNode(
-                entry: nil, totals: totals - entry.totals, children: children, order: order, nextOrder: nextOrder)
+        let name = Name(entry.path[depth])
+        let old = children.node(named: name)
+        let new: OverrideNode
+        if depth + 1 < entry.path.count {
+            new = (old ?? OverrideNode(name, entry: nil, order: nextOrder))
+                .setting(entry, depth: depth + 1, replaced: &replaced)
+        } else {
+            replaced = old
+            let place = old.flatMap { $0.isLeaf ? $0.order : nil }
+            new = OverrideNode(name, entry: entry, order: place ?? nextOrder)
         }
-        guard let old = child(named: name) else { return self }
-        let new = old.removing(at: path.dropFirst(), withEntriesBelow: withEntriesBelow)
-        if new === old { return self }
-        if new == nil, entry == nil, children.count == 1 { return nil }
         return replacing(old, by: new, named: name)
     }
 
-    private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: String) -> OverrideNode {
+    /// This node without the entry at a path below it; itself if there is none, nil if no entry is left.
+    /// - Parameter depth: how many names of the path lead here
+    func removing(at path: [String], depth: Int = 0, withEntriesBelow: Bool) -> OverrideNode? {
+        if depth == path.count {
+            if isLeaf || withEntriesBelow { return nil }
+            guard let entry else { return self }
+            return OverrideNode(
+                name, entry: nil, totals: totals - entry.totals, children: children, order: order,
+                nextOrder: nextOrder)
+        }
+        guard let old = child(named: path[depth]) else { return self }
+        let new = old.removing(at: path, depth: depth + 1, withEntriesBelow: withEntriesBelow)
+        if new === old { return self }
+        let rest = replacing(old, by: new, named: old.name)
+        return rest.entry == nil && rest.isLeaf ? nil : rest
+    }
+
+    private func replacing(_ old: OverrideNode?, by new: OverrideNode?, named name: Name) -> OverrideNode {
         var children = children
-        children[Name(text: name)] = new
+        children.replace(name, by: new)
         return OverrideNode(
-            entry: entry, totals: totals - (old?.totals ?? Totals()) + (new?.totals ?? Totals()), children: children,
-            order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1))
+            self.name, entry: entry, totals: totals - (old?.totals ?? Totals()) + (new?.totals ?? Totals()),
+            children: children, order: order, nextOrder: max(nextOrder, (new?.order ?? 0) + 1))
     }
 
     // MARK: All entries
@@ -114,7 +136,7 @@ final class OverrideNode: Sendable {
     func collect(into entries: inout [Entry], where isIncluded: (Totals) -> Bool = { _ in true }) {
         guard isIncluded(totals) else { return }
         if let entry { entries.append(entry) }
-        for (_, child) in orderedChildren { child.collect(into: &entries, where: isIncluded) }
+        for child in orderedChildren { child.collect(into: &entries, where: isIncluded) }
     }
 
     /// Writes the entries here and below as a merge patch.
@@ -122,19 +144,21 @@ final class OverrideNode: Sendable {
     func write(to writer: inout JSONWriter, refinements: inout [Entry]) {
         if let entry {
             writer.value(entry.value)
-            for (_, child) in orderedChildren { child.collect(into: &refinements) }
+            for child in orderedChildren { child.collect(into: &refinements) }
             return
         }
         writer.beginObject()
-        for (name, child) in orderedChildren {
-            writer.name(name.text)
+        for child in orderedChildren {
+            writer.name(child.name.text)
             child.write(to: &writer, refinements: &refinements)
         }
         writer.endObject()
     }
 
-    private var orderedChildren: [(key: Name, value: OverrideNode)] {
-        children.sorted { $0.value.order < $1.value.order }
+    private var orderedChildren: [OverrideNode] {
+        var nodes: [OverrideNode] = []
+        children.forEach { nodes.append($0) }
+        return nodes.sorted { $0.order < $1.order }
     }
 }
 
