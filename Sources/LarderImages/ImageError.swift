@@ -7,7 +7,7 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
             case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, indexDamaged,
-                cacheInUse
+                newerIndex, cacheInUse
             case invalidURL, forbiddenAddress, offline, upstreamFailed, notHeld, timeout, cancelled, shuttingDown
         }
         private let kind: Kind
@@ -36,8 +36,10 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let damagedBlob = Self(kind: .damagedBlob)
         /// The cache directory could not be read or written.
         public static let storageFailed = Self(kind: .storageFailed)
-        /// The index's database is damaged; ``ImageIndex/open(in:)`` makes it again.
+        /// The index's database is damaged; ``ImageIndex/open(in:now:)`` restores it.
         public static let indexDamaged = Self(kind: .indexDamaged)
+        /// A newer agent wrote the index.
+        public static let newerIndex = Self(kind: .newerIndex)
         /// Another process holds the cache directory.
         public static let cacheInUse = Self(kind: .cacheInUse)
         /// The URL cannot be fetched: it is not absolute, not `http` or `https`, or its host is written in a trick.

@@ -320,7 +320,8 @@ def paths_below(directory):
         for name in ["journal", "journal.damaged", "reserved"] + [f"generations/{n:016}.json" for n in range(1, 30)]:
             found |= {f"{base}/{name}", f"{base}/{name}.tmp"}
     cache = f"{directory}/cache/images"
-    found |= {f"{cache}/{name}" for name in ("clean", "reserve", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite-journal")}
+    found |= {f"{cache}/{name}" for name in ("clean", "reserve", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite-journal",
+                                         "index-copy.sqlite", "index-copy.new", "index.new")}
     return sorted(found)
 
 

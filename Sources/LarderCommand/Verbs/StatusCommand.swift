@@ -23,8 +23,16 @@ struct StatusCommand: AsyncParsableCommand {
     @OptionGroup var agent: AgentOptions
 
     func run() async throws {
-        try await agent.printResult(of: ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace)) { result in
-            StatusReport(style: .standardOutput, now: .now).text(result.namespaces)
+        try await agent.connection.withClient { client in
+            try await agent.printResult(
+                of: ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace), over: client
+            ) { result in
+                StatusReport(style: .standardOutput, now: .now).text(result.namespaces)
+            }
+            if agent.json { return }
+            if let problem = try? await client.agent.info().imageProblem {
+                try Output.line("\nimages  none: \(problem.printable)")
+            }
         }
     }
 }

@@ -25,6 +25,8 @@ extension ImageCache {
             await keepLimits()
             await expire()
             await writeTouches()
+            await copyIndexIfDue()
+            await removeOutdated()
             periods += 1
             if needsSweep || periods % Self.periodsBetweenSweeps == 0 { await sweep() }
             do { try await clock.sleep(for: Self.period) } catch { return }
@@ -48,6 +50,8 @@ extension ImageCache {
         await writeTouches()
         // What was handed in before has been done when these have.
         try? await removals.submit { () throws(ImageError) in }.value()
+        try? await indexQueue.submit { () throws(ImageError) in }.value()
+        if index.unsavedChanges.hasRows { await copyIndex() }
         let store = store
         do throws(ImageError) {
             try await indexQueue.submit { () throws(ImageError) in try store.markClean() }.value()
@@ -82,6 +86,57 @@ extension ImageCache {
             } catch {
                 return warnOfIndex("The uses of images could not be written down", error)
             }
+        }
+    }
+
+    /// Copies the index if that is due.
+    func copyIndexIfDue() async {
+        guard copySchedule.isDue(index.unsavedChanges, at: clock.now) else { return }
+        await copyIndex()
+    }
+
+    /// Copies the index, between what else is done with it.
+    private func copyIndex() async {
+        let index = index
+        copySchedule.begin(at: clock.now)
+        do throws(ImageError) {
+            let changes = try await indexQueue.submit { () throws(ImageError) in try index.beginCopy() }.value()
+            do throws(ImageError) {
+                while try await !indexQueue.submit({ () throws(ImageError) in try index.continueCopy(pages: 256) })
+                    .value()
+                {}
+                try await blocking.run { () throws(ImageError) in try index.publishCopy() }
+                copySchedule.succeed(at: clock.now)
+            } catch {
+                await blocking.run { index.abandonCopy(changes) }
+                throw error
+            }
+        } catch {
+            warnOfIndex("The index of the image cache could not be copied", error)
+        }
+    }
+
+    /// Removes a cache in an older layout that was set aside when the index was opened.
+    func removeOutdated() async {
+        guard hasOutdated else { return }
+        let store = store
+        do throws(ImageError) {
+            let found = try await blocking.run { () throws(ImageError) in try OutdatedImages(store).takeContents() }
+            if let found {
+                logger.notice(
+                    "The image cache was in the format of an older agent and is emptied; images are fetched again when they are requested",
+                    metadata: [
+                        "format": "\(found.version)", "images": "\(found.contents.map { "\($0.images)" } ?? "unknown")",
+                        "pins": "\(found.contents.map { "\($0.pins)" } ?? "unknown")",
+                    ])
+            }
+            while hasOutdated, !Task.isCancelled {
+                hasOutdated = try await blocking.run { () throws(ImageError) in
+                    try !OutdatedImages(store).remove(limit: 1000)
+                }
+            }
+        } catch {
+            warnOfIndex("The image cache of an older agent could not be removed", error)
         }
     }
 
@@ -124,7 +179,7 @@ extension ImageCache {
     /// Removes files that no row and nobody else refers to.
     func sweep() async {
         needsSweep = false
-        let (store, index) = (store, index)
+        let store = store
         var (removed, bytes) = (0, 0)
         do throws(ImageError) {
             var position: BlobStore.SweepPosition? = .start
@@ -135,11 +190,6 @@ extension ImageCache {
                 position = slice.next
             }
             try await removeRowsWithoutFiles()
-            for step in 0..<256 {
-                if Task.isCancelled { return needsSweep = true }
-                // In order with what writes rows: the file of one comes before it.
-                _ = try await indexQueue.submit { () throws(ImageError) in try index.sweep(step) }.value()
-            }
         } catch {
             needsSweep = true
             logger.warning("The image cache could not be searched for leftovers", metadata: ["error": "\(error)"])

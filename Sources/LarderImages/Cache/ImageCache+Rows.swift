@@ -42,7 +42,8 @@ extension ImageCache {
     private func submitRemoval(_ entries: [ImageEntry]) -> DiskResult<Void> {
         let index = index
         let keys = entries.map(\.key)
-        return indexQueue.submit { () throws(ImageError) in try index.remove(keys) }
+        let hasPins = entries.contains(where: \.isPinned)
+        return indexQueue.submit { () throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
     }
 
     @discardableResult

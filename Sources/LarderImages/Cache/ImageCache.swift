@@ -51,19 +51,24 @@ public actor ImageCache {
     let diskWarnings: RateLimitedLog<ImageError.Code, (message: Logger.Message, error: ImageError)>
     /// Whether there may be images of credentials that the settings do not have any more.
     var needsForgetting = true
+    /// Whether there may be a cache in an older layout to remove.
+    var hasOutdated = true
+    /// When the index is copied.
+    var copySchedule: IndexCopySchedule
     /// Whether there may be files that nobody knows.
     var needsSweep = true
 
     /// Opens the cache: its lock, its index, and the table of what is held. Everything else waits for ``run()``.
     ///
     /// - Throws: ``ImageError/Code/cacheInUse`` with the pid of the process that holds the directory,
-    ///   ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
+    ///   ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
     public static func open(
         _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
         logger: Logger
     ) async throws(ImageError) -> ImageCache {
-        let store = try await blocking.run { () throws(ImageError) in
-            try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images)
+        let store = try await blocking.run { () throws(ImageError) -> BlobStore in
+            try IndexFormat.refuseNewer(in: settings.directory)
+            return try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images)
         }
         fetcher.update(allowedNetworks: settings.allowedNetworks)
         return try await open(
@@ -85,11 +90,11 @@ public actor ImageCache {
         fetch: @escaping ImageFetch.Operation
     ) async throws(ImageError) -> ImageCache {
         let (index, catalog) = try await blocking.run { () throws(ImageError) in
-            let opened = try ImageIndex.open(in: store)
-            if case .rebuilt(let reason, let rows) = opened.condition {
+            let opened = try ImageIndex.open(in: store, now: clock.now)
+            if case .restored(let reason, let rows, let pins) = opened.condition {
                 logger.warning(
-                    "The image cache's index was made again from its images",
-                    metadata: ["reason": "\(reason)", "images": "\(rows)"])
+                    "The image cache's index was damaged or missing and has been restored from its copy",
+                    metadata: ["reason": "\(reason)", "images": "\(rows)", "pins": "\(pins)"])
             }
             let catalog = ImageCatalog(
                 opened.entries, store: store, settings: settings, fingerprint: Variant.fingerprint(of: sent))
@@ -120,6 +125,7 @@ public actor ImageCache {
         indexQueue = DiskQueue(blocking)
         removals = DiskQueue(blocking)
         queue = FlightQueue(limits: settings.flights)
+        copySchedule = IndexCopySchedule(last: index.copyTime)
     }
 
     // MARK: From any thread

@@ -69,7 +69,8 @@ public struct ResponseFreshness: Sendable, Hashable {
         let (lifetime, basis) = Self.lifetime(response, control, &explanation)
         self.basis = basis
         shortAge = UInt32(clamping: age)
-        shortLifetime = UInt32(clamping: lifetime)
+        let ageWhenRestored = response.staleSince.map { age + max(0, Self.difference($0, response.responseTime)) }
+        shortLifetime = UInt32(clamping: min(lifetime, ageWhenRestored ?? lifetime))
         shortRevalidate = UInt32(clamping: control.staleWhileRevalidate)
         shortError = UInt32(clamping: control.staleIfError)
         var flags: Flags = []

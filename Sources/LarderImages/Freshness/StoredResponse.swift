@@ -12,6 +12,9 @@ public struct StoredResponse: Sendable, Hashable {
     public private(set) var responseTime: Int
     /// The fields of our request that `Vary` names.
     public private(set) var variant: Variant
+    /// The time from which it counts as stale whatever its lifetime is, in seconds since 1970. It is set for a row that was
+    /// restored from a copy of the index, since the origin may have said something newer after the copy was made.
+    var staleSince: Int?
 
     /// Makes a record.
     ///
@@ -31,12 +34,16 @@ public struct StoredResponse: Sendable, Hashable {
     }
 
     /// Makes a record again that was kept.
-    init(status: Int, fields: ResponseFields, variant: Variant, requestTime: Int, responseTime: Int) {
+    init(
+        status: Int, fields: ResponseFields, variant: Variant, requestTime: Int, responseTime: Int,
+        staleSince: Int? = nil
+    ) {
         self.status = status
         self.fields = fields
         self.variant = variant
         self.requestTime = requestTime
         self.responseTime = responseTime
+        self.staleSince = staleSince
     }
 
     /// `Cache-Control`, understood.
@@ -78,6 +85,7 @@ public struct StoredResponse: Sendable, Hashable {
         fields.update(with: update)
         self.requestTime = requestTime
         self.responseTime = responseTime
+        staleSince = nil
         variant = Variant(vary: fields.joined("vary"), request: request)
         return true
     }

@@ -2,12 +2,8 @@ internal import LarderUpstream
 import Glibc
 internal import Synchronization
 
-/// Which images are held: a database on disk (`index.sqlite`), and beside it each row as a small file
-/// (`rows/ab/abcd…`, named by its key), from which the database is made again when it is damaged.
-///
-/// A row's file is written before the row and removed after it: after a kill there may be a file without a row, which
-/// ``sweep(_:)`` removes, but no row without its file. The files are not fsynced: one that is lost or torn, which
-/// its checksum shows, only matters if the database is damaged too.
+/// Which images are held: a database on disk (`index.sqlite`), and a copy of it (`index-copy.sqlite`), from which it is
+/// restored when it is damaged.
 ///
 /// Nothing here is touched by a hit: what that needs is in ``ImageTable``, in memory. All methods wait for the disk.
 public final class ImageIndex: Sendable {
@@ -17,8 +13,11 @@ public final class ImageIndex: Sendable {
         case whole
         /// There was none.
         case new
-        /// Damaged, or of another version: it is `index.sqlite.damaged` now, and so many rows were read from their files.
-        case rebuilt(reason: String, rows: Int)
+        /// Damaged or missing. A damaged one is `index.sqlite.damaged` now. So many rows were restored from the copy, of
+        /// which so many are pinned.
+        case restored(reason: String, rows: Int, pins: Int)
+        /// Of an older version. It is set aside for ``OutdatedImages`` to remove.
+        case outdated
     }
 
     /// An index, and what was in it.
@@ -33,6 +32,8 @@ public final class ImageIndex: Sendable {
 
     let database: Mutex<IndexDatabase>
     private let files: any CacheFiles
+    private let store: BlobStore
+    private let unsaved = Mutex(Unsaved())
     /// Whether ``keepReserve()`` has something to give back.
     private let hasReserve = Mutex(false)
 
@@ -41,64 +42,90 @@ public final class ImageIndex: Sendable {
     private static let reserveBytes = 1 << 20
     private static let reserve = "reserve"
 
-    private init(_ database: sending IndexDatabase, _ files: any CacheFiles) {
-        self.database = Mutex(database)
-        self.files = files
+    /// What the copy does not have.
+    struct Unsaved: Sendable, Hashable {
+        /// Whether rows were added, replaced or removed.
+        var hasRows = false
+        /// Whether pins changed.
+        var hasPins = false
     }
 
-    /// Opens the index of a store, and makes it again if it has to be.
+    private init(_ database: sending IndexDatabase, _ store: BlobStore) {
+        self.database = Mutex(database)
+        files = store.files
+        self.store = store
+    }
+
+    /// Opens the index of a store. A damaged or missing one is restored from its copy, and one of an older version is set
+    /// aside.
     ///
-    /// - Parameter store: holds the lock on the directory, and knows which files are there
-    /// - Throws: ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
-    public static func open(in store: BlobStore) throws(ImageError) -> Opened {
-        let path = store.path + "/index.sqlite"
-        do throws(CacheFileError) {
-            _ = try store.files.createDirectory("rows")
-            // URLs may be secrets: only we read the database, and what SQLite puts beside it has the same mode.
-            if access(path, F_OK) != 0 { _ = try store.files.create("index.sqlite") }
-        } catch {
-            throw error.asImageError
-        }
-        var reason = "there was none"
+    /// - Parameters:
+    ///   - store: holds the lock on the directory
+    ///   - now: the seconds since 1970, from which restored rows count as stale
+    /// - Throws: ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
+    public static func open(in store: BlobStore, now: Int = ImageClock.system.now) throws(ImageError) -> Opened {
+        try createFile(store)
+        var (version, reason) = (0, String?.none)
         do throws(SQLiteError) {
-            let database = try IndexDatabase(path: path)
-            if !database.isNew {
-                let entries = try database.load()
-                return Opened(index: ImageIndex(database, store.files), condition: .whole, entries: entries)
-            }
+            version = try IndexDatabase.version(path: path(store))
         } catch {
             guard error.isDamage else { throw error.asImageError }
             reason = error.message
-            try setAside(path)
-            do throws(CacheFileError) {
-                _ = try store.files.create("index.sqlite")
-            } catch {
-                throw error.asImageError
+        }
+        guard version <= IndexDatabase.version else { throw IndexFormat.newer(IndexFormat.index, version, store.path) }
+        var condition = Condition.new
+        if try OutdatedImages(store).setAside(version: version) {
+            condition = .outdated
+        } else {
+            if version == IndexDatabase.version {
+                do throws(SQLiteError) {
+                    let database = try IndexDatabase(path: path(store))
+                    let entries = try database.load()
+                    return Opened(index: ImageIndex(database, store), condition: .whole, entries: entries)
+                } catch {
+                    guard error.isDamage else { throw error.asImageError }
+                    reason = error.message
+                }
+            }
+            if reason != nil { try setAside(store) }
+            // Before there are tables again: after a kill in between, the next start tries it again.
+            if let restored = try IndexCopy(store).restore(now: now) {
+                condition = .restored(reason: reason ?? "there was none", rows: restored.rows, pins: restored.pins)
+            } else if let reason {
+                condition = .restored(reason: reason, rows: 0, pins: 0)
             }
         }
+        try createFile(store)
         do throws(SQLiteError) {
-            let index = ImageIndex(try IndexDatabase(path: path), store.files)
-            let entries = try index.rebuild(from: store)
-            let isNew = entries.isEmpty && reason == "there was none"
-            return Opened(
-                index: index, condition: isNew ? .new : .rebuilt(reason: reason, rows: entries.count),
-                entries: entries)
+            let database = try IndexDatabase(path: path(store))
+            let entries = try database.load()
+            return Opened(index: ImageIndex(database, store), condition: condition, entries: entries)
         } catch {
             throw error.asImageError
         }
+    }
+
+    private static func path(_ store: BlobStore) -> String { store.path + "/" + IndexFormat.index }
+
+    /// URLs may be secrets: only the agent reads the database, and what SQLite puts beside it has the same mode.
+    private static func createFile(_ store: BlobStore) throws(ImageError) {
+        guard access(path(store), F_OK) != 0 else { return }
+        do throws(CacheFileError) { _ = try store.files.create(IndexFormat.index) } catch { throw error.asImageError }
     }
 
     /// Adds rows, or replaces those with the same keys, as one change.
     public func put(_ rows: [ImageRow]) throws(ImageError) {
         try use { database throws(ImageError) in
-            for row in rows { try describe(row) }
             do throws(SQLiteError) { try database.put(rows) } catch { throw error.asImageError }
         }
+        noteChange(ofPins: rows.contains(where: \.isPinned))
     }
 
     /// Deletes rows, as one change, at the cost of the reserve where the disk is full. The caller releases their blobs
     /// after it.
-    public func remove(_ keys: [ImageKey]) throws(ImageError) {
+    ///
+    /// - Parameter hasPins: whether there are pinned images among them
+    public func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
                 do throws(SQLiteError) {
@@ -110,9 +137,8 @@ public final class ImageIndex: Sendable {
             } catch {
                 throw error.asImageError
             }
-            // What cannot be removed is for the next sweep: the rows are gone, and that is what was asked.
-            for key in keys { _ = try? files.remove(Self.name(key)) }
         }
+        noteChange(ofPins: hasPins)
     }
 
     /// Keeps some of the disk back, unless it is full already. Even a removal writes before it frees anything, so that a
@@ -143,21 +169,24 @@ public final class ImageIndex: Sendable {
     public func pin(_ key: ImageKey, _ isPinned: Bool) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
-                guard var row = try whole(database.row(key), database) else { return }
+                guard var row = try database.row(key)?.row else { return }
                 row.isPinned = isPinned
                 try database.put([row])
-                // Its file would only be asked if the database were damaged; then one that is old has to do.
-                try? describe(row)
             } catch {
                 throw error.asImageError
             }
         }
+        noteChange(ofPins: true)
     }
 
-    /// All that is known of an image.
+    /// All that is known of an image; nil if its row is damaged.
     public func row(_ key: ImageKey) throws(ImageError) -> ImageRow? {
         try use { database throws(ImageError) in
-            do throws(SQLiteError) { return try whole(database.row(key), database) } catch { throw error.asImageError }
+            do throws(SQLiteError) {
+                return try database.row(key)?.row
+            } catch {
+                throw error.asImageError
+            }
         }
     }
 
@@ -169,11 +198,7 @@ public final class ImageIndex: Sendable {
     public func rows(after key: ImageKey?, limit: Int) throws(ImageError) -> [ImageRow] {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
-                var rows: [ImageRow] = []
-                for found in try database.rows(after: key, limit: limit) {
-                    if let row = try whole(found, database) { rows.append(row) }
-                }
-                return rows
+                return try database.rows(after: key, limit: limit).compactMap(\.row)
             } catch {
                 throw error.asImageError
             }
@@ -201,107 +226,71 @@ public final class ImageIndex: Sendable {
         }
     }
 
-    /// Removes the files of rows that are not there, in one outer directory out of 256.
-    ///
-    /// - Parameter step: which, from 0 to 255
-    /// - Returns: how many were removed
-    public func sweep(_ step: Int) throws(ImageError) -> Int {
-        let outer = Self.outer(step)
-        var removed = 0
+    // MARK: The copy
+
+    /// What the copy does not have yet.
+    var unsavedChanges: Unsaved { unsaved.withLock { $0 } }
+
+    /// When the copy was written, in seconds since 1970; nil if there is none.
+    var copyTime: Int? { IndexCopy(store).time }
+
+    /// Begins a copy, in the place of one that is under way.
+    /// - Returns: what it will have of what the previous one does not have
+    func beginCopy() throws(ImageError) -> Unsaved {
         try use { database throws(ImageError) in
-            for name in try list(outer) {
-                do throws(SQLiteError) {
-                    if let key = ImageKey(hex: name), try database.has(key) { continue }
-                } catch {
-                    throw error.asImageError
-                }
-                if (try? files.remove(outer + "/" + name)) == true { removed += 1 }
+            database.abandonCopy()
+            try IndexCopy(store).begin()
+            return unsaved.withLock { unsaved in
+                defer { unsaved = Unsaved() }
+                return unsaved
             }
         }
-        return removed
     }
 
-    /// One at a time: rows and their files change together.
+    /// Copies the next pages; whether these were the last.
+    func continueCopy(pages: Int) throws(ImageError) -> Bool {
+        try use { database throws(ImageError) in
+            do throws(SQLiteError) {
+                return try database.copy(to: IndexCopy(store).newPath, pages: pages)
+            } catch {
+                throw error.asImageError
+            }
+        }
+    }
+
+    /// Puts a complete copy in the place of the previous one.
+    func publishCopy() throws(ImageError) { try IndexCopy(store).publish() }
+
+    /// Ends a copy that failed.
+    ///
+    /// - Parameter changes: what ``beginCopy()`` returned
+    func abandonCopy(_ changes: Unsaved) {
+        database.withLock { $0.abandonCopy() }
+        IndexCopy(store).discard()
+        unsaved.withLock { unsaved in
+            unsaved.hasRows = unsaved.hasRows || changes.hasRows
+            unsaved.hasPins = unsaved.hasPins || changes.hasPins
+        }
+    }
+
+    private func noteChange(ofPins hasPins: Bool) {
+        unsaved.withLock { unsaved in
+            unsaved.hasRows = true
+            if hasPins { unsaved.hasPins = true }
+        }
+    }
+
+    /// One thread at a time uses the database.
     private func use<T: Sendable>(_ body: (IndexDatabase) throws(ImageError) -> T) throws(ImageError) -> T {
         try database.withLock { database throws(ImageError) in try body(database) }
     }
 
-    /// A row of the database, or where that is damaged, what its file says, which is put in its place.
-    private func whole(_ found: IndexDatabase.Found?, _ database: IndexDatabase) throws(SQLiteError) -> ImageRow? {
-        switch found {
-        case nil: return nil
-        case .row(let row): return row
-        case .damaged(let key):
-            guard let row = read(Self.name(key)), row.key == key else { return nil }
-            try database.put([row])
-            return row
-        }
-    }
-
-    private func list(_ name: String) throws(ImageError) -> [String] {
-        do throws(CacheFileError) { return try files.list(name) } catch { throw error.asImageError }
-    }
-
-    // MARK: Rows as files
-
-    private static func name(_ key: ImageKey) -> String {
-        let digits = key.description
-        return "rows/\(digits.prefix(2))/\(digits)"
-    }
-
-    private static func outer(_ step: Int) -> String { "rows/" + (step < 16 ? "0" : "") + String(step, radix: 16) }
-
-    private func describe(_ row: ImageRow) throws(ImageError) {
-        let name = Self.name(row.key)
-        let outer = String(name.prefix("rows/ab".count))
-        // One name will do: only one thread writes, and a leftover is replaced.
-        let temporary = outer + "/new"
-        do throws(CacheFileError) {
-            _ = try files.createDirectory(outer)
-            _ = try files.remove(temporary)
-            try files.create(temporary).append(RowDescription.bytes(row))
-            try files.replace(temporary, as: name)
-        } catch {
-            throw error.asImageError
-        }
-    }
-
-    /// Moves a database away, for somebody who wants to know what happened to it.
-    private static func setAside(_ path: String) throws(ImageError) {
+    /// Moves a damaged database away, so that its damage can be examined.
+    private static func setAside(_ store: BlobStore) throws(ImageError) {
+        let path = path(store)
         for suffix in ["-wal", "-shm"] { _ = uninterrupted { unlink(path + suffix) } }
         guard uninterrupted({ rename(path, path + ".damaged") }) == 0 || errno == ENOENT else {
-            throw CacheFileError(operation: "set aside", name: "index.sqlite", errno: errno).asImageError
+            throw CacheFileError(operation: "set aside", name: IndexFormat.index, errno: errno).asImageError
         }
-    }
-
-    /// Reads all rows from their files, as far as the files of their images are there.
-    private func rebuild(from store: BlobStore) throws(SQLiteError) -> [ImageEntry] {
-        var entries: [ImageEntry] = []
-        var rows: [ImageRow] = []
-        func write() throws(SQLiteError) {
-            try database.withLock { database throws(SQLiteError) in try database.put(rows) }
-            entries += rows.map(\.entry)
-            rows = []
-        }
-        for step in 0..<256 {
-            let outer = Self.outer(step)
-            // What cannot be read is not held; the sweep removes it.
-            for name in (try? files.list(outer)) ?? [] {
-                guard let row = read(outer + "/" + name), row.key.description == name,
-                    (try? store.files.open(BlobStore.name(row.digest))?.size()) == row.size
-                else { continue }
-                rows.append(row)
-            }
-            if rows.count >= 500 { try write() }
-        }
-        try write()
-        return entries
-    }
-
-    private func read(_ name: String) -> ImageRow? {
-        guard let file = try? files.open(name), let size = try? file.size(), size < 1 << 20,
-            let bytes = try? file.read(at: 0, count: size)
-        else { return nil }
-        return RowDescription.row(bytes)
     }
 }

@@ -4,14 +4,18 @@
 /// SQLite has no checksums: a byte that changes by itself in the middle of a value changes the value. So each row has a
 /// ``RowProof`` of what it says.
 final class IndexDatabase {
-    /// The layout below. One that we do not know is set aside like a damaged one: it is a cache.
-    static let version = 2
+    /// The version of the tables below and of the layout of the directory, as SQLite's `user_version`. Version 2 had a
+    /// recovery file for each row and two levels of directories for blobs; see ``OutdatedImages``. A change of the format
+    /// needs another version, a migration, and a test that reads a cache of this version.
+    static let version = 3
 
     /// Whether the tables were made just now.
     let isNew: Bool
     let database: SQLiteDatabase
     private let putEntry, putDetail, removeEntry, removeDetail, touchEntry: SQLiteStatement
-    private let allEntries, hasEntry, oneRow, someRows, restrictedKeys: SQLiteStatement
+    private let allEntries, oneRow, someRows, restrictedKeys: SQLiteStatement
+    /// A copy that is being made.
+    private var backup: SQLiteBackup?
 
     /// Opens it, making the tables if there are none.
     /// - Throws: an error that ``SQLiteError/isDamage`` where it has other tables than these, too: the text of their
@@ -32,13 +36,14 @@ final class IndexDatabase {
         // A commit waits for no disk: after a loss of power the last ones may be missing, but what is there fits together.
         try database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF")
         isNew = try Self.prepareTables(database)
+        // The version has to be in the header of the file itself, where ``IndexFormat`` reads it.
+        if isNew { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
         putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        putDetail = try database.prepare("INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        putDetail = try database.prepare("INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         removeEntry = try database.prepare("DELETE FROM entry WHERE key = ?")
         removeDetail = try database.prepare("DELETE FROM detail WHERE key = ?")
         touchEntry = try database.prepare("UPDATE entry SET last_use = ?2 WHERE key = ?1 AND last_use < ?2")
         allEntries = try database.prepare("SELECT * FROM entry")
-        hasEntry = try database.prepare("SELECT 1 FROM entry WHERE key = ?")
         let row =
             "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, e.type, e.width, e.height, d.* FROM entry e JOIN detail d USING (key) "
         oneRow = try database.prepare(row + "WHERE e.key = ?")
@@ -49,8 +54,7 @@ final class IndexDatabase {
 
     /// Makes the tables; no if they were there.
     private static func prepareTables(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
-        var found = -1
-        try database.prepare("PRAGMA user_version").run { found = $0.integer(0) }
+        let found = try storedVersion(database)
         if found == version { return false }
         guard found == 0 else {
             throw SQLiteError.damage("the index has version \(found), this agent knows \(version)")
@@ -64,13 +68,47 @@ final class IndexDatabase {
                     height INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
                     frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
-                    request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, stale_since INTEGER,
+                    proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
                 PRAGMA user_version = \(version);
                 """)
         }
         return true
     }
+
+    /// The version of a database, or 0 if it has no tables. Closing it moves what is in its log into the file itself.
+    static func version(path: String) throws(SQLiteError) -> Int {
+        let database = try SQLiteDatabase(path: path)
+        try database.run("PRAGMA locking_mode = EXCLUSIVE")
+        return try storedVersion(database)
+    }
+
+    private static func storedVersion(_ database: SQLiteDatabase) throws(SQLiteError) -> Int {
+        var found = 0
+        try database.prepare("PRAGMA user_version").run { found = $0.integer(0) }
+        return found
+    }
+
+    /// Copies some pages to another file, which is created by the first call; writes between two calls are copied too.
+    /// - Returns: whether the copy is complete; the next call then begins another one
+    func copy(to path: String, pages: Int) throws(SQLiteError) -> Bool {
+        do throws(SQLiteError) {
+            if backup == nil { backup = try SQLiteBackup(of: database, path: path) }
+            guard try backup?.step(pages) == true else { return false }
+        } catch {
+            backup = nil
+            throw error
+        }
+        backup = nil
+        return true
+    }
+
+    /// Ends a copy that is not complete.
+    func abandonCopy() { backup = nil }
+
+    /// Writes what is in the log into the file itself.
+    func checkpoint() throws(SQLiteError) { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
 
     /// All entries, in the order of their keys.
     func load() throws(SQLiteError) -> [ImageEntry] {
@@ -91,12 +129,6 @@ final class IndexDatabase {
         return entries
     }
 
-    func has(_ key: ImageKey) throws(SQLiteError) -> Bool {
-        var result = false
-        try hasEntry.run([.blob(key.bytes)]) { _ in result = true }
-        return result
-    }
-
     func put(_ rows: [ImageRow]) throws(SQLiteError) {
         try database.transaction { () throws(SQLiteError) in
             for row in rows {
@@ -115,12 +147,13 @@ final class IndexDatabase {
                     row.header.orientation.map { .integer($0) } ?? .null, .integer(row.response.status),
                     .text(fields), .text(request),
                     .integer(row.response.requestTime), .integer(row.response.responseTime),
+                    row.response.staleSince.map { .integer($0) } ?? .null,
                     .integer(
                         RowProof.of(
                             texts: [row.keyText, row.url, fields, request],
                             numbers: [
                                 row.header.frameCount, row.header.orientation, row.response.status,
-                                row.response.requestTime, row.response.responseTime,
+                                row.response.requestTime, row.response.responseTime, row.response.staleSince,
                             ])),
                 ])
             }
@@ -142,10 +175,19 @@ final class IndexDatabase {
         }
     }
 
-    /// A row, of which nothing is left where it is not as it was written.
+    /// A row, or the key of one that is not as it was written.
     enum Found {
         case row(ImageRow)
         case damaged(ImageKey)
+
+        var row: ImageRow? { if case .row(let row) = self { row } else { nil } }
+
+        var key: ImageKey {
+            switch self {
+            case .row(let row): row.key
+            case .damaged(let key): key
+            }
+        }
     }
 
     func row(_ key: ImageKey) throws(SQLiteError) -> Found? {
@@ -178,8 +220,8 @@ final class IndexDatabase {
     private static func row(_ row: SQLiteStatement, _ key: ImageKey) -> Found {
         let proof = RowProof.of(
             texts: [9, 10, 14, 15].map(row.text),
-            numbers: [row.optionalInteger(11), row.optionalInteger(12)] + [13, 16, 17].map(row.integer))
-        guard row.integer(18) == proof, let digest = row.withBlob(0, { BlobDigest($0) }),
+            numbers: [11, 12, 13, 16, 17, 18].map(row.optionalInteger))
+        guard row.integer(19) == proof, let digest = row.withBlob(0, { BlobDigest($0) }),
             let type = ImageType(rawValue: row.text(5))
         else { return .damaged(key) }
         let header = ImageHeader(
@@ -191,7 +233,7 @@ final class IndexDatabase {
             fingerprint: UInt64(bitPattern: Int64(row.integer(4))))
         let response = StoredResponse(
             status: row.integer(13), fields: fields, variant: variant, requestTime: row.integer(16),
-            responseTime: row.integer(17))
+            responseTime: row.integer(17), staleSince: row.optionalInteger(18))
         let found = ImageRow(
             keyText: row.text(9), url: row.text(10),
             blob: PublishedBlob(digest: digest, size: row.integer(1), header: header), response: response,

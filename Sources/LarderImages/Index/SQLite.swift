@@ -79,6 +79,35 @@ final class SQLiteDatabase {
     }
 }
 
+/// A copy of a database that is being made, some pages at a time (sqlite.org/backup.html). It is used as its source is, by
+/// one thread at a time. What the source's connection writes meanwhile is copied, too.
+final class SQLiteBackup {
+    private let source: SQLiteDatabase
+    private let copy: SQLiteDatabase
+    private let handle: OpaquePointer
+
+    init(of source: SQLiteDatabase, path: String) throws(SQLiteError) {
+        self.source = source
+        copy = try SQLiteDatabase(path: path)
+        // The caller makes it durable when it is complete; a part of one is never used.
+        try copy.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+        guard let handle = sqlite3_backup_init(copy.handle, "main", source.handle, "main") else { throw copy.failure }
+        self.handle = handle
+    }
+
+    deinit { sqlite3_backup_finish(handle) }
+
+    /// Copies some pages; whether these were the last.
+    func step(_ pages: Int) throws(SQLiteError) -> Bool {
+        switch sqlite3_backup_step(handle, CInt(clamping: pages)) {
+        case SQLITE_OK: return false
+        case SQLITE_DONE: return true
+        case let result:
+            throw SQLiteError(code: result & 0xFF, message: String(cString: sqlite3_errstr(result)))
+        }
+    }
+}
+
 /// A prepared statement.
 final class SQLiteStatement {
     /// What a parameter or a column can be.

@@ -105,12 +105,13 @@ extension Integration {
             }
         }
 
-        @Test("a damaged index is made again from what lies beside it, and no image is lost")
+        @Test("a damaged index is restored with its pins, and its images are asked for again before they are served")
         func damagedIndex() throws {
             try withOrigin { home, origin in
                 let urls = [origin.url("fresh", "fresh.png"), origin.url("fresh", "missing.gif")]
                 let first = try home.start()
                 try first.ask("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                try first.ask("image.pin", ["url": .string(urls[0])])
                 #expect(try first.stop() == .exit(0))
                 let directory = home.directory + "/cache/images"
                 try Data((0..<8_192).map { UInt8(truncatingIfNeeded: $0 * 31) })
@@ -119,13 +120,20 @@ extension Integration {
 
                 let second = try home.start()
                 let client = try second.connect()
+                let pinned = try client.images().filter { $0["pinned"] == true }.map { $0["url"]?.string }
+                #expect(pinned == [urls[0]])
                 for (url, image) in zip(urls, [Self.fresh, Self.missing]) {
-                    let served = try ServedImage(try client.image(url))
-                    #expect(served.source == "hit")
+                    let served = try ServedImage(try client.image(url, ["policy": "cacheOnly"]))
+                    #expect(served.freshness == "stale")
                     #expect(try served.isWhole(image))
                 }
-                #expect(home.exists(directory + "/index.sqlite.damaged"))
                 #expect(try origin.counts() == before)
+                for (url, image) in zip(urls, [Self.fresh, Self.missing]) {
+                    #expect(try ServedImage(try client.image(url)).isWhole(image))
+                }
+                #expect(try origin.counts() != before)
+                #expect(home.exists(directory + "/index.sqlite.damaged"))
+                #expect(second.log.contains("restored from its copy"))
             }
         }
 

@@ -1,3 +1,4 @@
+import Foundation
 import JSON
 import TestSupport
 import Testing
@@ -23,6 +24,34 @@ extension Integration {
                 #expect(info["imageProblem"]?.string?.contains("Not a directory") == true)
                 #expect(try client.call("agent.stats")["images"]?.isNull == true)
                 #expect(agent.log.contains("the image cache cannot be used"))
+            }
+        }
+
+        @Test("a cache that a newer agent wrote is not touched, and configuration is served without it")
+        func newer() throws {
+            try AgentHome.with(settings: AgentHome.imageSettings("")) { home in
+                #expect(try home.start().stop() == .exit(0))
+                let index = URL(filePath: home.directory + "/cache/images/index.sqlite")
+                var bytes = try Data(contentsOf: index)
+                // SQLite's user_version.
+                bytes[63] = 200
+                try bytes.write(to: index)
+                let names = try FileManager.default.contentsOfDirectory(atPath: home.directory + "/cache/images")
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.set", ["path": "n", "value": 1])
+                let refusal = try client.imageRefusal("http://127.0.0.1/a.png")
+                #expect(refusal.name == "unavailable")
+                #expect(refusal.detail.contains("has format 200, and this agent reads format 3"), "\(refusal.detail)")
+                #expect(try client.call("agent.info")["imageProblem"]?.string?.contains("format 200") == true)
+                #expect(agent.log.contains("has format 200"))
+                let status = try Command.run(
+                    Products.commandLine, ["status", "--socket", home.socket], environment: home.environment)
+                #expect(status.output.last?.contains("images  none: ") == true, "\(status.output)")
+                #expect(try agent.stop() == .exit(0))
+                #expect(try Data(contentsOf: index) == bytes)
+                let after = try FileManager.default.contentsOfDirectory(atPath: home.directory + "/cache/images")
+                #expect(Set(names) == Set(after))
             }
         }
 

@@ -25,7 +25,9 @@ struct CacheFixture {
 
     /// Opens a cache in a directory, which may have been one before.
     static func open(
-        _ path: String, clock: TestClock = TestClock(), _ change: (inout ImageCacheSettings) -> Void = { _ in }
+        _ path: String, clock: TestClock = TestClock(),
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+        _ change: (inout ImageCacheSettings) -> Void = { _ in }
     ) async throws -> CacheFixture {
         var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
         change(&settings)
@@ -34,7 +36,7 @@ struct CacheFixture {
         let origin = FakeOrigin(store, blocking, clock)
         let cache = try await ImageCache.open(
             settings, store: store, blocking: blocking, clock: clock.imageClock,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            logger: logger,
             sent: [(name: "Accept", value: "image/*"), (name: "User-Agent", value: "larder")],
             fetch: { @concurrent order throws(ImageError) in try await origin.fetch(order) })
         return CacheFixture(

@@ -19,7 +19,6 @@ struct CacheScaleTests {
             let count = 100_000
             do {
                 _ = try BlobStore(path: path)
-                // The rows alone: as files of their own they would take longer than all the rest.
                 let database = try IndexDatabase(path: path + "/index.sqlite")
                 var rows: [ImageRow] = []
                 for number in 0..<count {
@@ -45,6 +44,41 @@ struct CacheScaleTests {
                 #expect(fixture.cache.peek(fixture.request(url(number)), now: now)?.width == number % 100 + 1)
             }
             try await fixture.settle()
+        }
+    }
+
+    /// Takes minutes, so it is run only on demand.
+    @Test(
+        "100,000 images of 200 bytes take at most 100,600 inodes",
+        .enabled(if: ProcessInfo.processInfo.environment["LARDER_MEASURE_DISK"] != nil))
+    func inodes() throws {
+        try withDirectory { path in
+            do {
+                let store = try BlobStore(path: path, limits: SpaceLimits(freeBytes: 0))
+                let index = try ImageIndex.open(in: store).index
+                for start in stride(from: 0, to: 100_000, by: 100) {
+                    try index.put(
+                        (start..<start + 100).map { number in
+                            ImageRow(
+                                keyText: "\n" + url(number), url: url(number),
+                                blob: try store.put(picture(number, size: 200)),
+                                response: response([("Cache-Control", "max-age=3600"), ("ETag", "\"\(number)\"")]),
+                                lastUse: now)
+                        })
+                }
+                _ = try index.beginCopy()
+                while try !index.continueCopy(pages: 256) {}
+                try index.publishCopy()
+            }
+            var (inodes, bytes) = (1, 0)
+            for name in FileManager.default.enumerator(atPath: path)?.allObjects as? [String] ?? [] {
+                var information = stat()
+                #expect(lstat(path + "/" + name, &information) == 0)
+                inodes += 1
+                bytes += Int(information.st_blocks) * 512
+            }
+            print("100,000 images of 200 bytes: \(inodes) inodes, \(bytes / 1_048_576) MiB")
+            #expect(inodes <= 100_600)
         }
     }
 }

@@ -21,13 +21,13 @@ struct ImageIndexTests {
             lastUse: now + number, isPinned: number % 3 == 0)
     }
 
-    private func fill(_ store: BlobStore, _ index: ImageIndex, _ count: Int) throws -> [ImageRow] {
-        let rows = try (0..<count).map { Self.row($0, try store.put(picture($0, size: 200))) }
+    static func fill(_ store: BlobStore, _ index: ImageIndex, _ count: Int) throws -> [ImageRow] {
+        let rows = try (0..<count).map { row($0, try store.put(picture($0, size: 200))) }
         try index.put(rows)
         return rows
     }
 
-    private func entries(_ rows: [ImageRow]) -> Set<ImageEntry> { Set(rows.map(\.entry)) }
+    static func entries(_ rows: [ImageRow]) -> Set<ImageEntry> { Set(rows.map(\.entry)) }
 
     @Test("rows come back as they were put, before and after a restart")
     func roundTrip() throws {
@@ -38,14 +38,14 @@ struct ImageIndexTests {
                 let opened = try ImageIndex.open(in: store)
                 #expect(opened.condition == .new)
                 #expect(opened.entries.isEmpty)
-                rows = try fill(store, opened.index, 20)
+                rows = try Self.fill(store, opened.index, 20)
                 for row in rows { #expect(try opened.index.row(row.key) == row) }
                 #expect(try opened.index.row(ImageKey("unknown")) == nil)
             }
             let store = try BlobStore(path: path)
             let opened = try ImageIndex.open(in: store)
             #expect(opened.condition == .whole)
-            #expect(Set(opened.entries) == entries(rows))
+            #expect(Set(opened.entries) == Self.entries(rows))
             for row in rows { #expect(try opened.index.row(row.key) == row) }
             for name in ["index.sqlite", "index.sqlite-wal"] {
                 let mode = try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.posixPermissions]
@@ -59,14 +59,13 @@ struct ImageIndexTests {
         try withDirectory { path in
             let store = try BlobStore(path: path)
             let index = try ImageIndex.open(in: store).index
-            var rows = try fill(store, index, 10)
+            var rows = try Self.fill(store, index, 10)
             rows[3].url = "https://other.example/"
             try index.put([rows[3]])
             #expect(try index.row(rows[3].key) == rows[3])
 
             try index.remove([rows[0].key, rows[1].key, ImageKey("unknown")])
             #expect(try index.row(rows[0].key) == nil)
-            #expect(filesBelow(path + "/rows").count == 8)
 
             try index.touch([(rows[4].key, now + 5000), (rows[5].key, 7), (rows[0].key, now)])
             rows[4].lastUse = now + 5000
@@ -86,66 +85,12 @@ struct ImageIndexTests {
         }
     }
 
-    /// Ways in which a database can be found in the morning.
-    static let damages: [(String, @Sendable (String) throws -> Void)] = [
-        ("garbage", { try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: $0)) }),
-        ("empty", { try Data().write(to: URL(filePath: $0)) }),
-        ("gone", { try FileManager.default.removeItem(atPath: $0) }),
-        ("header", { try overwrite($0, at: 0, with: [UInt8](repeating: 0, count: 100)) }),
-        ("pages", { try overwrite($0, at: 4096, with: [UInt8](repeating: 0x5A, count: 40_000)) }),
-        ("half", { try Data(contentsOf: URL(filePath: $0)).prefix(6000).write(to: URL(filePath: $0)) }),
-        ("version", { try overwrite($0, at: 60, with: [0, 0, 0, 99]) }),
-    ]
-
-    private static func overwrite(_ path: String, at offset: Int, with bytes: [UInt8]) throws {
-        var data = try Data(contentsOf: URL(filePath: path))
-        for (index, byte) in bytes.enumerated() where offset + index < data.count { data[offset + index] = byte }
-        try data.write(to: URL(filePath: path))
-    }
-
-    @Test("a damaged database is set aside and made again from the rows' files", arguments: damages.indices)
-    func damage(_ number: Int) throws {
-        try withDirectory { path in
-            let (name, damage) = Self.damages[number]
-            var rows: [ImageRow] = []
-            do {
-                let store = try BlobStore(path: path)
-                rows = try fill(store, ImageIndex.open(in: store).index, 60)
-            }
-            try damage(path + "/index.sqlite")
-            // One image and one row's file are gone too, one row's file is torn.
-            try FileManager.default.removeItem(atPath: path + "/" + BlobStore.name(rows[0].digest))
-            let torn = path + "/rows/\(rows[1].key.description.prefix(2))/\(rows[1].key)"
-            try Data(contentsOf: URL(filePath: torn)).dropLast(3).write(to: URL(filePath: torn))
-            try FileManager.default.removeItem(
-                atPath: path + "/rows/\(rows[2].key.description.prefix(2))/\(rows[2].key)")
-            let left = Array(rows.dropFirst(3))
-            do {
-                let store = try BlobStore(path: path)
-                let opened = try ImageIndex.open(in: store)
-                guard case .rebuilt(_, let count) = opened.condition else {
-                    return #expect(Bool(false), "\(name): \(opened.condition)")
-                }
-                #expect(count == 57, "\(name)")
-                #expect(Set(opened.entries) == entries(left), "\(name)")
-                #expect(try opened.index.row(rows[5].key) == rows[5])
-                #expect(try (0..<256).reduce(0) { try $0 + opened.index.sweep($1) } == 2)
-            }
-            let store = try BlobStore(path: path)
-            let again = try ImageIndex.open(in: store)
-            #expect(again.condition == .whole)
-            #expect(Set(again.entries) == entries(left))
-            let isSetAside = FileManager.default.fileExists(atPath: path + "/index.sqlite.damaged")
-            #expect(isSetAside == !["empty", "gone"].contains(name), "\(name)")
-        }
-    }
-
     @Test("nothing of the database is in a mapped file, which a full disk would turn into a SIGBUS")
     func noSharedMemory() throws {
         try withDirectory { path in
             let store = try BlobStore(path: path)
             let index = try ImageIndex.open(in: store).index
-            _ = try fill(store, index, 3)
+            _ = try Self.fill(store, index, 3)
             let names = try FileManager.default.contentsOfDirectory(atPath: path)
             #expect(names.contains("index.sqlite-wal"))
             #expect(!names.contains("index.sqlite-shm"))
@@ -159,7 +104,7 @@ struct ImageIndexTests {
             var rows: [ImageRow] = []
             do {
                 let store = try BlobStore(path: path)
-                rows = try fill(store, ImageIndex.open(in: store).index, 3)
+                rows = try Self.fill(store, ImageIndex.open(in: store).index, 3)
             }
             let whole = try Data(contentsOf: URL(filePath: database))
             // Where its entry is, and where its detail is.
@@ -187,63 +132,6 @@ struct ImageIndexTests {
                 }
             }
         }
-    }
-
-    @Test("a failing disk leaves rows that can be trusted")
-    func faults() throws {
-        var call = 0
-        var isDone = false
-        while !isDone {
-            try withDirectory { path in
-                var rows: [ImageRow] = []
-                do {
-                    let files = try FaultyCacheFiles(path)
-                    let store = try BlobStore(path: path, files: files)
-                    let index = try ImageIndex.open(in: store).index
-                    rows = try fill(store, index, 2)
-                    var changed = rows[0]
-                    changed.url = "https://new.example/"
-                    files.arm(.init(call: call, errno: EIO, isLast: true))
-                    do throws(ImageError) {
-                        try index.put([changed])
-                        rows[0] = changed
-                        try index.remove([rows[1].key])
-                        rows.removeLast()
-                    } catch {
-                        #expect(error.code == .storageFailed)
-                    }
-                    isDone = files.calls <= call
-                }
-                let store = try BlobStore(path: path)
-                let opened = try ImageIndex.open(in: store)
-                #expect(opened.condition == .whole)
-                #expect(Set(opened.entries) == entries(rows))
-                for row in rows { #expect(try opened.index.row(row.key) == row) }
-                for step in 0..<256 { _ = try opened.index.sweep(step) }
-                #expect(filesBelow(path + "/rows").count == rows.count)
-            }
-            call += 1
-        }
-        #expect(call >= 5)
-    }
-
-    @Test("no cut and no changed byte of a row's file passes for a row")
-    func descriptions() throws {
-        let digest = try #require(BlobDigest(hex: String(repeating: "5e", count: 32)))
-        let header = ImageHeader(.jpeg, width: 3, height: 4, frameCount: nil, orientation: 6)
-        let row = Self.row(4, PublishedBlob(digest: digest, size: 5, header: header))
-        let bytes = RowDescription.bytes(row)
-        #expect(RowDescription.row(bytes) == row)
-        for length in 0..<bytes.count { #expect(RowDescription.row(Array(bytes.prefix(length))) == nil) }
-        for index in bytes.indices {
-            var changed = bytes
-            changed[index] ^= 0x10
-            #expect(RowDescription.row(changed) == nil)
-        }
-        // An end of line in a field, which HTTP does not have, adds no line.
-        var evil = row
-        evil.url = "x\nsize: 7\r\npinned: 1"
-        #expect(RowDescription.row(RowDescription.bytes(evil))?.size == 5)
     }
 
     @Test("the numbers of freshness survive the index")

@@ -1,0 +1,150 @@
+import Glibc
+internal import LarderUpstream
+
+/// The copy of the index (`index-copy.sqlite`), from which a damaged index is restored.
+///
+/// A copy is written under a temporary name, verified, made durable and then renamed, so there is always a whole one or
+/// none. A restored index is made in the same way. All methods wait for the disk.
+struct IndexCopy {
+    private let store: BlobStore
+    private var files: any CacheFiles { store.files }
+
+    private static let newCopy = "index-copy.new"
+    private static let newIndex = "index.new"
+    /// Rows that are restored by one change of the database.
+    private static let slice = 500
+
+    init(_ store: BlobStore) { self.store = store }
+
+    /// Where a copy is written before it is published.
+    var newPath: String { path(Self.newCopy) }
+
+    /// Makes the file for a copy.
+    func begin() throws(ImageError) { try makeFile(Self.newCopy) }
+
+    /// Puts a complete copy in the place of the previous one, unless it is damaged: a damaged index must not replace a
+    /// good copy.
+    func publish() throws(ImageError) {
+        do throws(SQLiteError) {
+            let database = try IndexDatabase(path: path(Self.newCopy))
+            _ = try database.load()
+            try database.checkpoint()
+        } catch {
+            discard()
+            throw error.asImageError
+        }
+        try rename(Self.newCopy, to: IndexFormat.copy)
+    }
+
+    /// Removes a copy that is not complete.
+    func discard() { for suffix in ["", "-wal"] { _ = try? files.remove(Self.newCopy + suffix) } }
+
+    /// When the copy was written, in seconds since 1970; nil if there is none.
+    var time: Int? {
+        var information = stat()
+        guard stat(path(IndexFormat.copy), &information) == 0 else { return nil }
+        return Int(information.st_mtim.tv_sec)
+    }
+
+    /// Makes the index of the rows of the copy whose blobs exist and have the size in the row.
+    ///
+    /// - Parameter now: from when on they count as stale
+    /// - Returns: how many rows were restored, and how many of these are pinned; nil if there is no usable copy
+    func restore(now: Int) throws(ImageError) -> (rows: Int, pins: Int)? {
+        guard let copy = try usable() else { return nil }
+        try makeFile(Self.newIndex)
+        var restored = (rows: 0, pins: 0)
+        do throws(SQLiteError) {
+            let database = try IndexDatabase(path: path(Self.newIndex))
+            var last: ImageKey?
+            while true {
+                let found = try copy.rows(after: last, limit: Self.slice)
+                guard let end = found.last else { break }
+                last = end.key
+                var rows = found.compactMap(\.row).filter { row in
+                    (try? files.open(BlobStore.name(row.digest))?.size()) == row.size
+                }
+                for index in rows.indices {
+                    rows[index].response.staleSince = min(now, rows[index].response.staleSince ?? now)
+                }
+                try database.put(rows)
+                restored.rows += rows.count
+                restored.pins += rows.count(where: \.isPinned)
+            }
+            try database.checkpoint()
+        } catch {
+            throw error.asImageError
+        }
+        try rename(Self.newIndex, to: IndexFormat.index)
+        return restored
+    }
+
+    private func usable() throws(ImageError) -> IndexDatabase? {
+        guard time != nil else { return nil }
+        do throws(SQLiteError) {
+            let copy = try IndexDatabase(path: path(IndexFormat.copy))
+            if copy.isNew { return nil }
+            return try copy.load().isEmpty ? nil : copy
+        } catch {
+            guard error.isDamage else { throw error.asImageError }
+            return nil
+        }
+    }
+
+    private func path(_ name: String) -> String { store.path + "/" + name }
+
+    private func makeFile(_ name: String) throws(ImageError) {
+        do throws(CacheFileError) {
+            // URLs may be secrets: only the agent reads the file, and SQLite gives its log the same mode.
+            for suffix in ["", "-wal", "-journal"] { _ = try files.remove(name + suffix) }
+            _ = try files.create(name)
+        } catch {
+            throw error.asImageError
+        }
+    }
+
+    /// Makes a database durable and gives it its name. A log that the previous file of that name left is removed first,
+    /// because SQLite would apply it to the new file.
+    private func rename(_ name: String, to newName: String) throws(ImageError) {
+        do throws(CacheFileError) {
+            let file = uninterrupted { open(path(name), O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
+            guard file >= 0 else { throw CacheFileError(operation: "open", name: name, errno: errno) }
+            defer { close(file) }
+            guard uninterrupted({ fsync(file) }) == 0 else {
+                throw CacheFileError(operation: "fsync", name: name, errno: errno)
+            }
+            for suffix in ["-wal", "-journal"] { _ = try files.remove(newName + suffix) }
+            try files.replace(name, as: newName)
+            try files.synchronizeDirectory(".")
+        } catch {
+            throw error.asImageError
+        }
+    }
+}
+
+/// When the index is copied: a day after the last copy if rows changed, and within a minute if pins changed.
+struct IndexCopySchedule: Sendable {
+    private static let day = 86_400
+    /// Pins that change one after the other are copied together. With a look every ten seconds, this is within a minute.
+    private static let pause = 30
+
+    private var last: Int?
+    private var lastTry: Int?
+
+    /// - Parameter last: when the last copy was written, in seconds since 1970
+    init(last: Int?) { self.last = last }
+
+    /// Whether a copy is due.
+    func isDue(_ unsaved: ImageIndex.Unsaved, at now: Int) -> Bool {
+        if let lastTry, lastTry <= now, now - lastTry < Self.pause { return false }
+        if unsaved.hasPins { return true }
+        guard unsaved.hasRows else { return false }
+        // A clock that was set back must not defer the next copy.
+        guard let last, last <= now else { return true }
+        return now - last >= Self.day
+    }
+
+    mutating func begin(at now: Int) { lastTry = now }
+
+    mutating func succeed(at now: Int) { last = now }
+}

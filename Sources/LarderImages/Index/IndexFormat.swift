@@ -1,0 +1,43 @@
+import Glibc
+internal import LarderUpstream
+
+/// The files of the index, and the version of their format.
+enum IndexFormat {
+    /// The database.
+    static let index = "index.sqlite"
+    /// Its copy.
+    static let copy = "index-copy.sqlite"
+
+    /// Checks that no newer agent wrote the index or its copy, and changes nothing.
+    ///
+    /// - Throws: ``ImageError/Code/newerIndex``
+    static func refuseNewer(in directory: String) throws(ImageError) {
+        for name in [index, copy] {
+            guard let version = version(ofFile: directory + "/" + name), version > IndexDatabase.version else {
+                continue
+            }
+            throw newer(name, version, directory)
+        }
+    }
+
+    static func newer(_ name: String, _ version: Int, _ directory: String) -> ImageError {
+        ImageError(
+            .newerIndex,
+            "\"\(directory)/\(name)\" has format \(version), and this agent reads format \(IndexDatabase.version) or older; install the newer agent again, or set images.directory to another directory"
+        )
+    }
+
+    /// The version in the header of an SQLite database (sqlite.org/fileformat2.html, section 1.3.12); nil if the file does
+    /// not exist, is shorter than the header, or is not a database.
+    private static func version(ofFile path: String) -> Int? {
+        let file = uninterrupted { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var header = [UInt8](repeating: 0, count: 64)
+        let count = header.withUnsafeMutableBytes { bytes in
+            uninterrupted { pread(file, bytes.baseAddress, bytes.count, 0) }
+        }
+        guard count == header.count, header.starts(with: "SQLite format 3\0".utf8) else { return nil }
+        return header[60..<64].reduce(0) { $0 << 8 | Int($1) }
+    }
+}

@@ -1,0 +1,95 @@
+import Glibc
+
+/// An image cache in an older layout. It is moved aside when the index is opened, which takes a few renames, and removed
+/// in the background.
+struct OutdatedImages {
+    private let files: any CacheFiles
+    private let path: String
+    private let session: String
+
+    private static let directory = "outdated"
+    private static let index = directory + "/" + IndexFormat.index
+
+    init(_ store: BlobStore) { (files, path, session) = (store.files, store.path, store.session) }
+
+    /// How many images and pins a cache had; nil if its index is damaged.
+    typealias Contents = (images: Int, pins: Int)?
+
+    /// Moves a cache in an older layout aside and makes an empty one. The index goes last, so that after a crash in
+    /// between the rest is moved at the next start.
+    ///
+    /// - Parameter version: of the index; 0 if it is empty or damaged
+    /// - Returns: whether the layout is an older one
+    /// - Throws: ``ImageError/Code/storageFailed``
+    func setAside(version: Int) throws(ImageError) -> Bool {
+        do throws(CacheFileError) {
+            // Version 2 and older had the directory "rows", which shows them even if their index is damaged.
+            let hasRows = try files.list(".").contains("rows")
+            guard hasRows || (1..<IndexDatabase.version).contains(version) else { return false }
+            _ = try files.createDirectory(Self.directory)
+            try files.replace("blobs", as: "\(Self.directory)/\(session)-blobs")
+            if try files.createDirectory("blobs") { try files.synchronizeDirectory(".") }
+            if hasRows { try files.replace("rows", as: "\(Self.directory)/\(session)-rows") }
+            for suffix in ["-wal", "-journal"] { _ = try files.remove(IndexFormat.index + suffix) }
+            try files.replace(IndexFormat.index, as: Self.index)
+            try files.synchronizeDirectory(".")
+        } catch {
+            throw error.asImageError
+        }
+        return true
+    }
+
+    /// Counts what was set aside, once: the next call returns nil.
+    func takeContents() throws(ImageError) -> (version: Int, contents: Contents)? {
+        do throws(CacheFileError) {
+            guard try files.open(Self.index) != nil else { return nil }
+        } catch {
+            throw error.asImageError
+        }
+        var (version, contents) = (0, Contents.none)
+        if let database = try? SQLiteDatabase(path: path + "/" + Self.index) {
+            var counts = (images: 0, pins: 0)
+            do throws(SQLiteError) {
+                try database.prepare("PRAGMA user_version").run { version = $0.integer(0) }
+                try database.prepare("SELECT count(*), total(pinned) FROM entry").run { row in
+                    counts = (row.integer(0), row.integer(1))
+                }
+                contents = counts
+            } catch {}
+        }
+        do throws(CacheFileError) {
+            for suffix in ["-wal", "-shm", "-journal", ""] { _ = try files.remove(Self.index + suffix) }
+        } catch {
+            throw error.asImageError
+        }
+        return (version, contents)
+    }
+
+    /// Removes up to `limit` files and directories of what was set aside.
+    /// - Returns: whether nothing is left
+    func remove(limit: Int) throws(ImageError) -> Bool {
+        do throws(CacheFileError) {
+            var rest = limit
+            return try remove(Self.directory, &rest)
+        } catch {
+            throw error.asImageError
+        }
+    }
+
+    private func remove(_ directory: String, _ rest: inout Int) throws(CacheFileError) -> Bool {
+        for entry in try files.list(directory) {
+            guard rest > 0 else { return false }
+            let name = directory + "/" + entry
+            do throws(CacheFileError) {
+                _ = try files.remove(name)
+                rest -= 1
+            } catch {
+                guard error.errno == EISDIR else { throw error }
+                guard try remove(name, &rest) else { return false }
+            }
+        }
+        rest -= 1
+        _ = try files.removeDirectory(directory)
+        return true
+    }
+}

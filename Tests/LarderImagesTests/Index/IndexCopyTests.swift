@@ -1,0 +1,244 @@
+import Foundation
+import Testing
+
+@testable import LarderImages
+
+@Suite("The copy of the index")
+struct IndexCopyTests {
+    /// Ways in which the database can be damaged.
+    static let damages: [(String, @Sendable (String) throws -> Void)] = [
+        ("garbage", { try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: $0)) }),
+        ("empty", { try Data().write(to: URL(filePath: $0)) }),
+        ("gone", { try FileManager.default.removeItem(atPath: $0) }),
+        ("header", { try overwrite($0, at: 0, with: [UInt8](repeating: 0, count: 100)) }),
+        ("pages", { try overwrite($0, at: 4096, with: [UInt8](repeating: 0x5A, count: 40_000)) }),
+        ("half", { try Data(contentsOf: URL(filePath: $0)).prefix(6000).write(to: URL(filePath: $0)) }),
+    ]
+
+    private static func overwrite(_ path: String, at offset: Int, with bytes: [UInt8]) throws {
+        var data = try Data(contentsOf: URL(filePath: path))
+        for (index, byte) in bytes.enumerated() where offset + index < data.count { data[offset + index] = byte }
+        try data.write(to: URL(filePath: path))
+    }
+
+    private static func copy(_ index: ImageIndex, pages: Int = 3) throws {
+        _ = try index.beginCopy()
+        while try !index.continueCopy(pages: pages) {}
+        try index.publishCopy()
+    }
+
+    /// Rows as they are after a restore.
+    private static func stale(_ rows: some Sequence<ImageRow>) -> [ImageRow] {
+        rows.map { row in
+            var row = row
+            row.response.staleSince = now
+            return row
+        }
+    }
+
+    @Test("a damaged index is restored with its pins, without rows whose blobs are gone", arguments: damages.indices)
+    func damage(_ number: Int) throws {
+        try withDirectory { path in
+            let (name, damage) = Self.damages[number]
+            var rows: [ImageRow] = []
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                rows = try ImageIndexTests.fill(store, index, 60)
+                try Self.copy(index)
+                // Written after the copy, so it is lost.
+                try index.put([ImageIndexTests.row(99, try store.put(picture(99)))])
+            }
+            try damage(path + "/index.sqlite")
+            try FileManager.default.removeItem(atPath: path + "/" + BlobStore.name(rows[0].digest))
+            let short = path + "/" + BlobStore.name(rows[1].digest)
+            try FileManager.default.removeItem(atPath: short)
+            try Data(picture(1).prefix(100)).write(to: URL(filePath: short))
+            let left = Self.stale(rows.dropFirst(2))
+            do {
+                let store = try BlobStore(path: path)
+                let opened = try ImageIndex.open(in: store, now: now)
+                guard case .restored(_, let count, let pins) = opened.condition else {
+                    return #expect(Bool(false), "\(name): \(opened.condition)")
+                }
+                #expect(count == 58, "\(name)")
+                #expect(pins == left.count(where: \.isPinned), "\(name)")
+                #expect(Set(opened.entries) == ImageIndexTests.entries(left), "\(name)")
+                for row in left { #expect(try opened.index.row(row.key) == row) }
+                for entry in opened.entries {
+                    store.adopt(entry.digest, size: entry.size)
+                    #expect(entry.freshness.remaining(at: now) <= 0)
+                }
+                // The blob that the copy does not know and the short one.
+                #expect(try store.sweepAll() == 2, "\(name)")
+            }
+            let again = try ImageIndex.open(in: BlobStore(path: path))
+            #expect(again.condition == .whole)
+            #expect(Set(again.entries) == ImageIndexTests.entries(left))
+            let isSetAside = FileManager.default.fileExists(atPath: path + "/index.sqlite.damaged")
+            #expect(isSetAside == !["empty", "gone"].contains(name), "\(name)")
+        }
+    }
+
+    @Test("killed at any call while it is restored, the next start restores all of it")
+    func killedWhileRestoring() throws {
+        var call = 0
+        var isDone = false
+        while !isDone {
+            try withDirectory { path in
+                var rows: [ImageRow] = []
+                do {
+                    let store = try BlobStore(path: path)
+                    let index = try ImageIndex.open(in: store).index
+                    rows = try ImageIndexTests.fill(store, index, 5)
+                    try Self.copy(index)
+                }
+                try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: path + "/index.sqlite"))
+                do {
+                    let files = try FaultyCacheFiles(path)
+                    let store = try BlobStore(path: path, files: files)
+                    files.arm(.init(call: call, errno: EIO, isLast: true))
+                    _ = try? ImageIndex.open(in: store, now: now)
+                    isDone = files.calls <= call
+                }
+                let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
+                #expect(Set(opened.entries) == ImageIndexTests.entries(Self.stale(rows)), "call \(call)")
+            }
+            call += 1
+        }
+        #expect(call > 10)
+    }
+
+    @Test("killed at any call while it is written, the previous copy stays whole")
+    func killedWhileCopying() throws {
+        var call = 0
+        var isDone = false
+        while !isDone {
+            try withDirectory { path in
+                var rows: [ImageRow] = []
+                do {
+                    let files = try FaultyCacheFiles(path)
+                    let store = try BlobStore(path: path, files: files)
+                    let index = try ImageIndex.open(in: store).index
+                    rows = try ImageIndexTests.fill(store, index, 5)
+                    try Self.copy(index)
+                    files.arm(.init(call: call, errno: EIO, isLast: true))
+                    try? Self.copy(index)
+                    isDone = files.calls <= call
+                }
+                try FileManager.default.removeItem(atPath: path + "/index.sqlite")
+                let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
+                #expect(Set(opened.entries) == ImageIndexTests.entries(Self.stale(rows)), "call \(call)")
+            }
+            call += 1
+        }
+        #expect(call > 5)
+    }
+
+    @Test("rows that are written while the copy is made are in it, and its file is for the agent alone")
+    func writesMeanwhile() throws {
+        try withDirectory { path in
+            var rows: [ImageRow] = []
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                rows = try ImageIndexTests.fill(store, index, 40)
+                #expect(index.unsavedChanges == .init(hasRows: true, hasPins: true))
+                _ = try index.beginCopy()
+                #expect(index.unsavedChanges == .init())
+                #expect(try !index.continueCopy(pages: 2))
+                let row = ImageIndexTests.row(100, try store.put(picture(100)))
+                try index.put([row])
+                rows.append(row)
+                while try !index.continueCopy(pages: 2) {}
+                try index.publishCopy()
+                #expect(index.unsavedChanges == .init(hasRows: true, hasPins: row.isPinned))
+                let mode = try FileManager.default.attributesOfItem(atPath: path + "/index-copy.sqlite")
+                #expect(mode[.posixPermissions] as? Int == 0o600)
+            }
+            try FileManager.default.removeItem(atPath: path + "/index.sqlite")
+            let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
+            #expect(Set(opened.entries) == ImageIndexTests.entries(Self.stale(rows)))
+        }
+    }
+
+    @Test("a damaged index does not replace the copy")
+    func damagedSource() throws {
+        try withDirectory { path in
+            var rows: [ImageRow] = []
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                rows = try ImageIndexTests.fill(store, index, 5)
+                try Self.copy(index)
+                let changes = try index.beginCopy()
+                while try !index.continueCopy(pages: 100) {}
+                // What a disk may have done to the pages of the source.
+                try Self.overwrite(
+                    path + "/index-copy.new", at: 4096, with: [UInt8](repeating: 0x5A, count: 40_000))
+                #expect(throws: ImageError.self) { try index.publishCopy() }
+                index.abandonCopy(changes)
+                #expect(!FileManager.default.fileExists(atPath: path + "/index-copy.new"))
+            }
+            try FileManager.default.removeItem(atPath: path + "/index.sqlite")
+            let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
+            #expect(opened.entries.count == rows.count)
+        }
+    }
+
+    @Test("a copy is due a day after the last one if rows changed, and within a minute if pins did")
+    func schedule() {
+        let (rows, pins) = (ImageIndex.Unsaved(hasRows: true), ImageIndex.Unsaved(hasRows: true, hasPins: true))
+        var schedule = IndexCopySchedule(last: nil)
+        #expect(!schedule.isDue(.init(), at: now))
+        #expect(schedule.isDue(rows, at: now))
+        schedule.begin(at: now)
+        schedule.succeed(at: now)
+        #expect(!schedule.isDue(rows, at: now + 86_399))
+        #expect(schedule.isDue(rows, at: now + 86_400))
+        #expect(!schedule.isDue(.init(), at: now + 1_000_000))
+        #expect(!schedule.isDue(pins, at: now + 10))
+        #expect(schedule.isDue(pins, at: now + 30))
+        // A copy that failed is tried again after a pause, and a clock that was set back defers nothing.
+        schedule.begin(at: now + 86_400)
+        #expect(!schedule.isDue(rows, at: now + 86_420))
+        #expect(schedule.isDue(rows, at: now + 86_430))
+        #expect(schedule.isDue(rows, at: now - 100))
+    }
+
+    @Test("pins are copied within a minute and everything at a stop; restored images count as stale until revalidated")
+    func cache() async throws {
+        try await withPath { path in
+            let clock = TestClock()
+            do {
+                let fixture = try await CacheFixture.open(path, clock: clock)
+                fixture.origin.answer(picture(1), [("Cache-Control", "max-age=1000"), ("ETag", "\"a\"")])
+                try await fixture.get(url(1))
+                await fixture.cache.copyIndexIfDue()
+                clock.advance(40)
+                #expect(try await fixture.cache.pin(fixture.request(url(1)), true))
+                await fixture.cache.copyIndexIfDue()
+                #expect(fixture.cache.index.unsavedChanges == .init())
+                fixture.origin.answer(picture(2), [("Cache-Control", "max-age=1000")])
+                try await fixture.get(url(2))
+                try await fixture.settle()
+                #expect(fixture.cache.index.unsavedChanges.hasRows)
+                await fixture.cache.stop()
+                #expect(fixture.cache.index.unsavedChanges == .init())
+            }
+            try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: path + "/index.sqlite"))
+            let fixture = try await CacheFixture.open(path, clock: clock)
+            #expect(fixture.cache.statistics.entries == 2)
+            #expect(try await fixture.rows().filter(\.isPinned).map(\.lookup.url) == [url(1)])
+            #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now) == nil)
+            let held = try #require(fixture.cache.peek(fixture.request(url(1)), now: clock.now))
+            #expect(held.freshness == .stale)
+            fixture.origin.answer { _ in .notModified([("Cache-Control", "max-age=1000"), ("ETag", "\"a\"")]) }
+            #expect(try await fixture.get(url(1)).freshness == .revalidated)
+            let hit = try #require(fixture.cache.hit(fixture.request(url(1)), now: clock.now))
+            #expect(hit.freshness == .fresh)
+            fixture.cache.release(hit.digest)
+            await fixture.cache.stop()
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import LarderImages
+
+/// The format on disk is published: a change of it needs another version, a migration, and a test that reads these bytes.
+@Suite("The format of the index")
+struct IndexFormatTests {
+    /// A row in which every column has a value.
+    private static let row = ImageRow(
+        keyText: "https://img.example\nhttps://img.example/a.png?b=ü", url: "https://cdn.example/a.png",
+        blob: PublishedBlob(
+            digest: BlobDigest([UInt8](0..<32))!, size: 1234,
+            header: ImageHeader(.jpeg, width: 30, height: 20, frameCount: 2, orientation: 6)),
+        response: StoredResponse(
+            status: 203,
+            fields: ResponseFields([("Cache-Control", "max-age=60"), ("ETag", "\"a\""), ("Vary", "Accept")]),
+            variant: Variant(vary: "Accept", request: [("Accept", "image/*")]), requestTime: 1_700_000_000,
+            responseTime: 1_700_000_001, staleSince: 1_700_000_050),
+        lastUse: 1_700_000_100, isPinned: true)
+
+    /// The tables, and the row above as SQL shows its values.
+    private static let golden = #"""
+        CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL, frames \#
+        INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL, \#
+        request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, stale_since INTEGER, proof INTEGER \#
+        NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL, freshness \#
+        BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL, variant INTEGER NOT NULL, type \#
+        TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, \#
+        WITHOUT ROWID;
+        CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
+        -- entry.key = X'FFC54683B5A29D3B23974B4B770BB1BE'
+        -- entry.digest = X'000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F'
+        -- entry.size = 1234
+        -- entry.freshness = X'01F1536500000000320000000100000000000000000000001800'
+        -- entry.last_use = 1700000100
+        -- entry.pinned = 1
+        -- entry.variant = 9110542206416203807
+        -- entry.type = 'jpeg'
+        -- entry.width = 30
+        -- entry.height = 20
+        -- entry.proof = -5647094796077762060
+        -- detail.key = X'FFC54683B5A29D3B23974B4B770BB1BE'
+        -- detail.key_text = 'https://img.example\nhttps://img.example/a.png?b=ü'
+        -- detail.url = 'https://cdn.example/a.png'
+        -- detail.frames = 2
+        -- detail.orientation = 6
+        -- detail.status = 203
+        -- detail.fields = 'cache-control: max-age=60\netag: "a"\nvary: Accept\n'
+        -- detail.request = 'accept: image/*\n'
+        -- detail.request_time = 1700000000
+        -- detail.response_time = 1700000001
+        -- detail.stale_since = 1700000050
+        -- detail.proof = 5591246995081855600
+        -- user_version = 3
+        """#
+
+    private static func sql(_ path: String) throws -> String {
+        let database = try SQLiteDatabase(path: path)
+        var lines: [String] = []
+        try database.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").run { row in
+            lines.append(row.text(0).split(whereSeparator: \.isWhitespace).joined(separator: " ") + ";")
+        }
+        for table in ["entry", "detail"] {
+            var columns: [String] = []
+            try database.prepare("SELECT name FROM pragma_table_info('\(table)')").run { columns.append($0.text(0)) }
+            for column in columns {
+                try database.prepare("SELECT quote(\(column)) FROM \(table)").run { row in
+                    lines.append("-- \(table).\(column) = \(row.text(0).replacing("\n", with: "\\n"))")
+                }
+            }
+        }
+        try database.prepare("PRAGMA user_version").run { lines.append("-- user_version = \($0.integer(0))") }
+        return lines.joined(separator: "\n")
+    }
+
+    @Test("the tables and a row in them are the published ones")
+    func golden() throws {
+        try withDirectory { path in
+            do { try ImageIndex.open(in: BlobStore(path: path)).index.put([Self.row]) }
+            let found = try Self.sql(path + "/index.sqlite")
+            #expect(found == Self.golden, "\(found)")
+            #expect(try ImageIndex.open(in: BlobStore(path: path)).index.row(Self.row.key) == Self.row)
+        }
+    }
+
+    @Test(
+        "an index or a copy of a newer agent is refused and nothing in the directory changes",
+        arguments: [
+            "index.sqlite", "index-copy.sqlite",
+        ])
+    func newer(_ name: String) throws {
+        try withDirectory { path in
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                _ = try ImageIndexTests.fill(store, index, 3)
+                _ = try index.beginCopy()
+                while try !index.continueCopy(pages: 100) {}
+                try index.publishCopy()
+                try store.markClean()
+            }
+            do { try SQLiteDatabase(path: path + "/" + name).run("PRAGMA user_version = 4") }
+            let before = filesBelow(path)
+            let error = #expect(throws: ImageError.self) { try IndexFormat.refuseNewer(in: path) }
+            #expect(error?.code == .newerIndex)
+            #expect(error?.message.contains("\(name)\" has format 4, and this agent reads format 3") == true)
+            #expect(filesBelow(path) == before)
+        }
+    }
+
+    @Test("a new cache shows its version in the header of its index at once")
+    func header() throws {
+        try withDirectory { path in
+            let store = try BlobStore(path: path)
+            let opened = try ImageIndex.open(in: store)
+            let header = try #require(FileManager.default.contents(atPath: path + "/index.sqlite")?.prefix(64))
+            #expect(header.suffix(4).elementsEqual([0, 0, 0, 3]))
+            #expect(opened.condition == .new)
+        }
+    }
+
+    /// A cache in the layout of version 2, with three images of which two are pinned.
+    private static func makeOld(_ path: String) throws {
+        for directory in ["blobs/ab/cd", "rows/12", "tmp"] {
+            try FileManager.default.createDirectory(atPath: path + "/" + directory, withIntermediateDirectories: true)
+        }
+        let digest = "abcd" + String(repeating: "0", count: 60)
+        try Data(picture(1)).write(to: URL(filePath: path + "/blobs/ab/cd/" + digest))
+        try Data("version: 1\n".utf8).write(to: URL(filePath: path + "/rows/12/12" + String(repeating: "0", count: 30)))
+        let database = try SQLiteDatabase(path: path + "/index.sqlite")
+        try database.run(
+            """
+            CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL,
+                freshness BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL,
+                variant INTEGER NOT NULL, type TEXT NOT NULL, width INTEGER NOT NULL,
+                height INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+            CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
+                frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
+                request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+            CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
+            INSERT INTO entry VALUES (x'01', x'00', 1, x'00', 1, 1, 1, 'png', 1, 1, 1);
+            INSERT INTO entry VALUES (x'02', x'00', 1, x'00', 1, 1, 1, 'png', 1, 1, 1);
+            INSERT INTO entry VALUES (x'03', x'00', 1, x'00', 1, 0, 1, 'png', 1, 1, 1);
+            PRAGMA user_version = 2;
+            """)
+    }
+
+    @Test("a cache of version 2 is emptied in the background, once, and the log has its images and pins")
+    func old() async throws {
+        try await withPath { path in
+            try Self.makeOld(path)
+            let log = LogRecorder()
+            do {
+                let fixture = try await CacheFixture.open(path, logger: log.logger)
+                #expect(fixture.cache.statistics.entries == 0)
+                // It can be used before anything was removed.
+                fixture.origin.answer(picture(2))
+                try await fixture.get(url(1))
+                #expect(filesBelow(path + "/outdated").count == 3)
+                await fixture.cache.removeOutdated()
+                #expect(!FileManager.default.fileExists(atPath: path + "/outdated"))
+                #expect(!FileManager.default.fileExists(atPath: path + "/rows"))
+                let lines = log.take()
+                #expect(lines.map(\.fields) == [["format": "2", "images": "3", "pins": "2"]], "\(lines)")
+                await fixture.cache.removeOutdated()
+                await fixture.cache.stop()
+            }
+            let fixture = try await CacheFixture.open(path, logger: log.logger)
+            await fixture.cache.removeOutdated()
+            #expect(fixture.cache.statistics.entries == 1)
+            #expect(log.take().isEmpty)
+            await fixture.cache.stop()
+        }
+    }
+
+    @Test("killed at any call while an old cache is set aside or removed, the next starts remove the rest")
+    func oldAndKilled() throws {
+        var call = 0
+        var isDone = false
+        while !isDone {
+            try withDirectory { path in
+                try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+                try Self.makeOld(path)
+                do {
+                    let files = try FaultyCacheFiles(path)
+                    let store = try BlobStore(path: path, files: files)
+                    files.arm(.init(call: call, errno: EIO, isLast: true))
+                    if (try? ImageIndex.open(in: store)) != nil {
+                        _ = try? OutdatedImages(store).takeContents()
+                        _ = try? OutdatedImages(store).remove(limit: 1000)
+                    }
+                    isDone = files.calls <= call
+                }
+                let store = try BlobStore(path: path)
+                let opened = try ImageIndex.open(in: store)
+                #expect(opened.entries.isEmpty)
+                _ = try OutdatedImages(store).takeContents()
+                // A slice at a time.
+                while try !OutdatedImages(store).remove(limit: 3) {}
+                let names = try FileManager.default.contentsOfDirectory(atPath: path)
+                #expect(!names.contains("outdated") && !names.contains("rows"), "call \(call): \(names)")
+                #expect(filesBelow(path + "/blobs").isEmpty)
+            }
+            call += 1
+        }
+        #expect(call > 15)
+    }
+}
