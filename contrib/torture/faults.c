@@ -154,18 +154,6 @@ DIR *opendir(const char *path) {
     FAIL_IF(failsIn("open", AT_FDCWD, path), NULL)
     return REAL(opendir)(path);
 }
-// The way to calls that the C library has no function for, which is openat2(2) here.
-long syscall(long call, ...) {
-    static long (*real)(long, ...);
-    if (!real) real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
-    va_list list;
-    va_start(list, call);
-    long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
-    long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
-    va_end(list);
-    if (call == SYS_openat2) FAIL_IF(failsIn("open", (int)a, (const char *)b), -1)
-    return real(call, a, b, c, d, e, f);
-}
 
 // MARK: read
 ssize_t read(int file, void *buffer, size_t count) {

@@ -37,7 +37,7 @@ KINDS = {
 # For strace: what the kernel calls them.
 SYSTEM_CALLS = {
     "write": "write,pwrite64,writev", "fsync": "fsync,fdatasync", "rename": "rename,renameat,renameat2",
-    "open": "open,openat,openat2", "mkdir": "mkdir,mkdirat", "truncate": "ftruncate", "allocate": "fallocate",
+    "open": "open,openat", "mkdir": "mkdir,mkdirat", "truncate": "ftruncate", "allocate": "fallocate",
     "unlink": "unlink,unlinkat", "link": "link,linkat", "close": "close",
 }
 # Errors that say that the disk failed. A call that fails while a source is asked or an image is fetched may be one of these.
