@@ -68,7 +68,7 @@ struct SettingsTests {
                   remote: {
                     http: {
                       url: "https://config.example.org:8443/web?tier=a",
-                      intervalSeconds: 5, timeoutSeconds: .5, versionPath: "meta.version",
+                      intervalSeconds: 5, timeoutSeconds: 0.5, versionPath: "meta.version",
                       headers: { Authorization: "Bearer secret" },
                     },
                   },
