@@ -37,6 +37,42 @@ extension Integration {
             #expect(served > 0)
         }
 
+        @Test("killed 40 times while a damaged index is restored, the next start has every image and every pin")
+        func killsWhileRestoring() throws {
+            var chance = SeededGenerator()
+            print("seed of the kills: \(chance.seed)")
+            try AgentHome.withImages { home, origin in
+                for (number, image) in Self.images.enumerated() { try origin.put(image, "\(number)") }
+                let urls = Self.images.indices.map { origin.url("fresh", "\($0)") }
+                let first = try home.start()
+                try first.ask("image.prefetch", ["urls": .array(urls.map { .string($0) })])
+                for url in urls.prefix(5) { try first.ask("image.pin", ["url": .string(url)]) }
+                #expect(try first.stop() == .exit(0))
+                let index = URL(filePath: home.directory + "/cache/images/index.sqlite")
+                for _ in 0..<8 {
+                    // With a log that has every page, SQLite would not notice the damage.
+                    try? FileManager.default.removeItem(atPath: index.path + "-wal")
+                    try Data(repeating: 0x41, count: 8_192).write(to: index)
+                    for _ in 0..<5 {
+                        try home.startAndKill(after: .microseconds(.random(in: 0..<90_000, using: &chance)))
+                    }
+                    let agent = try home.start()
+                    let client = try agent.connect()
+                    let rows = try client.images()
+                    #expect(Set(rows.map { $0["url"]?.string }) == Set(urls))
+                    let pinned = rows.filter { $0["pinned"] == true }.map { $0["url"]?.string }
+                    #expect(Set(pinned) == Set(urls.prefix(5)))
+                    for (url, image) in zip(urls, Self.images) {
+                        let served = try ServedImage(try client.image(url, ["policy": "cacheOnly"]))
+                        #expect(served.freshness == "stale")
+                        #expect(try served.isWhole(image))
+                    }
+                    client.close()
+                    agent.kill()
+                }
+            }
+        }
+
         /// Starts agents in one home, one after the other, each of which is killed.
         /// - Returns: how many images were served, and found to be what they were served for
         private static func live(_ urls: [String], _ seeded: SeededGenerator) throws -> Int {

@@ -114,6 +114,8 @@ extension Integration {
                 try first.ask("image.pin", ["url": .string(urls[0])])
                 #expect(try first.stop() == .exit(0))
                 let directory = home.directory + "/cache/images"
+                // With a log that has every page, SQLite would not notice the damage.
+                try? FileManager.default.removeItem(atPath: directory + "/index.sqlite-wal")
                 try Data((0..<8_192).map { UInt8(truncatingIfNeeded: $0 * 31) })
                     .write(to: URL(filePath: directory + "/index.sqlite"))
                 let before = try origin.counts()
