@@ -1,15 +1,17 @@
 import ArgumentParser
+import Dispatch
 import LarderClient
 import Glibc
 
 /// The command line as a program: parses, runs, and turns each failure into one line and an exit status.
 public enum CommandEntry {
     /// Runs the command that this process was started with, and ends the process.
-    public static func main() async {
-        // Before anything changes it: what is started from here gets what this program got.
+    public static func main() -> Never {
+        // Before Dispatch opens descriptors and blocks signals: the programs that are started inherit what this one did.
         _ = SignalDispositions.inherited
         _ = OpenDescriptors.inherited
-        await run()
+        Task { await run() }
+        dispatchMain()
     }
 
     /// Away from the main thread's queue: to come back to it at the end, only to exit, would take one more thread.

@@ -3,5 +3,5 @@ import LarderCommand
 /// The command line client; all of it is in `LarderCommand`.
 @main
 enum Program {
-    static func main() async { await CommandEntry.main() }
+    static func main() { CommandEntry.main() }
 }

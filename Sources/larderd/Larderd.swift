@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import LarderCommand
 import LarderServer
 import LarderWire
@@ -9,7 +10,6 @@ import Glibc
 
 /// The agent's command line, and under the name `larder` that of its users: one program with two names takes half the
 /// room of two, since most of either is the same libraries.
-@main
 struct Larderd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larderd",
@@ -61,27 +61,9 @@ struct Larderd: AsyncParsableCommand {
     var checkSettings = false
 
     /// What systemd handed over, taken before anything else looks at the environment.
-    private static let activation = Result { try SocketActivation.takeStreamListeners() }
-
-    static func main() async {
-        // Before anything else: what the agent sets up is not for the programs that `larder exec` becomes, and sockets
-        // of systemd that it finds are theirs.
-        if Process.name == "larder" { return await CommandEntry.main() }
-        Process.prepare()
-        _ = activation
-        do {
-            var command = try parseAsRoot(nil)
-            if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
-        } catch {
-            exit(withError: error)
-        }
-    }
+    fileprivate static let activation = Result { try SocketActivation.takeStreamListeners() }
 
     func run() async throws {
-        // Dispatch waits indefinitely for a thread that it cannot create, and NIO stops the process.
-        if !checkSettings {
-            do { try Process.checkThreads(Agent.maxThreads) } catch { Process.fail(error, status: 1) }
-        }
         // From here on none is missed: one that comes too late for the reading below has the settings read again.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan
@@ -113,5 +95,31 @@ extension Larderd {
         if let level = Logger.Level(rawValue: name) { return level }
         let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
         throw ValidationError("there is no log level \"\(name)\"; choose one of \(known)")
+    }
+}
+
+@main
+enum Program {
+    static func main() {
+        // First: the sockets of systemd that `larder exec` finds belong to the program that it becomes.
+        if Process.name == "larder" { CommandEntry.main() }
+        Process.prepare()
+        _ = Larderd.activation
+        do {
+            var command = try Larderd.parseAsRoot(nil)
+            guard let agent = command as? Larderd else { return try command.run() }
+            // Before the first task: Dispatch waits indefinitely for a thread that it cannot create, and NIO stops the
+            // process.
+            if !agent.checkSettings { try Process.checkThreads(Agent.maxThreads) }
+            Task { @MainActor in
+                do { try await agent.run() } catch { Larderd.exit(withError: error) }
+                exit(EXIT_SUCCESS)
+            }
+            dispatchMain()
+        } catch let error as AgentError {
+            Process.fail(error, status: 1)
+        } catch {
+            Larderd.exit(withError: error)
+        }
     }
 }
