@@ -21,6 +21,13 @@ final class Feed {
 
     var isEmpty: Bool { topics.isEmpty && waits.isEmpty }
 
+    /// Whether delivering a snapshot to all of them takes microseconds.
+    func isQuick(to snapshot: ConfigSnapshot) -> Bool {
+        snapshot.bytes <= Self.smallBytes && topics.count + waits.count <= Self.maxQuick
+            && topics.values.reduce(0) { $0 + $1.subscriptions.count } <= Self.maxQuick
+    }
+
+    private static let maxQuick = 4
     private static let smallBytes = 16 * 1024
 
     func topic(_ path: JSONPath) -> Topic {

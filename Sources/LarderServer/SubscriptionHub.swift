@@ -69,6 +69,13 @@ final class SubscriptionHub {
                 if let epollLoop { bound.value.goOn(on: epollLoop) } else { bound.value.advance() }
             }
         }
-        feed.observer = feed.publication.observe { signal.raise() }
+        feed.observer = feed.publication.observe {
+            // A few subscribers get it before the change is logged, acknowledged and written.
+            if let epollLoop, epollLoop.isRunningTask {
+                let feed = bound.value
+                if feed.isQuick(to: feed.publication.current.snapshot) { return feed.advance() }
+            }
+            signal.raise()
+        }
     }
 }

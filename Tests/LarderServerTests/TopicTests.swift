@@ -53,4 +53,48 @@ struct TopicTests {
         loop.run()
         #expect(feed == nil)
     }
+
+    /// The revision of a feed right after revision 8 was published on its loop, and the revision that it comes to.
+    private static func revisions(topics: Int, value: JSONValue = 2, byTask: Bool) async throws -> [Int] {
+        let loop = try EpollLoop(name: "hub")
+        defer { loop.stop() }
+        let publication = publication()
+        let feed = try await loop.submit {
+            let hub = SubscriptionHub(eventLoop: loop)
+            let made = try (1...topics).map { hub.topic(try JSONPath(parsing: "p\($0)"), of: publication) }
+            return NIOLoopBound((hub, made[0].feed), eventLoop: loop)
+        }.get()
+        let publish: @Sendable () -> Int = {
+            publication.publish(
+                ConfigSnapshot(value: ["p1": value], revision: 8, publishedAt: 0),
+                status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
+            return feed.value.1.snapshot.revision
+        }
+        let first =
+            byTask
+            ? await Task(executorPreference: LoopTaskExecutor(loop)) { publish() }.value
+            : try await loop.submit(publish).get()
+        return [first, try await loop.submit { feed.value.1.snapshot.revision }.get()]
+    }
+
+    @Test("a few topics advance before the publishing task continues")
+    func fewAdvanceAtOnce() async throws {
+        #expect(try await Self.revisions(topics: 1, byTask: true) == [8, 8])
+    }
+
+    @Test("many topics advance after the publishing task has continued")
+    func manyAdvanceLater() async throws {
+        #expect(try await Self.revisions(topics: 5, byTask: true) == [7, 8])
+    }
+
+    @Test("topics advance to a large snapshot after the publishing task has continued")
+    func largeAdvancesLater() async throws {
+        let text: JSONValue = .string(String(repeating: "x", count: 20_000))
+        #expect(try await Self.revisions(topics: 1, value: text, byTask: true) == [7, 8])
+    }
+
+    @Test("topics do not advance while the loop runs other work, which may be writing to clients")
+    func advanceAfterOtherWork() async throws {
+        #expect(try await Self.revisions(topics: 1, byTask: false) == [7, 8])
+    }
 }

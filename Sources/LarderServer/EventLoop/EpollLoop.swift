@@ -36,6 +36,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         var timers = TimerQueue()
         /// What was taken from the inbox; what took too long of it waits for the next turn.
         var work = Deque<Work>()
+        var isRunningTask = false
         /// How often sockets were waited for.
         var round = 0
         /// Who waits until the other sockets of a turn were served.
@@ -104,6 +105,10 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// Tells the times apart that sockets were waited for. Used on the loop only.
     var round: Int { own.round }
 
+    /// Whether the calling thread is the loop's and runs a task that prefers the loop, so that no connection is being served
+    /// further up the stack.
+    var isRunningTask: Bool { inEventLoop && own.isRunningTask }
+
     // MARK: The thread
 
     private func run() {
@@ -136,7 +141,10 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         switch work {
         case .task(let task): task()
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
-        case .step(let job, let executor): job.runSynchronously(on: executor.asUnownedTaskExecutor())
+        case .step(let job, let executor):
+            own.isRunningTask = true
+            job.runSynchronously(on: executor.asUnownedTaskExecutor())
+            own.isRunningTask = false
         }
     }
 
