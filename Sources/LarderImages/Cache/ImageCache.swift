@@ -93,7 +93,9 @@ public actor ImageCache {
             let opened = try ImageIndex.open(in: store, now: clock.now)
             if case .restored(let reason, let rows, let pins) = opened.condition {
                 logger.warning(
-                    "The image cache's index was damaged or missing and has been restored from its copy",
+                    rows > 0
+                        ? "The image cache's index was damaged or missing and has been restored from its copy"
+                        : "The image cache's index was damaged and there is no usable copy; the cache starts empty",
                     metadata: ["reason": "\(reason)", "images": "\(rows)", "pins": "\(pins)"])
             }
             let catalog = ImageCatalog(

@@ -13,8 +13,8 @@ public final class ImageIndex: Sendable {
         case whole
         /// There was none.
         case new
-        /// Damaged or missing. A damaged one is `index.sqlite.damaged` now. So many rows were restored from the copy, of
-        /// which so many are pinned.
+        /// Damaged or missing. A damaged one is `index.sqlite.damaged` now. `rows` were restored from the copy, of which
+        /// `pins` are pinned; 0 if there is no usable copy.
         case restored(reason: String, rows: Int, pins: Int)
         /// Of an older version. It is set aside for ``OutdatedImages`` to remove.
         case outdated
@@ -54,6 +54,8 @@ public final class ImageIndex: Sendable {
         self.database = Mutex(database)
         files = store.files
         self.store = store
+        // The changes of a process that was killed may be missing in the copy.
+        if store.isUnclean || copyTime == nil { noteChange(ofPins: true) }
     }
 
     /// Opens the index of a store. A damaged or missing one is restored from its copy, and one of an older version is set
@@ -77,11 +79,10 @@ public final class ImageIndex: Sendable {
         if try OutdatedImages(store).setAside(version: version) {
             condition = .outdated
         } else {
+            if version != 0, version != IndexDatabase.version { reason = "its version number is damaged" }
             if version == IndexDatabase.version {
                 do throws(SQLiteError) {
-                    let database = try IndexDatabase(path: path(store))
-                    let entries = try database.load()
-                    return Opened(index: ImageIndex(database, store), condition: .whole, entries: entries)
+                    return try opened(store, .whole)
                 } catch {
                     guard error.isDamage else { throw error.asImageError }
                     reason = error.message
@@ -97,12 +98,21 @@ public final class ImageIndex: Sendable {
         }
         try createFile(store)
         do throws(SQLiteError) {
-            let database = try IndexDatabase(path: path(store))
-            let entries = try database.load()
-            return Opened(index: ImageIndex(database, store), condition: condition, entries: entries)
+            return try opened(store, condition)
         } catch {
-            throw error.asImageError
+            guard error.isDamage else { throw error.asImageError }
+            condition = .restored(reason: error.message, rows: 0, pins: 0)
         }
+        // Without a version number, and so taken for a new one, but not empty.
+        try setAside(store)
+        try createFile(store)
+        do throws(SQLiteError) { return try opened(store, condition) } catch { throw error.asImageError }
+    }
+
+    private static func opened(_ store: BlobStore, _ condition: Condition) throws(SQLiteError) -> Opened {
+        let database = try IndexDatabase(path: path(store))
+        let entries = try database.load()
+        return Opened(index: ImageIndex(database, store), condition: condition, entries: entries)
     }
 
     private static func path(_ store: BlobStore) -> String { store.path + "/" + IndexFormat.index }
@@ -234,8 +244,8 @@ public final class ImageIndex: Sendable {
     /// When the copy was written, in seconds since 1970; nil if there is none.
     var copyTime: Int? { IndexCopy(store).time }
 
-    /// Begins a copy, in the place of one that is under way.
-    /// - Returns: what it will have of what the previous one does not have
+    /// Begins a copy, which replaces one that is under way.
+    /// - Returns: the changes since the previous copy
     func beginCopy() throws(ImageError) -> Unsaved {
         try use { database throws(ImageError) in
             database.abandonCopy()

@@ -22,12 +22,19 @@ struct IndexCopy {
     /// Makes the file for a copy.
     func begin() throws(ImageError) { try makeFile(Self.newCopy) }
 
-    /// Puts a complete copy in the place of the previous one, unless it is damaged: a damaged index must not replace a
-    /// good copy.
+    /// Replaces the previous copy by a complete one, unless it is damaged: a damaged index must not replace a good copy.
     func publish() throws(ImageError) {
         do throws(SQLiteError) {
             let database = try IndexDatabase(path: path(Self.newCopy))
-            _ = try database.load()
+            // Both tables: a start reads only one of them, so damage in the other is found here.
+            var (count, last) = (0, ImageKey?.none)
+            while true {
+                let found = try database.rows(after: last, limit: Self.slice)
+                guard let end = found.last else { break }
+                last = end.key
+                count += found.count { $0.row != nil }
+            }
+            guard try database.load().count == count else { throw SQLiteError.damage("the copy has damaged rows") }
             try database.checkpoint()
         } catch {
             discard()
@@ -46,37 +53,54 @@ struct IndexCopy {
         return Int(information.st_mtim.tv_sec)
     }
 
-    /// Makes the index of the rows of the copy whose blobs exist and have the size in the row.
+    /// Makes the index of the rows of the copy whose blobs exist and have the size in the row. Rows behind a damaged page
+    /// of the copy are left out.
     ///
-    /// - Parameter now: from when on they count as stale
+    /// - Parameter now: the time from which restored rows count as stale
     /// - Returns: how many rows were restored, and how many of these are pinned; nil if there is no usable copy
     func restore(now: Int) throws(ImageError) -> (rows: Int, pins: Int)? {
         guard let copy = try usable() else { return nil }
         try makeFile(Self.newIndex)
+        let index = try database { () throws(SQLiteError) in try IndexDatabase(path: path(Self.newIndex)) }
         var restored = (rows: 0, pins: 0)
-        do throws(SQLiteError) {
-            let database = try IndexDatabase(path: path(Self.newIndex))
-            var last: ImageKey?
-            while true {
-                let found = try copy.rows(after: last, limit: Self.slice)
-                guard let end = found.last else { break }
-                last = end.key
-                var rows = found.compactMap(\.row).filter { row in
-                    (try? files.open(BlobStore.name(row.digest))?.size()) == row.size
-                }
-                for index in rows.indices {
-                    rows[index].response.staleSince = min(now, rows[index].response.staleSince ?? now)
-                }
-                try database.put(rows)
-                restored.rows += rows.count
-                restored.pins += rows.count(where: \.isPinned)
+        var last: ImageKey?
+        while let found = try page(of: copy, after: last), let end = found.last {
+            last = end.key
+            var rows: [ImageRow] = []
+            for var row in found.compactMap(\.row) where try size(of: row.digest) == row.size {
+                row.response.staleSince = min(now, row.response.staleSince ?? now)
+                rows.append(row)
             }
-            try database.checkpoint()
+            try database { () throws(SQLiteError) in try index.put(rows) }
+            restored.rows += rows.count
+            restored.pins += rows.count(where: \.isPinned)
+        }
+        try database { () throws(SQLiteError) in try index.checkpoint() }
+        try rename(Self.newIndex, to: IndexFormat.index)
+        return restored
+    }
+
+    /// The next rows of a copy; nil if they are damaged.
+    private func page(of copy: IndexDatabase, after key: ImageKey?) throws(ImageError) -> [IndexDatabase.Found]? {
+        do throws(SQLiteError) {
+            return try copy.rows(after: key, limit: Self.slice)
+        } catch {
+            guard error.isDamage else { throw error.asImageError }
+            return nil
+        }
+    }
+
+    /// The size of a blob; nil if it is missing. Any other failure ends the restore, and the next start tries it again.
+    private func size(of digest: BlobDigest) throws(ImageError) -> Int? {
+        do throws(CacheFileError) {
+            return try files.open(BlobStore.name(digest))?.size()
         } catch {
             throw error.asImageError
         }
-        try rename(Self.newIndex, to: IndexFormat.index)
-        return restored
+    }
+
+    private func database<Value>(_ body: () throws(SQLiteError) -> Value) throws(ImageError) -> Value {
+        do throws(SQLiteError) { return try body() } catch { throw error.asImageError }
     }
 
     private func usable() throws(ImageError) -> IndexDatabase? {

@@ -24,8 +24,11 @@ struct OutdatedImages {
     func setAside(version: Int) throws(ImageError) -> Bool {
         do throws(CacheFileError) {
             // Version 2 and older had the directory "rows", which shows them even if their index is damaged.
-            let hasRows = try files.list(".").contains("rows")
-            guard hasRows || (1..<IndexDatabase.version).contains(version) else { return false }
+            let names = try files.list(".")
+            let hasRows = names.contains("rows")
+            // Older versions had no copy of the index: beside one, an older version number is damage.
+            let isOlder = (1..<IndexDatabase.version).contains(version) && !names.contains(IndexFormat.copy)
+            guard hasRows || isOlder else { return false }
             _ = try files.createDirectory(Self.directory)
             try files.replace("blobs", as: "\(Self.directory)/\(session)-blobs")
             if try files.createDirectory("blobs") { try files.synchronizeDirectory(".") }

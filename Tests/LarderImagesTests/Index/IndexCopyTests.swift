@@ -21,6 +21,15 @@ struct IndexCopyTests {
         try data.write(to: URL(filePath: path))
     }
 
+    /// Damages the pages with URLs, which a start does not read.
+    private static func damageDetails(_ path: String) throws {
+        let data = try Data(contentsOf: URL(filePath: path))
+        for offset in stride(from: 4096, to: data.count, by: 4096)
+        where data[offset..<offset + 4096].range(of: Data("http".utf8)) != nil {
+            try overwrite(path, at: offset, with: [UInt8](repeating: 0x5A, count: 4096))
+        }
+    }
+
     private static func copy(_ index: ImageIndex, pages: Int = 3) throws {
         _ = try index.beginCopy()
         while try !index.continueCopy(pages: pages) {}
@@ -77,6 +86,77 @@ struct IndexCopyTests {
             #expect(Set(again.entries) == ImageIndexTests.entries(left))
             let isSetAside = FileManager.default.fileExists(atPath: path + "/index.sqlite.damaged")
             #expect(isSetAside == !["empty", "gone"].contains(name), "\(name)")
+        }
+    }
+
+    @Test("a copy whose details are damaged does not keep the cache from starting")
+    func damagedCopy() throws {
+        try withDirectory { path in
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                _ = try ImageIndexTests.fill(store, index, 60)
+                try Self.copy(index)
+            }
+            try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: path + "/index.sqlite"))
+            try Self.damageDetails(path + "/index-copy.sqlite")
+            let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
+            guard case .restored(_, let rows, _) = opened.condition else {
+                return #expect(Bool(false), "\(opened.condition)")
+            }
+            #expect(rows == opened.entries.count && rows < 60)
+        }
+    }
+
+    @Test("an index whose details are damaged does not replace a good copy")
+    func damagedDetails() throws {
+        try withDirectory { path in
+            func open() throws -> ImageIndex { try ImageIndex.open(in: BlobStore(path: path)).index }
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                _ = try ImageIndexTests.fill(store, index, 60)
+                try Self.copy(index)
+            }
+            try Self.damageDetails(path + "/index.sqlite")
+            let copy = URL(filePath: path + "/index-copy.sqlite")
+            let before = try Data(contentsOf: copy)
+            let index = try open()
+            #expect(throws: ImageError.self) { try Self.copy(index) }
+            #expect(try Data(contentsOf: copy) == before)
+        }
+    }
+
+    @Test("after a kill, and without a copy, changes count as not copied")
+    func unsavedAfterKill() throws {
+        try withDirectory { path in
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                _ = try ImageIndexTests.fill(store, index, 3)
+                try Self.copy(index)
+                #expect(!index.unsavedChanges.hasPins)
+            }
+            // The store was not closed cleanly.
+            let index = try ImageIndex.open(in: BlobStore(path: path)).index
+            #expect(index.unsavedChanges.hasPins)
+        }
+    }
+
+    @Test("an index without a version number that is not empty is set aside", arguments: [0, 1, 2])
+    func damagedVersion(_ version: UInt8) throws {
+        try withDirectory { path in
+            var rows: [ImageRow] = []
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                rows = try ImageIndexTests.fill(store, index, 5)
+                try Self.copy(index)
+            }
+            // The version is a number of four bytes at offset 60 (https://sqlite.org/fileformat.html).
+            try Self.overwrite(path + "/index.sqlite", at: 60, with: [0, 0, 0, version])
+            let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
+            #expect(Set(opened.entries) == ImageIndexTests.entries(Self.stale(rows)))
         }
     }
 
