@@ -65,7 +65,7 @@ extension ImageCache {
     /// Removes images that were taken out to make room, and counts them when they are gone.
     @discardableResult
     func evict(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
-        let removed = try await drop(entries)
+        let removed = try await drop(entries, isEviction: true)
         catalog.count { $0.evictions += entries.count }
         return removed
     }

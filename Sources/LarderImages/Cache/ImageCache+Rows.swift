@@ -13,9 +13,9 @@ extension ImageCache {
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the rows could not be removed; the
     ///   images are in the catalog again then, as far as there are no newer ones
     @discardableResult
-    func drop(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
+    func drop(_ entries: [ImageEntry], isEviction: Bool = false) async throws(ImageError) -> RemovedFiles {
         guard !entries.isEmpty else { return RemovedFiles() }
-        return try await finishDrop(entries, submitRemoval(entries))
+        return try await finishDrop(entries, submitRemoval(entries, isExplicit: !isEviction))
     }
 
     /// The same, without waiting for it.
@@ -39,10 +39,11 @@ extension ImageCache {
         logger.debug(message, metadata: ["error": "\(error)"])
     }
 
-    private func submitRemoval(_ entries: [ImageEntry]) -> DiskResult<Void> {
+    /// - Parameter isExplicit: whether a client asked for it, and the copy of the index must soon not have them
+    private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> DiskResult<Void> {
         let index = index
         let keys = entries.map(\.key)
-        let hasPins = entries.contains(where: \.isPinned)
+        let hasPins = isExplicit || entries.contains(where: \.isPinned)
         return indexQueue.submit { () throws(ImageError) in try index.remove(keys, hasPins: hasPins) }
     }
 

@@ -41,6 +41,8 @@ public final class ImageIndex: Sendable {
     /// them.
     private static let reserveBytes = 1 << 20
     private static let reserve = "reserve"
+    /// Says that damage was found while the index was in use. A start reads only one of its tables, and so may not find it.
+    private static let damageMark = "index-damaged"
 
     /// What the copy does not have.
     struct Unsaved: Sendable, Hashable {
@@ -80,7 +82,8 @@ public final class ImageIndex: Sendable {
             condition = .outdated
         } else {
             if version != 0, version != IndexDatabase.version { reason = "its version number is damaged" }
-            if version == IndexDatabase.version {
+            if hasDamageMark(store) { reason = reason ?? "damage was found while it was in use" }
+            if version == IndexDatabase.version, reason == nil {
                 do throws(SQLiteError) {
                     return try opened(store, .whole)
                 } catch {
@@ -112,7 +115,12 @@ public final class ImageIndex: Sendable {
     private static func opened(_ store: BlobStore, _ condition: Condition) throws(SQLiteError) -> Opened {
         let database = try IndexDatabase(path: path(store))
         let entries = try database.load()
+        _ = try? store.files.remove(damageMark)
         return Opened(index: ImageIndex(database, store), condition: condition, entries: entries)
+    }
+
+    private static func hasDamageMark(_ store: BlobStore) -> Bool {
+        access(store.path + "/" + damageMark, F_OK) == 0
     }
 
     private static func path(_ store: BlobStore) -> String { store.path + "/" + IndexFormat.index }
@@ -134,7 +142,7 @@ public final class ImageIndex: Sendable {
     /// Deletes rows, as one change, at the cost of the reserve where the disk is full. The caller releases their blobs
     /// after it.
     ///
-    /// - Parameter hasPins: whether there are pinned images among them
+    /// - Parameter hasPins: whether pinned images are among them, so that the copy follows within a minute
     public func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
@@ -268,8 +276,15 @@ public final class ImageIndex: Sendable {
         }
     }
 
-    /// Puts a complete copy in the place of the previous one.
-    func publishCopy() throws(ImageError) { try IndexCopy(store).publish() }
+    /// Replaces the previous copy by the complete one.
+    func publishCopy() throws(ImageError) {
+        do throws(ImageError) {
+            try IndexCopy(store).publish()
+        } catch {
+            markDamage(error)
+            throw error
+        }
+    }
 
     /// Ends a copy that failed.
     ///
@@ -292,7 +307,16 @@ public final class ImageIndex: Sendable {
 
     /// One thread at a time uses the database.
     private func use<T: Sendable>(_ body: (IndexDatabase) throws(ImageError) -> T) throws(ImageError) -> T {
-        try database.withLock { database throws(ImageError) in try body(database) }
+        do throws(ImageError) {
+            return try database.withLock { database throws(ImageError) in try body(database) }
+        } catch {
+            markDamage(error)
+            throw error
+        }
+    }
+
+    private func markDamage(_ error: ImageError) {
+        if error.code == .indexDamaged { _ = try? files.create(Self.damageMark) }
     }
 
     /// Moves a damaged database away, so that its damage can be examined.

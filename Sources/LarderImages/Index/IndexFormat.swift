@@ -23,7 +23,7 @@ enum IndexFormat {
     static func newer(_ name: String, _ version: Int, _ directory: String) -> ImageError {
         ImageError(
             .newerIndex,
-            "\"\(directory)/\(name)\" has format \(version), and this agent reads format \(IndexDatabase.version) or older; install the newer agent again, or set images.directory to another directory"
+            "\"\(directory)/\(name)\" has format \(version), and this agent reads format \(IndexDatabase.version) or older; install the newer agent again, or set cache.directory to another directory"
         )
     }
 

@@ -25,7 +25,8 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
         }
         if isDamage {
             return ImageError(
-                .indexDamaged, "the index of the cache is damaged (\(message)); it is made again when it is opened next"
+                .indexDamaged,
+                "the index of the cache is damaged (\(message)); restart the agent, which restores it from its copy"
             )
         }
         return ImageError(

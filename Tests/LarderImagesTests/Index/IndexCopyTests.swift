@@ -127,6 +127,30 @@ struct IndexCopyTests {
         }
     }
 
+    @Test("damage that is found while the index is in use is repaired from the copy at the next start")
+    func damageInUse() throws {
+        try withDirectory { path in
+            var rows: [ImageRow] = []
+            do {
+                let store = try BlobStore(path: path)
+                let index = try ImageIndex.open(in: store).index
+                rows = try ImageIndexTests.fill(store, index, 60)
+                try Self.copy(index)
+            }
+            try Self.damageDetails(path + "/index.sqlite")
+            do {
+                let opened = try ImageIndex.open(in: BlobStore(path: path))
+                #expect(opened.condition == .whole)
+                #expect(throws: ImageError.self) { try opened.index.rows(after: nil, limit: 60) }
+            }
+            for _ in 0..<2 {
+                let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
+                #expect(Set(opened.entries) == ImageIndexTests.entries(Self.stale(rows)))
+                #expect(try opened.index.rows(after: nil, limit: 60).count == 60)
+            }
+        }
+    }
+
     @Test("after a kill, and without a copy, changes count as not copied")
     func unsavedAfterKill() throws {
         try withDirectory { path in
