@@ -56,7 +56,7 @@ extension ConfigStore {
             try await expireOverrides()
         } catch {
             logger.error(
-                "overrides that ended could not be removed; it is tried again in a minute",
+                "cannot remove expired overrides; the next attempt is in a minute",
                 metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
             try? await clock.sleep(for: .seconds(60))
         }

@@ -95,7 +95,7 @@ extension ImageCache {
         await copyIndex()
     }
 
-    /// Copies the index, between what else is done with it.
+    /// Copies the index in slices. Other work on the index runs between them.
     private func copyIndex() async {
         let index = index
         copySchedule.begin(at: clock.now)

@@ -149,7 +149,7 @@ struct IndexCopy {
 /// When the index is copied: a day after the last copy if rows changed, and within a minute if pins changed.
 struct IndexCopySchedule: Sendable {
     private static let day = 86_400
-    /// Pins that change one after the other are copied together. With a look every ten seconds, this is within a minute.
+    /// Pins that change within this time are copied together. The schedule is checked every ten seconds.
     private static let pause = 30
 
     private var last: Int?

@@ -116,13 +116,13 @@ final class IndexDatabase {
         try allEntries.run { row throws(SQLiteError) in
             guard let key = row.withBlob(0, { ImageKey($0) }), let digest = row.withBlob(1, { BlobDigest($0) }),
                 let freshness = row.withBlob(3, { ResponseFreshness($0) }), let type = ImageType(rawValue: row.text(7))
-            else { throw SQLiteError.damage("the index has a row that nobody wrote") }
+            else { throw SQLiteError.damage("the index has an invalid row") }
             let entry = ImageEntry(
                 key: key, digest: digest, size: row.integer(2), freshness: freshness, lastUse: row.integer(4),
                 isPinned: row.integer(5) != 0, variant: UInt64(bitPattern: Int64(row.integer(6))),
                 type: type, width: row.integer(8), height: row.integer(9))
             guard row.integer(10) == RowProof.of(entry) else {
-                throw SQLiteError.damage("the index has a row that is not as it was written")
+                throw SQLiteError.damage("the index has a row with a wrong checksum")
             }
             entries.append(entry)
         }
@@ -175,7 +175,7 @@ final class IndexDatabase {
         }
     }
 
-    /// A row, or the key of one that is not as it was written.
+    /// A row, or the key of one whose checksum is wrong.
     enum Found {
         case row(ImageRow)
         case damaged(ImageKey)
@@ -200,7 +200,7 @@ final class IndexDatabase {
     func restricted(_ each: (ImageKey, String) -> Void) throws(SQLiteError) {
         try restrictedKeys.run { row throws(SQLiteError) in
             guard let key = row.withBlob(0, { ImageKey($0) }) else {
-                throw SQLiteError.damage("the index has a row that nobody wrote")
+                throw SQLiteError.damage("the index has an invalid row")
             }
             each(key, row.text(1))
         }
@@ -210,7 +210,7 @@ final class IndexDatabase {
         var result: [Found] = []
         try someRows.run([.blob(key?.bytes ?? []), .integer(limit)]) { row throws(SQLiteError) in
             guard let key = row.withBlob(8, { ImageKey($0) }) else {
-                throw SQLiteError.damage("the index has a row that nobody wrote")
+                throw SQLiteError.damage("the index has an invalid row")
             }
             result.append(Self.row(row, key))
         }

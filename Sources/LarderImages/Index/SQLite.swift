@@ -81,7 +81,7 @@ final class SQLiteDatabase {
 }
 
 /// A copy of a database that is being made, some pages at a time (sqlite.org/backup.html). It is used as its source is, by
-/// one thread at a time. What the source's connection writes meanwhile is copied, too.
+/// one thread at a time. Writes on the source connection during the copy are included.
 final class SQLiteBackup {
     private let source: SQLiteDatabase
     private let copy: SQLiteDatabase

@@ -36,6 +36,15 @@ struct IndexCopyTests {
         try index.publishCopy()
     }
 
+    /// Makes a cache with rows and a copy of its index, and closes it.
+    private static func makeCopiedIndex(_ path: String, rows count: Int) throws -> [ImageRow] {
+        let store = try BlobStore(path: path)
+        let index = try ImageIndex.open(in: store).index
+        let rows = try ImageIndexTests.fill(store, index, count)
+        try copy(index)
+        return rows
+    }
+
     /// Rows as they are after a restore.
     private static func stale(_ rows: some Sequence<ImageRow>) -> [ImageRow] {
         rows.map { row in
@@ -92,12 +101,7 @@ struct IndexCopyTests {
     @Test("a copy whose details are damaged does not keep the cache from starting")
     func damagedCopy() throws {
         try withDirectory { path in
-            do {
-                let store = try BlobStore(path: path)
-                let index = try ImageIndex.open(in: store).index
-                _ = try ImageIndexTests.fill(store, index, 60)
-                try Self.copy(index)
-            }
+            _ = try Self.makeCopiedIndex(path, rows: 60)
             try Data(repeating: 0x41, count: 5000).write(to: URL(filePath: path + "/index.sqlite"))
             try Self.damageDetails(path + "/index-copy.sqlite")
             let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
@@ -112,12 +116,7 @@ struct IndexCopyTests {
     func damagedDetails() throws {
         try withDirectory { path in
             func open() throws -> ImageIndex { try ImageIndex.open(in: BlobStore(path: path)).index }
-            do {
-                let store = try BlobStore(path: path)
-                let index = try ImageIndex.open(in: store).index
-                _ = try ImageIndexTests.fill(store, index, 60)
-                try Self.copy(index)
-            }
+            _ = try Self.makeCopiedIndex(path, rows: 60)
             try Self.damageDetails(path + "/index.sqlite")
             let copy = URL(filePath: path + "/index-copy.sqlite")
             let before = try Data(contentsOf: copy)
@@ -130,13 +129,7 @@ struct IndexCopyTests {
     @Test("damage that is found while the index is in use is repaired from the copy at the next start")
     func damageInUse() throws {
         try withDirectory { path in
-            var rows: [ImageRow] = []
-            do {
-                let store = try BlobStore(path: path)
-                let index = try ImageIndex.open(in: store).index
-                rows = try ImageIndexTests.fill(store, index, 60)
-                try Self.copy(index)
-            }
+            let rows = try Self.makeCopiedIndex(path, rows: 60)
             try Self.damageDetails(path + "/index.sqlite")
             do {
                 let opened = try ImageIndex.open(in: BlobStore(path: path))
@@ -170,13 +163,7 @@ struct IndexCopyTests {
     @Test("an index without a version number that is not empty is set aside", arguments: [0, 1, 2])
     func damagedVersion(_ version: UInt8) throws {
         try withDirectory { path in
-            var rows: [ImageRow] = []
-            do {
-                let store = try BlobStore(path: path)
-                let index = try ImageIndex.open(in: store).index
-                rows = try ImageIndexTests.fill(store, index, 5)
-                try Self.copy(index)
-            }
+            let rows = try Self.makeCopiedIndex(path, rows: 5)
             // The version is a number of four bytes at offset 60 (https://sqlite.org/fileformat.html).
             try Self.overwrite(path + "/index.sqlite", at: 60, with: [0, 0, 0, version])
             let opened = try ImageIndex.open(in: BlobStore(path: path), now: now)
