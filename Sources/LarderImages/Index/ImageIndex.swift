@@ -41,7 +41,7 @@ public final class ImageIndex: Sendable {
     /// them.
     private static let reserveBytes = 1 << 20
     private static let reserve = "reserve"
-    /// Says that damage was found while the index was in use. A start reads only one of its tables, and so may not find it.
+    /// A file that marks an index in which damage was found during use. A start reads one of its tables and may miss the damage.
     private static let damageMark = "index-damaged"
 
     /// What the copy does not have.
