@@ -3,15 +3,17 @@ import Logging
 /// Overrides that end by themselves.
 extension ConfigStore {
     private static let fewStale = 64
+    private static let pauseAfterFailure: Duration = .seconds(60)
 
     private var moment: ExpiryQueue.Moment {
         ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: uptime().milliseconds)
     }
 
-    /// Sets the timer for the next override that expires.
+    /// Sets the timer for the next override that expires. After a failure it waits for the next attempt instead.
     func armExpiry() {
         expiry.dropStale(comparedTo: layers.override)
-        wait(for: changes.isStopping ? nil : expiry.next)
+        guard !changes.isStopping, let next = expiry.next else { return wait(for: nil) }
+        wait(for: expiryRetry ?? next)
     }
 
     /// Queues the overrides that these changes have added, and sets the timer.
@@ -52,13 +54,14 @@ extension ConfigStore {
         }
         if Task.isCancelled { return }
         expiryTimer = nil
+        expiryRetry = nil
         do {
             try await expireOverrides()
         } catch {
             logger.error(
                 "cannot remove expired overrides; the next attempt is in a minute",
                 metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
-            try? await clock.sleep(for: .seconds(60))
+            expiryRetry = moment.advanced(by: Self.pauseAfterFailure)
         }
         armExpiry()
     }

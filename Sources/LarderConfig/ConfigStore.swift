@@ -65,6 +65,8 @@ public actor ConfigStore {
     var reserved: Int
 
     var expiryTimer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
+    /// When to try again to remove expired overrides; nil unless the last attempt failed.
+    var expiryRetry: ExpiryQueue.Moment?
     var expiry: ExpiryQueue
     /// The time since this store was made, by a clock that nobody sets.
     let uptime: @Sendable () -> Duration

@@ -16,6 +16,10 @@ struct ExpiryQueue: Sendable {
     struct Moment: Equatable {
         var timeOfDay: Int
         var uptime: Int
+
+        func advanced(by duration: Duration) -> Moment {
+            Moment(timeOfDay: timeOfDay + duration.milliseconds, uptime: uptime + duration.milliseconds)
+        }
     }
 
     private struct Timed: Comparable {

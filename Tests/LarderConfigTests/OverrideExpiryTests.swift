@@ -144,6 +144,35 @@ struct OverrideExpiryTests {
         }
     }
 
+    @Test("a failed removal of expired overrides is tried again after a minute, not at the next change")
+    func oneRetry() async throws {
+        let files = FaultyFileSystem()
+        let clock = ManualClock()
+        var fixture = StoreFixture.local()
+        fixture.files = files
+        fixture.clock = clock
+        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
+        defer { fixture.remove() }
+        try await fixture.withStore { (store) async throws in
+            var changes = store.publication.follow().makeAsyncIterator()
+            _ = await changes.next()
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
+            while await changes.next()?.snapshot.value != ["a": 1] {}
+            // The timer and the writer of generations.
+            await clock.waitForSleepers(2)
+            files.failReplacements(with: EIO)
+            clock.advance(by: .seconds(10))
+            while await store.expiryRetry == nil { await Task.yield() }
+            let retry = ExpiryQueue.Moment(timeOfDay: 1_070_000, uptime: 70_000)
+            // As every change of an override with a lifetime does.
+            await store.armExpiry()
+            #expect(await store.expiryTimer?.next == retry)
+            files.failReplacements(with: nil)
+            clock.advance(by: .seconds(60))
+            while await changes.next()?.snapshot.value != .emptyObject {}
+        }
+    }
+
     @Test("of an override that is set again and again no more is kept than of a few")
     func manyRenewals() async throws {
         let clock = ManualClock()
