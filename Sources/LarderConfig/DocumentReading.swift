@@ -9,25 +9,44 @@ struct DocumentReading: Sendable {
     var answerPath: JSONPath?
     /// Where the document says its own version; nil where it does not.
     var versionPath: JSONPath?
+    /// Whether a member `errors` says that the answer is incomplete.
+    var hasErrorsMember = false
+    /// What to do with data that came with errors.
+    var partialData = NamespaceConfiguration.HTTP.PartialData.refuse
     /// What an origin may have learnt of us and must not be quoted with.
     var secrets: [String] = []
 
     /// Checks that an answer's body holds a configuration. Large documents are parsed away from every actor.
     /// - Throws: `rejected` with what is wrong with the body; `upstreamFailed` where the body says that the origin failed.
-    @concurrent
     func document(in body: [UInt8], validator: Validator?) async throws(ConfigError) -> SourceDocument {
-        let answer: JSONValue
+        try document(in: try await parse(body), validator: validator)
+    }
+
+    /// Parses a body, away from every actor.
+    /// - Throws: `rejected` if it is not JSON.
+    @concurrent
+    func parse(_ body: [UInt8]) async throws(ConfigError) -> JSONValue {
         do {
-            answer = try JSONValue(parsing: body)
+            return try JSONValue(parsing: body)
         } catch {
             throw ConfigError(.rejected, "\(location) did not answer with JSON: \(error)")
         }
-        guard let answerPath else { return try document(answer, "answered with", validator) }
-        // A part of a configuration is none, so that it does not matter whether there is data beside the errors.
-        if let errors = GraphQLErrors(in: answer) {
-            throw ConfigError(.upstreamFailed, "\(location) answered with \(errors.text(without: secrets))")
+    }
+
+    /// Checks that an answer holds a configuration.
+    /// - Throws: As ``document(in:validator:)-([UInt8],_)``.
+    func document(in answer: JSONValue, validator: Validator?) throws(ConfigError) -> SourceDocument {
+        let errors = hasErrorsMember ? GraphQLErrors(in: answer) : nil
+        let value = answerPath.map { answer.value(at: $0) } ?? answer
+        if let errors, partialData == .refuse || value?.kind != .object {
+            let isPartial = partialData == .refuse && value?.kind == .object
+            throw ConfigError(
+                .upstreamFailed,
+                "\(location) answered with \(errors.text(without: secrets))"
+                    + (isPartial ? "; set partialData to \"accept\" to use data that comes with errors" : ""))
         }
-        guard let value = answer.value(at: answerPath) else {
+        guard let answerPath else { return try document(answer, "answered with", validator) }
+        guard let value else {
             throw ConfigError(.rejected, "the answer of \(location) has nothing at \(answerPath); correct answerPath")
         }
         return try document(value, "has at \(answerPath)", validator)
@@ -49,33 +68,5 @@ extension SourceDocument {
         let found = versionPath.flatMap { value.value(at: $0) }
         let version = (found?.string ?? found?.numberText).map(UpstreamVersion.init)
         self.init(value: value, version: version, validator: validator)
-    }
-}
-
-/// The `errors` of an answer in GraphQL's form (specification of October 2021, section 7.1.2).
-struct GraphQLErrors {
-    private let first: String
-    private let count: Int
-
-    /// Nil where the answer has none.
-    init?(in answer: JSONValue) {
-        guard let errors = answer.member("errors"), errors.kind == .array,
-            let message = errors[0]?.member("message")?.string
-        else { return nil }
-        first = message
-        count = errors.count
-    }
-
-    /// The first message on one line, without what it may quote of our request.
-    func text(without secrets: [String]) -> String {
-        var message = first
-        for secret in secrets {
-            // "Bearer TOKEN": the token alone may be quoted, too.
-            for part in [secret[...]] + secret.split(separator: " ") where part.count > 3 {
-                message = message.replacing(part, with: "…")
-            }
-        }
-        message = String(message.prefix(200).map { $0.isNewline ? " " : $0 })
-        return "\(count == 1 ? "an error" : "\(count) errors") in place of the document: \(message)"
     }
 }

@@ -23,21 +23,20 @@ struct HTTPSource: ConfigSource {
             maximumBytes: configuration.maximumBytes)
         if isLongPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
         try await configuration.access.open(&request, blocking)
-        let response: FetchResponse
-        do {
-            response = try await fetcher.fetch(request)
-        } catch {
-            // Some origins say so that the wait is over.
-            if isLongPoll, error.code == .empty { return .notModified }
-            throw ConfigError(error)
+        let graphQL = GraphQLRequest(url: configuration.url, body: configuration.body)
+        let reading = DocumentReading(
+            location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
+            hasErrorsMember: configuration.answerPath != nil || graphQL != nil, partialData: configuration.partialData,
+            secrets: request.headers.map(\.value))
+        if let graphQL {
+            return try await GraphQLExchange(fetcher: fetcher, reading: reading, request: graphQL)
+                .answer(to: request, isLongPoll: isLongPoll)
         }
-        switch response {
-        case .notModified: return .notModified
+        switch try await fetcher.fetch(request, isLongPoll: isLongPoll) {
+        case nil, .notModified: return .notModified
         case .document(let answer):
-            let reading = DocumentReading(
-                location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
-                secrets: request.headers.map(\.value))
             return .document(try await reading.document(in: answer.body, validator: answer.validator))
+        case .problem(let error, _): throw ConfigError(error)
         }
     }
 
@@ -54,6 +53,19 @@ extension NamespaceConfiguration.HTTP.LongPoll {
         }
         request.timeouts.idle += .seconds(waitSeconds)
         request.timeouts.whole += .seconds(waitSeconds)
+    }
+}
+
+extension HTTPFetcher {
+    /// Fetches for a source.
+    func fetch(_ request: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> FetchResponse? {
+        do {
+            return try await fetch(request)
+        } catch {
+            // Some origins say so that the wait is over.
+            if isLongPoll, error.code == .empty { return nil }
+            throw ConfigError(error)
+        }
     }
 }
 

@@ -16,12 +16,22 @@ extension NamespaceConfiguration {
             }
         }
 
+        /// What to do with data that came with errors (GraphQL).
+        public enum PartialData: String, Sendable, CaseIterable {
+            /// The response counts as a failure.
+            case refuse
+            /// The data is used.
+            case accept
+        }
+
         /// The document's address, `http` or `https`.
         public var url: String
         /// What is sent by POST; nil for a GET.
         public var body: [UInt8]?
         /// Where in the answer the document is; nil where it is the answer.
         public var answerPath: JSONPath?
+        /// What to do with data that came with errors (GraphQL).
+        public var partialData = PartialData.refuse
         /// The time between two requests; each host has its own phase in it.
         public var interval: Duration
         /// The longest time for one request, from connecting to the last byte; that of a long poll comes on top.

@@ -31,8 +31,18 @@ struct Answer {
         case 204, 205:
             throw empty
         default:
-            throw UpstreamError(status: metadata, from: url)
+            let error = UpstreamError(status: metadata, from: url)
+            guard request.readsProblems, let body = try? await readProblem(deadline) else { throw error }
+            return .problem(error, FetchDocument(body: body, metadata: metadata))
         }
+    }
+
+    /// The body of a response with an error status.
+    private func readProblem(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
+        try checkHead()
+        let body = try await collect(deadline)
+        guard !body.isEmpty else { throw empty }
+        return body
     }
 
     /// Refuses what is known to be unusable before a byte of the body is read.

@@ -16,6 +16,8 @@ public struct FetchRequest: Sendable {
     public var timeouts: FetchTimeouts
     /// The largest body, in bytes after content decoding, that the caller accepts.
     public var maximumBytes: Int
+    /// Whether the body of a response with an error status is read, for what it says about the failure.
+    public var readsProblems = false
 
     /// Makes a request.
     ///

@@ -4,6 +4,9 @@ public enum FetchResponse: Sendable, Hashable {
     case notModified(FetchMetadata)
     /// 200 or 203 with a complete, non-empty body.
     case document(FetchDocument)
+    /// Any other status with a complete, non-empty body; only if ``FetchRequest/readsProblems`` is set. The error is the one
+    /// that the request fails with otherwise.
+    case problem(UpstreamError, FetchDocument)
 }
 
 /// A complete body and what the origin said about it.
@@ -19,7 +22,7 @@ public struct FetchDocument: Sendable, Hashable {
 
 /// The fields of an answer that our callers use.
 public struct FetchMetadata: Sendable, Hashable {
-    /// 200, 203 or 304.
+    /// The status code: 200, 203 or 304, unless ``FetchRequest/readsProblems`` is set.
     public let status: Int
     /// The address that answered, after redirects.
     public let url: String

@@ -75,7 +75,7 @@ extension Integration {
                 #expect(request["content-type"] == "application/json")
                 #expect(request[":body"] == #"{"query":"{ config { v } }"}"#)
                 for (answer, name, words) in [
-                    (#"{"errors":[{"message":"no\nsuch field"}]}"#, "upstreamFailed", "an error in place"),
+                    (#"{"errors":[{"message":"no\nsuch field"}]}"#, "upstreamFailed", "an error: no such"),
                     (#"{"data":null,"errors":[{"message":"no such field"},{}]}"#, "upstreamFailed", "no such field"),
                     (
                         #"{"data":{"config":{"v":null}},"errors":[{"message":"v is down"}]}"#, "upstreamFailed",

@@ -155,6 +155,10 @@ struct SettingsErrorTests {
                 "namespaces.a.remote.http.answerPath"
             ),
             (
+                "namespaces: {a: {remote: {http: {url: 'https://h', partialData: 'drop'}}}}",
+                "namespaces.a.remote.http.partialData"
+            ),
+            (
                 "namespaces: {a: {remote: {http: {url: 'https://h', answerPath: '/~2'}}}}",
                 "namespaces.a.remote.http.answerPath"
             ),

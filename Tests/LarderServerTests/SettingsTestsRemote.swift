@@ -21,6 +21,7 @@ struct RemoteSettingsTests {
         var expected = NamespaceConfiguration.HTTP(url: "https://h/graphql", versionPath: JSONPath(["version"]))
         expected.body = Array(#"{"query":"{ config }"}"#.utf8)
         expected.answerPath = JSONPath(["data", "config"])
+        expected.partialData = .accept
         expected.longPoll = .init(waitSeconds: 30, queryMember: "wait")
         expected.staleIfError = .seconds(3600)
         expected.access = HTTPAccess(
@@ -30,6 +31,7 @@ struct RemoteSettingsTests {
             """
             {http: {
               url: "https://h/graphql", method: "POST", body: { query: "{ config }" }, answerPath: "/data/config",
+              partialData: "accept",
               longPoll: { waitSeconds: 30, queryMember: "wait" }, staleIfErrorSeconds: 3600,
               headers: { "X-Fleet": "kiosk" }, tokenCredential: "token",
               certificateAuthority: "/ca.pem", certificate: "/c.pem", privateKey: "/c.key",

@@ -34,6 +34,8 @@ package final class RawOrigin: Sendable {
         /// The head and the body.
         package let text: String
 
+        package init(text: String) { self.text = text }
+
         /// A header field by its lower-case name, or `:method`, `:path` or `:body`.
         package subscript(name: String) -> String? {
             let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)

@@ -7,7 +7,7 @@ extension NamespaceConfiguration.HTTP {
         let reader = try SettingsReader(
             value, at: path,
             knowing: [
-                "url", "method", "body", "answerPath", "intervalSeconds", "timeoutSeconds", "longPoll",
+                "url", "method", "body", "answerPath", "partialData", "intervalSeconds", "timeoutSeconds", "longPoll",
                 "staleIfErrorSeconds", "versionPath",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
@@ -16,6 +16,8 @@ extension NamespaceConfiguration.HTTP {
         self.init(url: url)
         body = try Self.body(reader)
         answerPath = try reader.documentPath("answerPath", such: "\"/data/config\"")
+        let handling = try reader.choice("partialData", PartialData.allCases.map(\.rawValue))
+        partialData = handling.flatMap { PartialData(rawValue: $0) } ?? partialData
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         longPoll = try reader.section("longPoll", LongPoll.init)
