@@ -47,7 +47,7 @@ extension ConfigStore {
     }
 
     func refreshCancelled() {
-        status.refreshCancelled(now: wallClock.now)
+        status.refreshCancelled()
         report()
     }
 

@@ -20,7 +20,10 @@ struct NamespaceStatus: Sendable {
     /// The state without what is under way.
     private(set) var settled: Freshness
     private var isRefreshing = false
-    private var since = 0
+    /// When the state, without what is under way, last became another. A refresh that fails again does not change it.
+    private var settledSince = 0
+    /// When the last refresh began.
+    private var refreshingSince = 0
     private(set) var lastError: ConfigStatusReport.Problem?
     private var refused: ConfigStatusReport.Refusal?
     private var quarantine: ConfigStatusReport.Quarantine?
@@ -29,6 +32,8 @@ struct NamespaceStatus: Sendable {
     private var lastAttemptAt: Int?
     private(set) var lastSuccessAt: Int?
     private(set) var consecutiveFailures = 0
+    /// Whether a document of the source was held at the last failure.
+    private(set) var isHolding = false
     private var counters = ConfigStatusReport.Counters()
 
     init(
@@ -48,15 +53,17 @@ struct NamespaceStatus: Sendable {
 
     var hasRemote: Bool { source != nil }
 
-    var freshness: Freshness {
-        if isRefreshing { return .refreshing }
-        return settled == .fresh && !fileProblems.isEmpty ? .stale : settled
-    }
+    var freshness: Freshness { isRefreshing ? .refreshing : freshnessAtRest }
+
+    /// The freshness when no refresh is under way.
+    private var freshnessAtRest: Freshness { settled == .fresh && !fileProblems.isEmpty ? .stale : settled }
+
+    private var since: Int { isRefreshing ? refreshingSince : settledSince }
 
     /// The status at a start: what is on disk counts as stale until the source confirms it.
     func restored(from layers: Layers, now: Int) -> NamespaceStatus {
         var status = self
-        status.since = now
+        status.settledSince = now
         if hasRemote, layers.remote != nil { status.settled = .stale }
         return status
     }
@@ -78,7 +85,7 @@ struct NamespaceStatus: Sendable {
             status.confirmedAt = nil
             status.consecutiveFailures = 0
             status.settled = !hasRemote ? .fresh : layers.remote == nil ? .initializing : .stale
-            status.since = now
+            status.settledSince = now
         }
         return status
     }
@@ -87,12 +94,11 @@ struct NamespaceStatus: Sendable {
         lastAttemptAt = now
         counters.attempted += 1
         if isLongPoll { return }
-        change(now) { $0.isRefreshing = true }
+        if !isRefreshing { refreshingSince = now }
+        isRefreshing = true
     }
 
-    mutating func refreshCancelled(now: Int) {
-        change(now) { $0.isRefreshing = false }
-    }
+    mutating func refreshCancelled() { isRefreshing = false }
 
     mutating func remoteAnswered(changed: Bool, now: Int) {
         lastSuccessAt = now
@@ -127,6 +133,7 @@ struct NamespaceStatus: Sendable {
     mutating func failed(_ error: ConfigError, heldSince: Int?, now: Int) {
         lastError = ConfigStatusReport.Problem(error: error, at: now)
         consecutiveFailures += 1
+        isHolding = heldSince != nil
         counters.failed += 1
         change(now) {
             $0.isRefreshing = false
@@ -153,9 +160,9 @@ struct NamespaceStatus: Sendable {
 
     /// Changes the state and notes when it last became another.
     private mutating func change(_ now: Int, _ body: (inout NamespaceStatus) -> Void) {
-        let before = freshness
+        let before = freshnessAtRest
         body(&self)
-        if freshness != before { since = now }
+        if freshnessAtRest != before { settledSince = now }
     }
 
     /// Whether the source has given nothing yet.

@@ -123,6 +123,22 @@ struct CommandFormatTests {
                 """)
     }
 
+    @Test("status counts a failure from the last success, whenever the last attempt was")
+    func failingFor() {
+        let report = StatusReport(style: Style(isTerminal: false, noColor: "", terminal: ""), now: now)
+        var namespace = status()
+        namespace.since = before(1)
+        for state in [ConfigState.stale, .failed] {
+            namespace.state = state
+            #expect(report.text([namespace]).hasPrefix("default  \(state) for 2 h 5 min\n"))
+        }
+        namespace.state = .refreshing
+        #expect(report.text([namespace]).hasPrefix("default  refreshing for 1 s\n"))
+        namespace.state = .failed
+        namespace.upstream?.lastSuccessAt = nil
+        #expect(report.text([namespace]).hasPrefix("default  failed for 1 s\n"))
+    }
+
     @Test("status names experiments that are left out")
     func leftOut() {
         var status = status()

@@ -97,6 +97,67 @@ struct LogTests {
         #expect(end.first?.fields["state"] == "fresh")
     }
 
+    /// A log of a source that answered at second 1, and the lines of what `fail` does later.
+    private func lines(
+        _ status: NamespaceStatus = NamespaceStatus(source: ("http", "http://origin/a")),
+        _ fail: (inout SourceLog, inout NamespaceStatus) -> Void
+    ) -> [String] {
+        let recorder = LogRecorder()
+        var log = SourceLog(namespace: "a", logger: recorder.logger)
+        var status = status
+        status.remoteAnswered(changed: true, now: 1_000)
+        log.note(status, now: 1_000)
+        _ = recorder.take()
+        fail(&log, &status)
+        return recorder.take().map(\.message)
+    }
+
+    @Test("a document that has expired is said to be served while it is")
+    func expired() {
+        let status = NamespaceStatus(source: ("http", "http://origin/a"), staleIfError: .seconds(10))
+        for (heldSince, text) in [
+            (1_000, "the last document has expired (staleIfErrorSeconds) and is still served"),
+            (nil, "it has never given a document that could be served"),
+        ] {
+            let told = lines(status) { log, status in
+                status.failed(ConfigError(.upstreamFailed, "refused"), heldSince: heldSince, now: 60_000)
+                log.note(status, now: 60_000)
+            }
+            #expect(told == ["namespace a: the source gave no usable answer; \(text): refused"])
+        }
+    }
+
+    @Test("another reason under the same code is told, other numbers in it are not")
+    func otherReason() {
+        let told = lines { log, status in
+            for (second, message) in [
+                (2, "version 7 is older than version 9"), (3, "version 8 is older than version 10"), (4, "no JSON"),
+                (5, "version 8 is older than version 10"), (6, "no JSON"), (700, "no JSON"),
+                (701, "version 8 is older than version 10"),
+            ] {
+                status.failed(ConfigError(.rejected, message), heldSince: 1_000, now: second * 1_000)
+                log.note(status, now: second * 1_000)
+                log.note(status, now: second * 1_000)
+            }
+        }
+        #expect(
+            told.map { String($0.split(separator: ": ").last ?? "") } == [
+                "version 7 is older than version 9", "no JSON", "version 8 is older than version 10",
+            ])
+    }
+
+    @Test("a source that gives another reason each time does not fill the log")
+    func manyReasons() {
+        let told = lines { log, status in
+            for index in 0..<200 {
+                let reason = String(repeating: "x", count: index)
+                status.failed(ConfigError(.rejected, reason), heldSince: 1_000, now: 2_000 + index)
+                log.note(status, now: 2_000 + index)
+            }
+        }
+        #expect(told.count == 8)
+    }
+
     @Test("files that cannot be read are told once, and when they can be read again")
     func files() {
         let lines = LogRecorder()

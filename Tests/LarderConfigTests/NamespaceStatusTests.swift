@@ -47,6 +47,34 @@ struct NamespaceStatusTests {
         }
     }
 
+    @Test("a state lasts through the attempts that do not change it")
+    func since() async throws {
+        let now = Mutex(0)
+        var fixture = StoreFixture()
+        fixture.wallClock = WallClock { now.withLock { $0 } }
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            func attempt(at time: Int, _ answer: (ScriptedSource.Request) -> Void) async -> ConfigStatusReport {
+                now.withLock { $0 = time }
+                let refresh = Task { try await refresher.refreshIfNeeded() }
+                let request = await source.nextRequest()
+                #expect(store.publication.status.freshness == .refreshing)
+                #expect(store.publication.status.since == time)
+                answer(request)
+                _ = try? await refresh.value
+                return store.publication.status
+            }
+            #expect(await attempt(at: 1_000) { $0.answer(["v": 1]) }.since == 1_000)
+            #expect(await attempt(at: 2_000) { $0.answerNotModified() }.since == 1_000)
+            for time in [3_000, 4_000, 5_000] {
+                let status = await attempt(at: time) { $0.fail() }
+                #expect(status.freshness == .stale)
+                #expect(status.since == 3_000)
+                #expect(status.upstream?.lastSuccessAt == 2_000)
+            }
+            #expect(await attempt(at: 6_000) { $0.answerNotModified() }.since == 6_000)
+        }
+    }
+
     @Test("what is current gets another version with each change of it, and with nothing else")
     func version() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in

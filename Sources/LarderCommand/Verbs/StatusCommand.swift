@@ -37,6 +37,17 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
+extension ConfigStatus.Namespace {
+    /// How long the namespace has been in its state, in milliseconds; while its source fails, the time since the last
+    /// success.
+    func duration(at now: Timestamp) -> Int {
+        guard state == .failed || state == .stale, let upstream, upstream.consecutiveFailures > 0,
+            let success = upstream.lastSuccessAt
+        else { return now.milliseconds - since.milliseconds }
+        return now.milliseconds - success.milliseconds
+    }
+}
+
 /// `larder status` for people: one paragraph for each namespace, the state first, then what explains it.
 struct StatusReport {
     let style: Style
@@ -51,7 +62,7 @@ struct StatusReport {
     private func paragraph(_ namespace: ConfigStatus.Namespace) -> [String] {
         var lines = [
             "\(style.strong(namespace.namespace.printable))  \(style.state(namespace.state)) "
-                + "for \(Human.span(milliseconds: now.milliseconds - namespace.since.milliseconds))"
+                + "for \(Human.span(milliseconds: namespace.duration(at: now)))"
         ]
         lines += rows("snapshot", snapshot(namespace))
         if let age = namespace.ageMilliseconds {

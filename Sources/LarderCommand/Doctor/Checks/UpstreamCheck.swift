@@ -23,7 +23,7 @@ enum UpstreamCheck {
     private static func findings(_ namespace: ConfigStatus.Namespace, _ now: Timestamp) -> [Finding] {
         let name = namespace.namespace
         var findings: [Finding] = []
-        let duration = Human.span(milliseconds: now.milliseconds - namespace.since.milliseconds)
+        let duration = Human.span(milliseconds: namespace.duration(at: now))
         let refresh = "ask again now: larder refresh -n \(name)"
         switch namespace.state {
         case .failed:
