@@ -56,14 +56,15 @@ extension ConfigCommands {
     /// ```
     ///
     /// Where the sources say something else now, that is held back until ``releaseRollback(namespace:)``, a forced refresh
-    /// or push, or a newer document than the one that is refused by this.
+    /// or push, or with ``ConfigRollback/Hold/untilNewer`` a newer document than the refused one.
+    /// - Parameter hold: nil for `untilNewer` if the versions of the source can be ordered, else `untilReleased`.
     /// - Throws: `remote` with `notFound` where the revision is not known any more.
     @discardableResult
     public func rollback(
-        to revision: Int, namespace: String = defaultNamespace
+        to revision: Int, hold: ConfigRollback.Hold? = nil, namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigRollback.Result {
         try await client.call(
-            ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision), namespace: namespace))
+            ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision, hold: hold), namespace: namespace))
     }
 
     /// Shows what the sources say again, after a rollback.

@@ -14,7 +14,7 @@ indirect enum ConfigChange: Sendable {
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
     /// The content of an earlier snapshot, held where sources say something else.
-    case rollback(to: Generation, by: Peer?)
+    case rollback(to: Generation, hold: HoldRule?, by: Peer?)
     /// The end of what a rollback holds.
     case release(by: Peer?)
 
@@ -64,7 +64,7 @@ indirect enum ConfigChange: Sendable {
         case .rules, .dropRemote: ChangeCause(.settings)
         case .remote(let document, let origin, _, let isPush):
             isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
-        case .rollback(let target, let peer): ChangeCause(.rollback, revision: target.revision, peer: peer)
+        case .rollback(let target, _, let peer): ChangeCause(.rollback, revision: target.revision, peer: peer)
         case .release(let peer): ChangeCause(.release, peer: peer)
         }
     }
@@ -118,8 +118,9 @@ indirect enum ConfigChange: Sendable {
             try Self.check(document.value.textSize, maximumBytes, "the document has")
             return try Self.replaceRemote(
                 document, origin, force: force, maximumDeletion: force ? nil : maximumDeletion, now: now, in: &layers)
-        case .rollback(let target, _):
-            layers.rollBack(to: target.publishedLayers, revision: target.revision, now: now)
+        case .rollback(let target, let rule, let peer):
+            layers.rollBack(
+                to: target.publishedLayers, revision: target.revision, rule: rule, by: peer, now: now)
             layers.followWhatGoes(layers.rules, now: now)
             return .changed(.rollback(overrides: layers.override, layers.hold))
         case .release:
@@ -191,7 +192,7 @@ indirect enum ConfigChange: Sendable {
             next.remote?.updatedAt = held.updatedAt
         }
         let endsHold =
-            layers.hold.map { force || isNews(next.remote, than: $0.refused, isSame: isSame) } ?? false
+            layers.hold.map { force || ends($0, next.remote, isSame: isSame) } ?? false
         if endsHold {
             next.hold = nil
             try next.follow(layers.rules, now: now)
@@ -220,17 +221,19 @@ indirect enum ConfigChange: Sendable {
         origin == other || origin == pushOrigin && other != nil || other == pushOrigin
     }
 
-    /// Whether a document is another one than that which a rollback refused, and not an older one.
-    /// - Parameter isSame: whether it is the live one: what has come since and did not end the hold is no news either.
-    private static func isNews(
-        _ remote: Layers.Remote?, than refused: Hold.Refused?, isSame: Bool
-    ) -> Bool {
-        if let remote, isComparable(remote.origin, refused?.origin), let old = refused?.version,
-            let new = remote.version
-        {
-            return new != old && !new.isOlder(than: old)
+    /// Whether a document that is not forced ends a hold.
+    /// - Parameter isSame: whether its content is that of the live document, which did not end the hold.
+    private static func ends(_ hold: Hold, _ remote: Layers.Remote?, isSame: Bool) -> Bool {
+        guard hold.rule == .untilNewer, let remote else { return false }
+        guard let refused = hold.refused else { return !isSame }
+        if let old = refused.version, old.isOrdered(with: old) {
+            guard let new = remote.version, isComparable(remote.origin, refused.origin) else { return false }
+            return old.isOlder(than: new)
         }
-        return !isSame && remote.map { Hold.Refused($0).digest } != refused?.digest
+        if let old = refused.version, let new = remote.version, isComparable(remote.origin, refused.origin) {
+            return new != old
+        }
+        return !isSame && Hold.Refused(remote).digest != refused.digest
     }
 }
 

@@ -222,7 +222,7 @@ public final class ConfigNamespace: Sendable {
             whole.revision = max(whole.revision, commit.revision)
             whole.changed = whole.changed || commit.changed
             whole.layerChanged = whole.layerChanged || commit.layerChanged
-            whole.isHeld = commit.isHeld
+            whole.hold = commit.hold
         }
         return whole
     }

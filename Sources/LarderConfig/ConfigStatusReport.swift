@@ -47,6 +47,14 @@ public struct ConfigStatusReport: Sendable {
         /// The upstream version that the rollback refused, where it had one.
         public var refusedVersion: String?
         public var since: Int
+        /// The layers that are held, lowest first.
+        public var layers: [ConfigLayer]
+        /// Which document ends the hold.
+        public var rule: HoldRule
+        /// Why the hold has this rule, for people.
+        public var reason: String
+        /// The client that asked for the rollback, if that is known.
+        public var peer: Peer?
     }
 
     /// The remote source.

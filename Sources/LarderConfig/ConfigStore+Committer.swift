@@ -21,7 +21,7 @@ extension ConfigStore {
     private func commit(_ batch: [ChangeQueue.Pending]) async {
         let now = wallClock.now
         var candidate = layers
-        var accepted: [(pending: ChangeQueue.Pending, layerChanged: Bool, isHeld: Bool)] = []
+        var accepted: [(pending: ChangeQueue.Pending, layerChanged: Bool, hold: HoldRule?)] = []
         accepted.reserveCapacity(batch.count)
         var operations: [JournalRecord.Operation] = []
         var made: [ConfigChange] = []
@@ -36,9 +36,9 @@ extension ConfigStore {
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
                     maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, now: now)
                 {
-                case .none: accepted.append((pending, false, candidate.hold != nil))
+                case .none: accepted.append((pending, false, candidate.hold?.rule))
                 case .changed(let operation, let replacement):
-                    accepted.append((pending, true, candidate.hold != nil))
+                    accepted.append((pending, true, candidate.hold?.rule))
                     made.append(pending.change)
                     if let operation { operations.append(operation) }
                     if let replacement { replacements?.append(replacement) } else { replacements = nil }
@@ -86,9 +86,9 @@ extension ConfigStore {
             history.update(candidate, digest: digest, ofRevision: snapshot.revision, saysOther: saysOther)
             report()
         }
-        for (pending, layerChanged, isHeld) in accepted {
+        for (pending, layerChanged, hold) in accepted {
             let commit = Commit(
-                revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged, isHeld: isHeld)
+                revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged, hold: hold)
             pending.completion(.success(commit))
         }
         if saysOther {

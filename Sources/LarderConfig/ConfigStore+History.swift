@@ -54,11 +54,15 @@ extension ConfigStore {
     }
 
     /// Takes up the content of one of the newest snapshots again, as a new one. Its overrides are there for good. Where
-    /// its documents differ from what the sources say now, they are held: until ``release(by:)``, a forced refresh or push,
-    /// or a document of the source that is newer than the one which is current now.
+    /// its documents differ from what the sources say now, they are held until ``release(by:)``, a forced refresh or push, or
+    /// a document that ends the hold by its rule.
+    /// - Parameter rule: nil for ``HoldRule/untilNewer`` if the versions of the source can be ordered, else
+    ///   ``HoldRule/untilReleased``
     /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
-    public func rollBack(toRevision revision: Int, by peer: Peer?) async throws(ConfigError) -> Commit {
-        try await commit(.rollback(to: await generation(ofRevision: revision), by: peer))
+    public func rollBack(
+        toRevision revision: Int, hold rule: HoldRule? = nil, by peer: Peer?
+    ) async throws(ConfigError) -> Commit {
+        try await commit(.rollback(to: await generation(ofRevision: revision), hold: rule, by: peer))
     }
 
     /// Shows what the sources say again, where a rollback holds something else.

@@ -17,8 +17,10 @@ public actor ConfigStore {
         public var changed: Bool
         /// Whether the layer differs from before.
         public var layerChanged: Bool
+        /// The rule by which a rollback holds something after it; nil if nothing is held.
+        public var hold: HoldRule?
         /// Whether a rollback holds something after it.
-        public var isHeld = false
+        public var isHeld: Bool { hold != nil }
     }
 
     /// Whether a client's change is on disk before it is acknowledged.

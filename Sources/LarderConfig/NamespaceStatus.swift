@@ -175,7 +175,8 @@ struct NamespaceStatus: Sendable {
         report.quarantine = quarantine
         report.hold = layers.hold.map { hold in
             ConfigStatusReport.Hold(
-                revision: hold.revision, refusedVersion: hold.refused?.version?.text, since: hold.since)
+                revision: hold.revision, refusedVersion: hold.refused?.version?.text, since: hold.since,
+                layers: hold.layers, rule: hold.rule, reason: hold.reason, peer: hold.peer)
         }
         report.awaitsSource = awaitsSource(holding: layers)
         report.upstreamVersion = layers.remote?.version?.text

@@ -38,6 +38,13 @@ public struct UpstreamVersion: Sendable, Hashable, CustomStringConvertible {
         return false
     }
 
+    /// Whether the versions can be ordered: both are numbers as ``isOlder(than:)`` compares them, of the same series as far as
+    /// that is known.
+    func isOrdered(with other: UpstreamVersion) -> Bool {
+        if let series, let otherSeries = other.series, series != otherSeries { return false }
+        return Self.parts(text) != nil && Self.parts(other.text) != nil
+    }
+
     /// The numbers as digit strings without leading zeros, so that they may be of any length.
     private static func parts(_ text: String) -> [Substring]? {
         let digits = text.first == "v" || text.first == "V" ? text.dropFirst() : text[...]

@@ -296,7 +296,9 @@ struct CommandFormatTests {
     func holds() {
         var namespace = status()
         namespace.quarantine = .init(version: "18", at: before(60), members: 40, removed: 39)
-        namespace.hold = .init(revision: 38, refusedVersion: "17", since: before(60))
+        namespace.hold = .init(
+            revision: 38, refusedVersion: "17", since: before(60), layers: ["host", "remote"], rule: "untilReleased",
+            reason: "files have no versions", peer: .init(pid: 7, uid: 0, command: "larder"))
         namespace.copy = .init(path: "/run/larder/current/default.json", problem: "no space")
         namespace.acknowledgements = .init(
             accepted: [40: 1, 41: 2],
@@ -313,7 +315,9 @@ struct CommandFormatTests {
                               1 min ago
                               take it with: larder refresh --force
                   rolled back to revision 38, version 17 is held back
-                              1 min ago
+                              by larder (process 7, user 0), 1 min ago
+                              held: host, remote
+                              until released, since files have no versions
                               end it with: larder rollback --release
                 """))
         #expect(

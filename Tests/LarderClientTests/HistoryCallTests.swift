@@ -62,10 +62,17 @@ struct HistoryCallTests {
         #expect(diff.params?["from"] == 40 && diff.params?["to"] == nil && diff.params?["path"] == "/a")
         #expect(diff.result.changes == [.init(path: ["a"], kind: .changed, old: 1, new: 2)])
 
-        let change: JSONValue = ["revision": 42, "epoch": "e", "changed": true, "held": true]
+        let change: JSONValue = [
+            "revision": 42, "epoch": "e", "changed": true, "held": true, "hold": "untilReleased",
+        ]
         let rollback = try await call("config.rollback", answer: change) { try await $0.rollback(to: 40) }
         #expect(rollback.params?["revision"] == 40 && rollback.params?["release"] == nil)
-        #expect(rollback.result.held)
+        #expect(rollback.params?["hold"] == nil)
+        #expect(rollback.result.held && rollback.result.hold == .untilReleased)
+        let untilNewer = try await call("config.rollback", answer: change) {
+            try await $0.rollback(to: 40, hold: .untilNewer)
+        }
+        #expect(untilNewer.params?["hold"] == "untilNewer")
         let release = try await call("config.rollback", answer: change) { try await $0.releaseRollback() }
         #expect(release.params?["release"] == true && release.params?["revision"] == nil)
     }

@@ -25,7 +25,7 @@ struct DiskFormatTests {
         {"rollback":{"override":[{"path":["search"],"setAt":1700000000002,"value":{"depth":1.50,"limit":null}},\#
         {"path":["search","limit"],"setAt":1700000000001,"expiresAt":1700000060001,"setBy":{"pid":42,"uid":1000,"command":"larder"},"value":20},\#
         {"path":["café","a b"],"setAt":1700000000003,"value":[true,"x\ny"]}],\#
-        "hold":{"revision":5,"since":1700000000005,"host":{"updatedAt":1699999999999,"document":{"search":{"limit":10}}},"remote":null}}},\#
+        "hold":{"revision":5,"since":1700000000005,"rule":"untilReleased","host":{"updatedAt":1699999999999,"document":{"search":{"limit":10}}},"remote":null}}},\#
         {"rollback":{"override":[]}},\#
         {"release":true},\#
         {"experiment":{"updatedAt":1700000000006,"overlays":[{"name":"wide","remote":true,"values":{"search":{"limit":30}}}]}}],\#
@@ -34,7 +34,7 @@ struct DiskFormatTests {
         {"kind":"refresh","origin":"https://config.example/app.json"}]}
         """#
 
-    private static let recordLine = "7f6d9cec81c2226a \(record)\n"
+    private static let recordLine = "892fb4665375f6a4 \(record)\n"
 
     @Test("a journal record is read, and written with the same bytes")
     func journalRecord() throws {
@@ -82,7 +82,7 @@ struct DiskFormatTests {
         "override":[{"path":["search"],"setAt":1700000000002,"value":{"depth":1.50,"limit":null}},\#
         {"path":["search","limit"],"setAt":1700000000001,"expiresAt":1700000060001,"setBy":{"pid":42,"uid":1000,"command":"larder"},"value":20},\#
         {"path":["café","a b"],"setAt":1700000000003,"value":[true,"x\ny"]}],\#
-        "hold":{"revision":5,"since":1700000000005,\#
+        "hold":{"revision":5,"since":1700000000005,"rule":"untilReleased",\#
         "refused":{"version":"v7","versionSeries":"main","digest":"abababababababababababababababababababababababababababababababab","origin":"https://config.example/app.json"},\#
         "defaults":{"updatedAt":1699999999999,"document":{"search":{"limit":10}}},"host":null,\#
         "remote":{"origin":"push","updatedAt":1700000000004,"pushedBy":{"pid":42,"uid":1000,"command":"larder"},"document":{"a":1}}},\#
@@ -92,7 +92,7 @@ struct DiskFormatTests {
         """#
 
     private static let generation = """
-        {"format":1,"sha256":"74281ea2d1436ee6c1b919cf86f81b40bde77192bd7dc32d1029e887d3100ba1"}
+        {"format":1,"sha256":"2c54f83c089414c04e2cd1d250e8597813f8227e0d4943c81ae65178f433d16d"}
         \(body)
 
         """
@@ -143,7 +143,7 @@ struct DiskFormatTests {
     }
 
     private static let hold = #"""
-        {"revision":5,"since":1700000000005,\#
+        {"revision":5,"since":1700000000005,"rule":"untilReleased","by":{"pid":42,"uid":1000,"command":"larder"},\#
         "refused":{"version":"v7","versionSeries":"main","digest":"abababababababababababababababababababababababababababababababab","origin":"https://config.example/app.json"},\#
         "defaults":{"updatedAt":1699999999999,"document":{"search":{"limit":10}}},"host":null,\#
         "remote":{"origin":"push","updatedAt":1700000000004,"pushedBy":{"pid":42,"uid":1000,"command":"larder"},"document":{"a":1}}}
@@ -157,6 +157,19 @@ struct DiskFormatTests {
         #expect(hold.remote?.content?.pushedBy?.pid == 42)
         #expect(hold.refused?.version == UpstreamVersion("v7", series: "main"))
         #expect(Self.written { hold.write(to: &$0) } == Self.hold)
+    }
+
+    @Test(
+        "a hold of the previous version, which recorded no rule, gets the default one",
+        arguments: [("v8", "v7", HoldRule.untilNewer), ("v8", "9fceb02", .untilReleased)])
+    func holdWithoutRule(refused: String, shown: String, rule: HoldRule) throws {
+        let text = #"""
+            {"revision":5,"since":1700000000005,"refused":{"version":"\#(refused)","digest":"abab","origin":"push"},\#
+            "remote":{"origin":"push","updatedAt":1700000000004,"version":"\#(shown)","document":{"a":1}}}
+            """#
+        let hold = try #require(Hold(JSONValue(parsing: text)))
+        #expect(hold.rule == rule)
+        #expect(hold.peer == nil)
     }
 
     // MARK: The epoch and reserved revisions

@@ -58,11 +58,61 @@ struct RollbackTests {
         }
     }
 
-    @Test("where there are no versions, the hold ends with a document other than the refused one")
+    @Test(
+        "a hold stays until the release when a document comes that is not known to be newer",
+        arguments: [
+            [nil, nil, nil], ["1", nil, "3"], ["1", "2", nil], ["1", "2", "9fceb02"], ["1", "9fceb02", "3"],
+            ["5be4f83", "9fceb02", "e83c516"], ["5be4f83", "1234567", "7654321"],
+        ] as [[String?]])
+    func unknownOrder(versions: [String?]) async throws {
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            for number in 1...2 {
+                _ = try await answer(refresher, source, ["v": .int(number)], version: versions[number - 1])
+            }
+            _ = try await store.rollBack(toRevision: 1, by: nil)
+            // A formatting change of the refused document, say.
+            _ = try await answer(refresher, source, ["v": 2, "w": 1], version: versions[2])
+            #expect(store.value == ["v": 1])
+            #expect(store.publication.status.hold?.layers == [.remote])
+            _ = try await store.release(by: nil)
+            #expect(store.value == ["v": 2, "w": 1])
+        }
+    }
+
+    @Test("a hold of files does not end with a newer document of the source")
+    func files() async throws {
+        try await withTwoVersions { (store, refresher, source) async throws in
+            _ = try await store.replaceFiles(.host, with: ["h": "bad"])
+            let peer = Peer(pid: 42, uid: 1000, command: "larder")
+            let commit = try await store.rollBack(toRevision: 2, by: peer)
+            #expect(commit.hold == .untilReleased)
+            _ = try await answer(refresher, source, ["v": 3], version: "3")
+            #expect(store.value == ["v": 3])
+            let hold = try #require(store.publication.status.hold)
+            #expect(hold.layers == [.host] && hold.rule == .untilReleased && hold.peer == peer)
+            #expect(hold.reason.contains("files have no versions"))
+        }
+    }
+
+    @Test("a rollback can ask for another rule than the default", arguments: HoldRule.allCases)
+    func rule(rule: HoldRule) async throws {
+        try await withTwoVersions { (store, refresher, source) async throws in
+            let commit = try await store.rollBack(toRevision: 1, hold: rule, by: nil)
+            #expect(commit.hold == rule)
+            let reason = try #require(store.publication.status.hold).reason
+            #expect(
+                reason == (rule == .untilNewer ? "the source's versions can be ordered" : "the rollback asked for it"))
+            _ = try await answer(refresher, source, ["v": 3], version: "3")
+            #expect(store.value == (rule == .untilNewer ? ["v": 3] : ["v": 1]))
+            #expect((store.publication.status.hold == nil) == (rule == .untilNewer))
+        }
+    }
+
+    @Test("without versions, a hold until a newer document ends with a document other than the refused one")
     func withoutVersions() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             for number in 1...2 { _ = try await answer(refresher, source, ["v": .int(number)], version: nil) }
-            _ = try await store.rollBack(toRevision: 1, by: nil)
+            _ = try await store.rollBack(toRevision: 1, hold: .untilNewer, by: nil)
             _ = try await answer(refresher, source, ["v": 2], version: nil)
             #expect(store.value == ["v": 1])
             _ = try await answer(refresher, source, ["v": 1], version: nil)
@@ -215,7 +265,7 @@ struct RollbackTests {
         }
         try await take(["v": 1], version == nil ? nil : "1", into: first)
         try await take(["v": 2], version, into: first)
-        _ = try await first.rollBack(toRevision: 1, by: nil)
+        _ = try await first.rollBack(toRevision: 1, hold: .untilNewer, by: nil)
         let second = try await fixture.open()
         #expect(second.value == ["v": 1])
         try await take(["v": 2], again, into: second)

@@ -89,9 +89,8 @@ struct StatusReport {
             let refused = hold.refusedVersion.map { ", version \($0) is held back" } ?? ""
             lines += rows(
                 "rolled back",
-                [
-                    "to revision \(hold.revision)\(refused)".printable, ago(hold.since),
-                    "end it with: larder rollback --release",
+                ["to revision \(hold.revision)\(refused)".printable] + holding(hold) + [
+                    "end it with: larder rollback --release"
                 ])
         }
         if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }
@@ -100,6 +99,18 @@ struct StatusReport {
             lines += rows("copy", [copy.path.printable] + (copy.problem.map { [style.problem($0.printable)] } ?? []))
         }
         lines += acknowledgements(namespace.acknowledgements)
+        return lines
+    }
+
+    /// Who rolled back and when, which layers are held, and what ends that.
+    private func holding(_ hold: ConfigStatus.Hold) -> [String] {
+        let by = hold.peer.map { "by \(Provenance.process($0.command, pid: $0.pid, uid: $0.uid)), " } ?? ""
+        var lines = [by + ago(hold.since)]
+        if !hold.layers.isEmpty { lines.append("held: \(hold.layers.joined(separator: ", "))".printable) }
+        if let rule = hold.rule {
+            let ending = rule == ConfigRollback.Hold.untilNewer.rawValue ? "a newer document" : "released"
+            lines.append("until \(ending)\(hold.reason.map { ", since \($0)" } ?? "")".printable)
+        }
         return lines
     }
 

@@ -24,12 +24,17 @@ extension Hold {
             remote = Layer(content: Layers.Remote(held))
             if !held.isNull, remote?.content == nil { return nil }
         }
+        peer = value["by"].flatMap(Peer.init)
+        // Earlier versions of this program recorded no rule.
+        rule = value["rule"]?.string.flatMap(HoldRule.init) ?? defaultRule
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("revision", revision)
         writer.member("since", since)
+        writer.member("rule", rule.rawValue)
+        writer.member("by", peer)
         if let refused {
             writer.name("refused")
             writer.beginObject()

@@ -67,11 +67,14 @@ extension ConfigNamespace {
         do throws(ConfigError) {
             let commit =
                 switch action {
-                case .goBack(let revision): try await store.rollBack(toRevision: revision, by: peer)
+                case .goBack(let revision, let hold):
+                    try await store.rollBack(
+                        toRevision: revision, hold: hold.flatMap { HoldRule(rawValue: $0.rawValue) }, by: peer)
                 case .release: try await store.release(by: peer)
                 }
             return ConfigRollback.Result(
                 revision: commit.revision, epoch: publication.epoch, changed: commit.changed, held: commit.isHeld,
+                hold: commit.hold.flatMap { ConfigRollback.Hold(rawValue: $0.rawValue) },
                 released: action == .release && commit.layerChanged)
         } catch {
             throw WireError(error)

@@ -42,7 +42,9 @@ extension ConfigNamespace {
         }
         result.hold = status.hold.map {
             ConfigStatus.Hold(
-                revision: $0.revision, refusedVersion: $0.refusedVersion, since: Timestamp(milliseconds: $0.since))
+                revision: $0.revision, refusedVersion: $0.refusedVersion, since: Timestamp(milliseconds: $0.since),
+                layers: $0.layers.map(\.rawValue), rule: $0.rule.rawValue, reason: $0.reason,
+                peer: $0.peer.map(WirePeer.init))
         }
         return result
     }

@@ -10,10 +10,25 @@ extension ConfigStatus {
         /// The upstream version that the rollback refused, where it had one.
         public var refusedVersion: String?
         public var since: Timestamp
-        public init(revision: Int, refusedVersion: String?, since: Timestamp) {
+        /// The names of the layers that are held, lowest first.
+        public var layers: [String]
+        /// Which document ends the hold, as in ``ConfigRollback/Hold``; nil from an agent that does not report it.
+        public var rule: String?
+        /// Why the hold has this rule, for people.
+        public var reason: String?
+        /// The client that asked for the rollback, if that is known.
+        public var peer: WirePeer?
+        public init(
+            revision: Int, refusedVersion: String?, since: Timestamp, layers: [String] = [], rule: String? = nil,
+            reason: String? = nil, peer: WirePeer? = nil
+        ) {
             self.revision = revision
             self.refusedVersion = refusedVersion
             self.since = since
+            self.layers = layers
+            self.rule = rule
+            self.reason = reason
+            self.peer = peer
         }
     }
 
@@ -74,6 +89,10 @@ extension ConfigStatus.Hold {
         revision = try reader.requiredInt("revision")
         refusedVersion = try reader.string("refusedVersion")
         since = try reader.requiredTimestamp("since")
+        layers = reader.value("layers")?.elements.compactMap(\.string) ?? []
+        rule = try reader.string("rule")
+        reason = try reader.string("reason")
+        peer = try reader.object("peer").map { (peer) throws(WireError) in try WirePeer(from: peer) }
     }
 
     func write(to writer: inout JSONWriter) {
@@ -81,6 +100,14 @@ extension ConfigStatus.Hold {
         writer.member("revision", revision)
         writer.nullableMember("refusedVersion", refusedVersion)
         writer.member("since", since.description)
+        writer.name("layers")
+        writer.beginArray()
+        for layer in layers { writer.string(layer) }
+        writer.endArray()
+        writer.member("rule", rule)
+        writer.member("reason", reason)
+        writer.name("peer")
+        if let peer { peer.write(to: &writer) } else { writer.null() }
         writer.endObject()
     }
 }
