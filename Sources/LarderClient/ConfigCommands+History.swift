@@ -67,6 +67,22 @@ extension ConfigCommands {
             ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision, hold: hold), namespace: namespace))
     }
 
+    /// A snapshot with all its layers, as a file of the state directory: what `larder backup` saves.
+    ///
+    /// ```swift
+    /// let current = try await client.config.backup()
+    /// for revision in current.revisions.dropFirst() {
+    ///     print(try await client.config.backup(revision: revision).generation?.utf8.count ?? 0)
+    /// }
+    /// ```
+    /// - Parameter revision: one of the history; nil for the current one.
+    /// - Throws: `remote` with `notFound` if the revision is not known any more.
+    public func backup(
+        revision: Int? = nil, namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigBackup.Result {
+        try await client.call(ConfigBackup.self, ConfigBackup.Parameters(revision: revision, namespace: namespace))
+    }
+
     /// Shows what the sources say again, after a rollback.
     @discardableResult
     public func releaseRollback(

@@ -110,7 +110,8 @@ public final class LarderClient: Sendable {
     /// connection.
     private static let readingMethods: Set<String> = [
         AgentInfo.name, AgentStats.name, AgentClients.name, RPCDiscover.name, ConfigGet.name, ConfigStatus.name,
-        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ImagePeek.name, ImageList.name,
+        ConfigExplain.name, ConfigHistory.name, ConfigDiff.name, ConfigBackup.name, ImagePeek.name,
+        ImageList.name,
     ]
 
     private func send(

@@ -15,9 +15,11 @@ struct ConnectionOptions: ParsableArguments {
     var timeout = TimeSpan(.seconds(30))
 
     /// Connects, runs `body` and closes the connection.
-    func withClient(_ body: (LarderClient) async throws -> Void) async throws {
+    /// - Parameter maximumReplyBytes: the longest reply; nil for the library's default
+    func withClient(maximumReplyBytes: Int? = nil, _ body: (LarderClient) async throws -> Void) async throws {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout.duration
+        if let maximumReplyBytes { configuration.maximumReplyBytes = maximumReplyBytes }
         try await LarderClient.withConnection(socket: socket, configuration: configuration, body)
     }
 }

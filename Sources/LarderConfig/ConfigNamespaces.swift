@@ -26,7 +26,12 @@ public final class ConfigNamespaces: Sendable {
         wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
         files: any FileSystem = LocalFileSystem(), logger: Logger
     ) async throws {
-        stateDirectory = try StateDirectory(path: path, files: files)
+        stateDirectory = try StateDirectory(path: path, machine: hostIdentity, files: files)
+        if stateDirectory.isMoved {
+            logger.notice(
+                "the state directory was restored, copied or moved to another machine: its state is kept under a new epoch, and clients that resume get whole snapshots",
+                metadata: ["directory": "\(path)", "epoch": "\(stateDirectory.epoch)"])
+        }
         let environment = ConfigNamespace.Environment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,

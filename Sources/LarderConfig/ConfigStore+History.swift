@@ -89,7 +89,7 @@ extension ConfigStore {
         history.prepend(older)
     }
 
-    private func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
+    func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
         if history[revision] == nil { await readOlderGenerations() }
         if let generation = history[revision] { return generation }
         let known = history.generations.map { String($0.revision) }.joined(separator: ", ")

@@ -15,11 +15,15 @@ public final class StateDirectory: Sendable {
         }
     }
 
-    /// Sixteen hex digits that change when the directory is made anew, because revisions start anew then.
+    /// Sixteen hex digits that change when revisions can stand for other content than before: when the directory is made anew,
+    /// restored from a backup or on another machine.
     public let epoch: String
+    /// Whether the state was found in another place than the one that its epoch belonged to, so that a new epoch began.
+    let isMoved: Bool
     private let lock: CInt
 
-    init(path: String, files: any FileSystem) throws {
+    /// - Parameter machine: what tells this host from others
+    init(path: String, machine: String = "", files: any FileSystem) throws {
         try files.createDirectory(path)
         let lockPath = path + "/lock"
         var descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
@@ -43,11 +47,19 @@ public final class StateDirectory: Sendable {
         _ = pid.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
 
         let epochPath = path + "/epoch"
-        if let bytes = try files.read(epochPath), let known = Self.epoch(in: bytes) {
-            epoch = known
-        } else {
-            epoch = Self.newEpoch()
-            try files.replace(epochPath, with: Array((epoch + "\n").utf8))
+        let identity = try StateIdentity(machine: machine, directory: path, lock: descriptor)
+        let known = try files.read(epochPath).flatMap(EpochFile.init)
+        isMoved = known?.isMoved(from: identity) ?? false
+        let file = EpochFile(
+            epoch: isMoved ? Self.newEpoch() : known?.epoch ?? Self.newEpoch(), identity: identity.text)
+        epoch = file.epoch
+        if file == known { return }
+        do throws(FileError) {
+            try files.replace(epochPath, with: file.encoded())
+        } catch {
+            // Without an epoch on disk there is nothing that could be served yet. A known one only lacks its record, or gets
+            // another epoch at the next start, too.
+            if known == nil { throw error }
         }
     }
 
@@ -62,10 +74,31 @@ public final class StateDirectory: Sendable {
         let digits = String(UInt64.random(in: .min ... .max), radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
+}
 
-    private static func epoch(in bytes: [UInt8]) -> String? {
-        let text = String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
-        let isHex = text.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x61 && $0 <= 0x66) }
-        return text.utf8.count == 16 && isHex ? text : nil
+/// The epoch file: the epoch in its first line, and behind it the record of ``StateIdentity``, which earlier versions of this
+/// program did not write.
+struct EpochFile: Equatable {
+    var epoch: String
+    /// Empty if there is no record.
+    var identity: String
+
+    init(epoch: String, identity: String) {
+        self.epoch = epoch
+        self.identity = identity
     }
+
+    /// Reads a file; nil if it does not begin with an epoch.
+    init?(_ bytes: [UInt8]) {
+        let line = bytes.prefix { $0 != 0x0A }
+        epoch = String(decoding: line, as: UTF8.self)
+        identity = String(decoding: bytes.dropFirst(line.count + 1), as: UTF8.self)
+        let isHex = epoch.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x61 && $0 <= 0x66) }
+        if epoch.utf8.count != 16 || !isHex { return nil }
+    }
+
+    func encoded() -> [UInt8] { Array("\(epoch)\n\(identity)".utf8) }
+
+    /// Whether the file was written for another place. One without a record is taken to be where it was.
+    func isMoved(from identity: StateIdentity) -> Bool { !self.identity.isEmpty && self.identity != identity.text }
 }

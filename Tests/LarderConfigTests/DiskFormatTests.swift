@@ -174,16 +174,13 @@ struct DiskFormatTests {
 
     // MARK: The epoch and reserved revisions
 
-    @Test("the epoch file is sixteen hex digits and a line end")
+    @Test("the epoch file is a line of sixteen hex digits and three lines that say where the directory is")
     func epochFile() throws {
         try Self.withTemporaryDirectory { directory in
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-            try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: directory + "/epoch"))
-            #expect(try StateDirectory(path: directory, files: LocalFileSystem()).epoch == "0123456789abcdef")
-        }
-        try Self.withTemporaryDirectory { directory in
-            let epoch = try StateDirectory(path: directory, files: LocalFileSystem()).epoch
-            #expect(try Self.bytes(directory + "/epoch") == Array("\(epoch)\n".utf8))
+            let epoch = try StateDirectory(path: directory, machine: "m", files: LocalFileSystem()).epoch
+            let text = String(decoding: try Self.bytes(directory + "/epoch"), as: UTF8.self)
+            let pattern = /([0-9a-f]{16})\nmachine m\ndirectory \d+ (-|\d+\.\d{9})\nlock \d+ (-|\d+\.\d{9})\n/
+            #expect(text.wholeMatch(of: pattern)?.1 == epoch[...])
         }
     }
 

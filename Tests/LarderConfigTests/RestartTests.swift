@@ -256,15 +256,4 @@ struct RestartTests {
         #expect(error?.holder == String(getpid()))
         #expect(first.epoch.utf8.count == 16)
     }
-
-    @Test("the epoch stays as long as the directory does")
-    func epoch() throws {
-        let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let first = try StateDirectory(path: path, files: LocalFileSystem()).epoch
-        let second = try StateDirectory(path: path, files: LocalFileSystem()).epoch
-        #expect(first == second)
-        try FileManager.default.removeItem(atPath: path)
-        #expect(try StateDirectory(path: path, files: LocalFileSystem()).epoch != first)
-    }
 }

@@ -17,6 +17,7 @@ struct StoreFixture {
     }()
 
     let directory: String
+    var epoch = "00ff00ff00ff00ff"
     var files: any FileSystem = LocalFileSystem()
     var clock: any Clock<Duration> = ContinuousClock()
     var wallClock = WallClock.system
@@ -34,7 +35,7 @@ struct StoreFixture {
 
     func open() async throws -> ConfigStore {
         let archive = SnapshotArchive(
-            namespace: "default", epoch: "00ff00ff00ff00ff", directory: directory, files: files,
+            namespace: "default", epoch: epoch, directory: directory, files: files,
             logger: Self.silent)
         var restored = try archive.restore()
         if let host { restored.layers.host = Layers.Files(document: host, updatedAt: wallClock.now) }

@@ -1,8 +1,9 @@
-/// Files: sealed memory files, and what kind of file system a file is on.
+/// Files: sealed memory files, what kind of file system a file is on, identities and exchanged names.
 #pragma once
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/stat.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -50,3 +51,24 @@ enum {
     /// is that of asm-generic/fcntl.h.
     LARDER_O_PATH = 010000000,
 };
+
+/// The identity of a file that survives a reboot: its inode and birth time (statx(2)). The device number may change at a reboot.
+/// `born_seconds` is -1 if the file system has no birth times. `path` is followed if it is a symbolic link; with an empty path
+/// the file is `fd`. Returns 0, or -1 with errno set.
+static inline int larder_file_identity(
+    int fd, const char *path, uint64_t *inode, int64_t *born_seconds, uint32_t *born_nanoseconds) {
+    struct statx information;
+    const int empty_path = 0x1000;  // AT_EMPTY_PATH
+    if (syscall(SYS_statx, fd, path, path[0] ? 0 : empty_path, STATX_INO | STATX_BTIME, &information) != 0) return -1;
+    *inode = information.stx_ino;
+    *born_seconds = information.stx_mask & STATX_BTIME ? information.stx_btime.tv_sec : -1;
+    *born_nanoseconds = information.stx_mask & STATX_BTIME ? information.stx_btime.tv_nsec : 0;
+    return 0;
+}
+
+/// Exchanges two names in one step (renameat2(2), RENAME_EXCHANGE). Returns 0, or -1 with errno set (EINVAL: the file system
+/// cannot).
+static inline int larder_exchange_names(const char *path, const char *other) {
+    const int at_cwd = -100, exchange = 2;  // AT_FDCWD, RENAME_EXCHANGE
+    return (int)syscall(SYS_renameat2, at_cwd, path, at_cwd, other, exchange);
+}

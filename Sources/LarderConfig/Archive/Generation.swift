@@ -21,6 +21,8 @@ struct Generation: Sendable {
     var bytes: Int?
     /// What the snapshot was published for.
     var causes: [ChangeCause] = []
+    /// The epoch that it was written in; nil if it was not read from disk.
+    var epoch: String?
     /// The layers as they are, or were when the next snapshot was published.
     var layers: Layers
     /// The layers that the snapshot was published with, where one has changed since without another snapshot.
@@ -95,6 +97,7 @@ struct Generation: Sendable {
         journalSequence = journal
         self.released = released
         self.bytes = body["bytes"]?.int
+        epoch = body["epoch"]?.string
         causes = ChangeCause.list(body["causes"])
         self.layers = layers
         if let published = body["published"] {

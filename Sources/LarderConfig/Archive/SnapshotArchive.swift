@@ -117,6 +117,12 @@ final class SnapshotArchive: Sendable {
             restored.released = newest.released
         }
         restored.unwritten = try replayJournal(into: &restored)
+        if let epoch = newest?.epoch, epoch != self.epoch {
+            // Revisions after this one were given to other content, perhaps, in a life that this directory knows nothing of.
+            // Not every client sends the epoch of the revision that it resumes from.
+            let highest = max(restored.revision, restored.highestSeen, restored.reservedBound)
+            restored.highestLost = highest + Self.unknownNumbers
+        }
         for generation in restored.unwritten { restored.history.append(generation) }
         return restored
     }

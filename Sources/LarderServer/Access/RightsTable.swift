@@ -96,6 +96,10 @@ extension ConfigRefresh: GuardedMethod {
 extension ConfigRollback: GuardedMethod {
     static func need(_ parameters: Parameters) -> Need { .inNamespace(.administer, parameters.namespace) }
 }
+extension ConfigBackup: GuardedMethod {
+    /// The method asks for `read` and `secrets` as well.
+    static func need(_ parameters: Parameters) -> Need { .inNamespace(.administer, parameters.namespace) }
+}
 extension AgentClients: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }
 extension ImagePin: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }
 extension ImageUnpin: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }

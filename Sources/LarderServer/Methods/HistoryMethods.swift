@@ -3,7 +3,7 @@ import LarderConfig
 import LarderWire
 
 extension MethodTable {
-    /// Adds `config.history`, `config.diff` and `config.rollback`.
+    /// Adds `config.history`, `config.diff`, `config.rollback` and `config.backup`.
     mutating func addHistoryMethods() {
         deferred(ConfigHistory.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
             try await scope.namespace(parameters.namespace).history(limit: parameters.limit)
@@ -15,6 +15,17 @@ extension MethodTable {
         deferred(ConfigRollback.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.rollBack(parameters.action, by: scope.peer.provenance)
+        }
+        deferred(ConfigBackup.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
+            let namespace = try scope.namespace(parameters.namespace)
+            // A backup has every value of the namespace.
+            if !scope.rights.rights(in: namespace.name).isSuperset(of: Rights([.read, .secrets])) {
+                throw WireError(
+                    .denied,
+                    "needs the rights read and secrets in namespace \(namespace.name), too; the settings give them by access, see larder.json(5)"
+                )
+            }
+            return try await namespace.backup(ofRevision: parameters.revision)
         }
     }
 }
@@ -56,6 +67,17 @@ extension ConfigNamespace {
             return ConfigDiff.Result(
                 from: parameters.from, to: to, epoch: publication.epoch, patch: patch, changes: changes,
                 isMasked: isMasked)
+        } catch {
+            throw WireError(error)
+        }
+    }
+
+    fileprivate func backup(ofRevision revision: Int?) async throws(WireError) -> ConfigBackup.Result {
+        do throws(ConfigError) {
+            let saved = try await store.savedGeneration(ofRevision: revision)
+            return ConfigBackup.Result(
+                namespace: name, epoch: publication.epoch, revision: saved.revision, generation: saved.text,
+                revisions: saved.revisions)
         } catch {
             throw WireError(error)
         }

@@ -74,7 +74,8 @@ private func decode(_ message: JSONValue) {
 /// Each method's parameters: read, written and read again they write the same.
 private let methods: [@Sendable (JSONValue?) -> Void] = [
     parameters(AgentClients.self), parameters(AgentInfo.self), parameters(AgentPing.self), parameters(AgentStats.self),
-    parameters(ConfigAcknowledge.self), parameters(ConfigDiff.self), parameters(ConfigExplain.self),
+    parameters(ConfigAcknowledge.self), parameters(ConfigBackup.self), parameters(ConfigDiff.self),
+    parameters(ConfigExplain.self),
     parameters(ConfigGet.self), parameters(ConfigHistory.self), parameters(ConfigPush.self),
     parameters(ConfigRefresh.self), parameters(ConfigRollback.self), parameters(ConfigSet.self),
     parameters(ConfigStatus.self), parameters(ConfigSubscribe.self), parameters(ConfigUnset.self),

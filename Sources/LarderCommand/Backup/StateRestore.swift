@@ -1,0 +1,159 @@
+import CLinuxShims
+import Glibc
+
+/// Puts a backup into a state directory: a new tree beside the present one, which then takes its name in one step.
+struct StateRestore {
+    let directory: String
+    /// The name that the previous state gets.
+    static let previousName = "config.before-restore"
+
+    private var current: String { directory + "/config" }
+    private var next: String { directory + "/config.restoring" }
+    private var previous: String { directory + "/" + Self.previousName }
+
+    /// Restores the backup. The agent finds no epoch at its next start and begins a new one.
+    /// - Throws: ``Failure`` if an agent uses the directory or the disk fails; the present state then stays.
+    func run(_ backup: BackupFile) throws(Failure) {
+        let isRoot = geteuid() == 0
+        try becomeOwner()
+        let lock = try takeLock(isRoot: isRoot)
+        defer { close(lock) }
+        try remove(next)
+        try write(backup)
+        try remove(previous)
+        // Before the state, so that no crash can leave the restored state with the epoch of the present one.
+        try check(unlink(directory + "/epoch") == 0 || errno == ENOENT, "remove", directory + "/epoch")
+        try exchange()
+        try synchronize(directory)
+    }
+
+    /// Acts as the owner of the directory from here on: files then have the right owner, and root follows no links of theirs.
+    private func becomeOwner() throws(Failure) {
+        var information = stat()
+        guard stat(directory, &information) == 0, information.st_mode & S_IFMT == S_IFDIR else {
+            throw Failure(
+                .failure,
+                "\(directory) is no directory: \(String(cString: strerror(errno))); name the state directory with --state-directory"
+            )
+        }
+        if geteuid() != 0 || information.st_uid == 0 { return }
+        try check(setgroups(0, nil) == 0, "give up groups", directory)
+        try check(setegid(information.st_gid) == 0, "become group \(information.st_gid)", directory)
+        try check(seteuid(information.st_uid) == 0, "become user \(information.st_uid)", directory)
+    }
+
+    /// The lock that a running agent holds.
+    private func takeLock(isRoot: Bool) throws(Failure) -> CInt {
+        let path = directory + "/lock"
+        let lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
+        try check(lock >= 0, "open", path)
+        if flock(lock, LOCK_EX | LOCK_NB) == 0 { return lock }
+        let failure = errno
+        var text = [UInt8](repeating: 0, count: 32)
+        let count = pread(lock, &text, text.count, 0)
+        close(lock)
+        let holder = String(decoding: text[..<max(0, count)].prefix { $0 > 0x20 }, as: UTF8.self)
+        guard failure == EWOULDBLOCK else { throw Self.failure("lock", path, failure) }
+        throw Failure(
+            .failure,
+            "an agent\(holder.isEmpty ? "" : " (pid \(holder))") uses \(directory); stop it first: systemctl "
+                + "\(isRoot ? "" : "--user ")stop larder.socket larder.service")
+    }
+
+    private func write(_ backup: BackupFile) throws(Failure) {
+        try makeDirectory(next)
+        for (namespace, generations) in Dictionary(grouping: backup.generations, by: \.namespace) {
+            let place = next + "/" + namespace
+            try makeDirectory(place)
+            try makeDirectory(place + "/generations")
+            for generation in generations {
+                let digits = String(generation.revision)
+                let name = String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"
+                try NewFile.write(Array(generation.text.utf8), to: place + "/generations/" + name)
+            }
+            try synchronize(place + "/generations")
+            try synchronize(place)
+        }
+        try synchronize(next)
+    }
+
+    /// Gives the new tree the name of the present one, which gets the name for the previous one.
+    private func exchange() throws(Failure) {
+        var information = stat()
+        if lstat(current, &information) != 0, errno == ENOENT {
+            return try check(rename(next, current) == 0, "rename", next)
+        }
+        if larder_exchange_names(next, current) == 0 {
+            return try check(rename(next, previous) == 0, "rename", next)
+        }
+        // Some file systems cannot exchange names. A crash between these two loses nothing; the command can be repeated.
+        try check(rename(current, previous) == 0, "rename", current)
+        try check(rename(next, current) == 0, "rename", next)
+    }
+
+    private func makeDirectory(_ path: String) throws(Failure) {
+        try check(mkdir(path, 0o700) == 0, "make directory", path)
+    }
+
+    private func synchronize(_ path: String) throws(Failure) {
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        try check(descriptor >= 0, "open", path)
+        defer { close(descriptor) }
+        try check(fsync(descriptor) == 0, "fsync", path)
+    }
+
+    /// Removes a file or a tree, if it exists; symbolic links are removed and not followed.
+    private func remove(_ path: String) throws(Failure) {
+        if unlink(path) == 0 || errno == ENOENT { return }
+        guard errno == EISDIR || errno == EPERM, let listing = opendir(path) else {
+            throw Self.failure("remove", path, errno)
+        }
+        var names: [String] = []
+        while let entry = readdir(listing) {
+            names.append(
+                withUnsafePointer(to: &entry.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+                })
+        }
+        closedir(listing)
+        for name in names where name != "." && name != ".." { try remove(path + "/" + name) }
+        try check(rmdir(path) == 0, "remove", path)
+    }
+
+    private func check(_ isDone: Bool, _ operation: String, _ path: String) throws(Failure) {
+        if !isDone { throw Self.failure(operation, path, errno) }
+    }
+
+    private static func failure(_ operation: String, _ path: String, _ code: CInt) -> Failure {
+        Failure(.failure, "cannot \(operation) \(path): \(String(cString: strerror(code)))")
+    }
+}
+
+/// A file that is made, for its owner only, and is on disk when the call returns.
+enum NewFile {
+    /// - Throws: ``Failure`` if the file exists or cannot be written; it is then removed.
+    static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure(path, errno) }
+        var code = bytes.withUnsafeBytes { Output.writeAll($0, to: descriptor) }
+        if code == 0, fsync(descriptor) != 0 { code = errno }
+        if close(descriptor) != 0, code == 0 { code = errno }
+        if code == 0 { return }
+        unlink(path)
+        throw failure(path, code)
+    }
+
+    /// Replaces a file as a whole or not at all.
+    static func replace(_ path: String, with bytes: [UInt8]) throws(Failure) {
+        let temporary = path + ".\(getpid()).tmp"
+        try write(bytes, to: temporary)
+        if rename(temporary, path) == 0 { return }
+        let code = errno
+        unlink(temporary)
+        throw failure(path, code)
+    }
+
+    private static func failure(_ path: String, _ code: CInt) -> Failure {
+        Failure(.failure, "cannot write \(path): \(String(cString: strerror(code)))")
+    }
+}

@@ -1,0 +1,116 @@
+import ArgumentParser
+import LarderClient
+
+/// `larder backup FILE`
+struct BackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Save the state of the running agent in a file.",
+        discussion: """
+            The file has the snapshots of every namespace with all layers: overrides, pushed documents, what a rollback holds, \
+            and the history. Each namespace is saved as of one moment, with every change acknowledged before. Values that the \
+            settings declare secret are in it, so only its owner may read it. The caller needs the rights administer, read \
+            and secrets; root and the agent's user have them. Namespaces that the caller may not read are left out.
+
+            The settings, the files of layers, credentials and images are not in it.
+
+            EXAMPLES:
+              larder backup /var/backups/larder.backup
+              larder restore /var/backups/larder.backup    with the agent stopped
+            """)
+
+    @Argument(help: ArgumentHelp("The file, which is replaced if it exists.", valueName: "file"))
+    var file: String
+
+    @OptionGroup var agent: AgentOptions
+
+    /// A snapshot has each document twice at most, as text in a string of JSON.
+    private static let maximumReplyBytes = 1 << 30
+
+    func run() async throws {
+        try await agent.connection.withClient(maximumReplyBytes: Self.maximumReplyBytes) { client in
+            let backup = try await Self.backup(of: client)
+            let bytes = backup.encoded()
+            try NewFile.replace(file, with: bytes)
+            let (namespaces, snapshots) = (backup.namespaceCount, backup.generations.count)
+            if agent.json {
+                let result: JSONValue = [
+                    "file": .string(file), "bytes": .int(bytes.count), "namespaces": .int(namespaces),
+                    "snapshots": .int(snapshots),
+                ]
+                return try Output.line(result.compactText)
+            }
+            try Output.line(
+                "\(Human.count(namespaces, "namespace", "namespaces")), "
+                    + "\(Human.count(snapshots, "snapshot", "snapshots")), \(Human.bytes(bytes.count))")
+        }
+    }
+
+    private static func backup(of client: LarderClient) async throws -> BackupFile {
+        let agent = try await client.agent.info()
+        var backup = BackupFile(
+            version: agent.version, createdAt: Timestamp.now.description, stateDirectory: agent.stateDirectory)
+        for namespace in agent.namespaces {
+            let current = try await client.config.backup(namespace: namespace)
+            var saved = [current]
+            for revision in current.revisions where revision != current.revision {
+                do throws(LarderClientError) {
+                    saved.append(try await client.config.backup(revision: revision, namespace: namespace))
+                } catch {
+                    // The agent drops old snapshots while others are saved.
+                    if error.remoteError?.code != .notFound { throw error }
+                }
+            }
+            for one in saved {
+                guard let text = one.generation else { continue }
+                backup.generations.append(
+                    BackupFile.Generation(namespace: namespace, revision: one.revision, text: text))
+            }
+        }
+        return backup
+    }
+}
+
+/// `larder restore FILE`
+struct RestoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Put a backup into the state directory of a stopped agent.",
+        discussion: """
+            The state of the backup replaces the present one, which stays beside it as \(StateRestore.previousName) in the \
+            state directory until the next restore. The agent begins a new epoch, so that clients that resume fetch their \
+            documents again.
+
+            EXAMPLES:
+              systemctl stop larder.socket larder.service
+              larder restore /var/backups/larder.backup
+              systemctl start larder.socket
+            """)
+
+    @Argument(help: ArgumentHelp("A file of larder backup.", valueName: "file"))
+    var file: String
+
+    @Option(
+        help: ArgumentHelp(
+            "The state directory.", discussion: "Else that of the agent that the backup is from.", valueName: "path"))
+    var stateDirectory: String?
+
+    @Flag(help: "Print the result as one line of JSON.")
+    var json = false
+
+    func run() throws {
+        let backup = try BackupFile(decoding: Input.contents(of: file), name: file)
+        let directory = stateDirectory ?? backup.stateDirectory
+        try StateRestore(directory: directory).run(backup)
+        if json {
+            let result: JSONValue = [
+                "stateDirectory": .string(directory), "createdAt": .string(backup.createdAt),
+                "namespaces": .int(backup.namespaceCount), "snapshots": .int(backup.generations.count),
+            ]
+            return try Output.line(result.compactText)
+        }
+        try Output.line(
+            "restored \(Human.count(backup.namespaceCount, "namespace", "namespaces")) as of \(backup.createdAt.printable) "
+                + "to \(directory.printable); start the agent, which begins a new epoch")
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import JSON
+import LarderUpstream
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The state directory and its epoch")
+struct StateDirectoryTests {
+    /// Runs a body with a state directory that an agent used and left, and its epoch.
+    private func withUsedDirectory(_ body: (_ path: String, _ epoch: String) throws -> Void) throws {
+        let path = NSTemporaryDirectory() + "/larder-state-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try body(path, try open(path).epoch)
+    }
+
+    private func open(_ path: String, machine: String = "a") throws -> StateDirectory {
+        try StateDirectory(path: path, machine: machine, files: LocalFileSystem())
+    }
+
+    @Test("the epoch stays over restarts, and when the directory is renamed")
+    func stays() throws {
+        try withUsedDirectory { (path, epoch) throws in
+            #expect(try open(path).epoch == epoch)
+            #expect(try !open(path).isMoved)
+            let moved = path + "-renamed"
+            try FileManager.default.moveItem(atPath: path, toPath: moved)
+            defer { try? FileManager.default.removeItem(atPath: moved) }
+            #expect(try open(moved).epoch == epoch)
+            try FileManager.default.removeItem(atPath: moved)
+            #expect(try open(path).epoch != epoch, "a new directory")
+        }
+    }
+
+    @Test("a copy of the directory gets another epoch, which stays")
+    func copied() throws {
+        try withUsedDirectory { (path, epoch) throws in
+            let copy = path + "-copy"
+            defer { try? FileManager.default.removeItem(atPath: copy) }
+            try FileManager.default.copyItem(atPath: path, toPath: copy)
+            let epochOfCopy = try open(copy).epoch
+            #expect(epochOfCopy != epoch)
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.moveItem(atPath: copy, toPath: path)
+            #expect(try open(path).epoch == epochOfCopy)
+        }
+    }
+
+    @Test("a backup that is restored into the same directory gets another epoch")
+    func restoredInPlace() throws {
+        try withUsedDirectory { (path, epoch) throws in
+            let copy = path + "-copy"
+            defer { try? FileManager.default.removeItem(atPath: copy) }
+            try FileManager.default.copyItem(atPath: path, toPath: copy)
+            for name in try FileManager.default.contentsOfDirectory(atPath: path) {
+                try FileManager.default.removeItem(atPath: path + "/" + name)
+            }
+            for name in try FileManager.default.contentsOfDirectory(atPath: copy) {
+                try FileManager.default.copyItem(atPath: copy + "/" + name, toPath: path + "/" + name)
+            }
+            #expect(try open(path).epoch != epoch)
+        }
+    }
+
+    @Test("the directory of another machine gets another epoch, also if its machine-id was not known")
+    func cloned() throws {
+        try withUsedDirectory { (path, epoch) throws in
+            let second = try open(path, machine: "b").epoch
+            #expect(second != epoch)
+            #expect(try open(path, machine: "").epoch != second)
+        }
+    }
+
+    @Test("an epoch file of the previous version, which had no record, keeps its epoch and gets the record")
+    func previousVersion() throws {
+        try withUsedDirectory { (path, _) throws in
+            try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
+            #expect(try open(path).epoch == "0123456789abcdef")
+            let lines = try String(contentsOfFile: path + "/epoch", encoding: .utf8).split(separator: "\n")
+            #expect(lines.count == 4 && lines[0] == "0123456789abcdef" && lines[1] == "machine a")
+            #expect(try open(path, machine: "b").epoch != "0123456789abcdef")
+        }
+    }
+
+    @Test("a known epoch is used although its record cannot be written")
+    func readOnly() throws {
+        try withUsedDirectory { (path, _) throws in
+            try Data("0123456789abcdef\n".utf8).write(to: URL(filePath: path + "/epoch"))
+            let files = FaultyFileSystem()
+            files.failReplacements(with: EROFS)
+            #expect(try StateDirectory(path: path, files: files).epoch == "0123456789abcdef")
+        }
+    }
+
+    @Test("under another epoch the state is kept and no revision of the former life is given again")
+    func keptState() async throws {
+        let fixture = StoreFixture.local()
+        defer { fixture.remove() }
+        let first = try await fixture.open()
+        _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        let revision = first.revision
+        await first.stop()
+        var restored = fixture
+        restored.epoch = "1111111111111111"
+        let second = try await restored.open()
+        #expect(second.value == ["n": 1])
+        // More than the lost life can have given since.
+        #expect(second.revision > revision + 1_000_000)
+        let known = second.revision
+        await second.stop()
+        let third = try await restored.open()
+        #expect(third.value == ["n": 1] && third.revision == known)
+        #expect(await third.pastSnapshots().map(\.revision) == [known, revision, revision - 1])
+        await third.stop()
+    }
+
+    @Test("a state directory that has nothing but a saved generation begins with it")
+    func savedGeneration() async throws {
+        let fixture = StoreFixture.local()
+        defer { fixture.remove() }
+        let store = try await fixture.open()
+        _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        _ = try await store.set(JSONPath(["n"]), to: 2, timeToLive: nil)
+        let current = try await store.savedGeneration(ofRevision: nil)
+        #expect(current.revision == 3 && current.revisions == [3, 2, 1])
+        let old = try await store.savedGeneration(ofRevision: 2)
+        await #expect(throws: ConfigError.self) { try await store.savedGeneration(ofRevision: 77) }
+        await store.stop()
+
+        var copy = StoreFixture.local()
+        copy.epoch = "1111111111111111"
+        defer { copy.remove() }
+        let generations = copy.directory + "/generations"
+        try FileManager.default.createDirectory(atPath: generations, withIntermediateDirectories: true)
+        for saved in [current, old] {
+            let text = try #require(saved.text)
+            try text.write(
+                toFile: generations + "/" + SnapshotArchive.name(revision: saved.revision), atomically: true,
+                encoding: .utf8)
+        }
+        let restored = try await copy.open()
+        #expect(restored.value == ["n": 2])
+        #expect(await restored.pastSnapshots().map(\.revision).dropFirst() == [3, 2])
+        _ = try await restored.rollBack(toRevision: 2, by: nil)
+        #expect(restored.value == ["n": 1])
+        await restored.stop()
+    }
+}
