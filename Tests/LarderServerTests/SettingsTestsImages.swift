@@ -15,7 +15,7 @@ struct ImageSettingsTests {
         let defaults = ImageSettings()
         #expect(defaults.isEnabled && defaults.space.bytes == 1 << 30 && defaults.space.count == 100_000)
         #expect(defaults.maximumAge == nil && defaults.leaseSeconds == 300)
-        #expect(defaults.limits.maximumPixels == 50_000_000)
+        #expect(defaults.limits.maximumPixels == 1_000_000_000)
     }
 
     @Test("every setting is read")

@@ -63,7 +63,8 @@ public final class BlobWriter: Sendable {
                 var reader = state.reader
                 switch reader.feed(bytes) {
                 case .needMore: break
-                case .found(let header): try store.imageLimits.check(header)
+                // The frame count of a PNG may be wrong. It is checked when the frames have been counted.
+                case .found(let header): try store.imageLimits.check(header.type == .png ? header.still : header)
                 case .refused(let error): throw error
                 }
                 try reserve(total, &state)
@@ -123,10 +124,13 @@ public final class BlobWriter: Sendable {
         }
         let header: ImageHeader
         switch state.reader.finish() {
-        case .found(let found): header = found
+        case .found(let found):
+            // Decoders show an animation with a wrong frame count as the still image that it also is.
+            header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
         case .refused(let error): throw error
         case .needMore: throw ImageError(.damagedImage, "the image has no header; have its origin serve a whole one")
         }
+        try store.imageLimits.check(header)
         guard state.end.isComplete else { throw .cutOff(header.type, after: state.written) }
         guard let digest = BlobDigest(Array(state.hash.finalize())) else { throw Self.ended }
         guard expected == nil || expected == digest else {

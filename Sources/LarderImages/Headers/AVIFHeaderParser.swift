@@ -30,7 +30,9 @@ struct AVIFHeaderParser: TypedHeaderParser {
             (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
         }
         // 0 means that the box goes on to the end of the file.
-        if size == 0 { size = Int.max - position }
+        if size == 0 {
+            if case .meta(let end) = place { size = end - position } else { size = Int.max - position }
+        }
         guard size >= headerLength, size <= Int.max - position else { return damaged("a box has an invalid length") }
         switch place {
         case .brands: return brands(window, size: size)

@@ -53,6 +53,11 @@ public struct ImageHeader: Sendable, Hashable {
         self.orientation = orientation
     }
 
+    /// The header of the first frame alone.
+    var still: ImageHeader {
+        ImageHeader(type, width: width, height: height, frameCount: 1, orientation: orientation)
+    }
+
     /// How many pixels a decoder would have to hold: width times height times the frames that are known of; nothing
     /// where that is more than 2^63.
     public var pixelCount: Int? {
@@ -69,8 +74,8 @@ public struct ImageLimits: Sendable, Hashable {
     /// Types that are refused.
     public var excludedTypes: Set<ImageType>
 
-    /// Makes limits; 50 megapixels unless told otherwise.
-    public init(maximumPixels: Int = 50_000_000, excludedTypes: Set<ImageType> = []) {
+    /// Makes limits. The default of 1,000 megapixels admits the photos of all phones; nothing is decoded here.
+    public init(maximumPixels: Int = 1_000_000_000, excludedTypes: Set<ImageType> = []) {
         self.maximumPixels = maximumPixels
         self.excludedTypes = excludedTypes
     }

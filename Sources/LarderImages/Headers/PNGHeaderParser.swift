@@ -5,18 +5,19 @@ struct PNGHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 16 << 20 }
 
     private var size: (width: Int, height: Int)?
+    private var frames = 1
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         guard let size else { return header(window) }
         guard window.count >= 8 else { return .need(8) }
         let length = window.big32(0)
         guard length <= 0x7FFF_FFFF else { return damaged("a chunk says to be \(length) bytes long") }
-        if window.has("IDAT", at: 4) { return found(size.width, size.height, frames: 1) }
-        if window.has("acTL", at: 4) {
+        if window.has("IDAT", at: 4) { return found(size.width, size.height, frames: frames) }
+        if window.has("acTL", at: 4), length == 8 {
             guard window.count >= 16 else { return .need(16) }
-            let frames = window.big32(8)
-            guard length == 8, (1...0x7FFF_FFFF).contains(frames) else { return damaged("its acTL chunk is invalid") }
-            return found(size.width, size.height, frames: frames)
+            // Decoders ignore an invalid number and show the still image.
+            let count = window.big32(8)
+            if (1...0x7FFF_FFFF).contains(count) { frames = count }
         }
         if window.has("IEND", at: 4) { return damaged("it has no picture") }
         let isType = (4..<8).allSatisfy { (0x41...0x5A).contains(window[$0] & 0xDF) }

@@ -6,9 +6,13 @@ struct WebPHeaderParser: TypedHeaderParser {
     static var lookAhead: Int { 64 }
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
-        guard window.count >= 30 else { return .need(30) }
+        guard window.count >= 16 else { return .need(16) }
+        // The smallest lossless image has 26 bytes.
+        let isLossless = window.has("VP8L", at: 12)
+        let needed = isLossless ? 25 : 30
+        guard window.count >= needed else { return .need(needed) }
+        if isLossless { return lossless(window) }
         if window.has("VP8 ", at: 12) { return lossy(window) }
-        if window.has("VP8L", at: 12) { return lossless(window) }
         if window.has("VP8X", at: 12) { return extended(window) }
         return damaged("its first chunk is unknown")
     }

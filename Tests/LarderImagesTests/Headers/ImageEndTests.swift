@@ -31,7 +31,12 @@ struct ImageEndTests {
             MadeImages.brands("avis", "avif") + MadeImages.meta(MadeImages.pitm(1)) + MadeImages.box("mdat", [1, 2])
                 + MadeImages.box("moov", [1, 2, 3, 4]),
             bitmap(header: 12), bitmap(header: 40), bitmap(header: 124),
+            // Runs up to the mark of the end, a move, and pixels without runs and their padding in the last row.
+            MadeImages.runs([3, 9, 0, 0, 2, 8, 0, 1]), MadeImages.runs([0, 2, 1, 1, 1, 7, 0, 1]),
+            MadeImages.runs([3, 9, 0, 0, 0, 3, 1, 2, 3, 0]),
+            MadeImages.runs([3, 0x12, 0, 0, 0, 3, 0x12, 0x30], bits: 4),
             MadeImages.ico([MadeImages.bitmapHeader(40, 16, 32) + [1, 2, 3], wholePNG]),
+            openMeta(), openData(),
             Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8),
             MadeImages.svg("width='1' height='2'"),
             Array(
@@ -43,6 +48,28 @@ struct ImageEndTests {
                 >
                 """.utf8),
         ]
+
+    /// The `meta` box goes on to the end of the file, and so does the `idat` box in it.
+    private static func openMeta() -> [UInt8] {
+        MadeImages.brands("avif")
+            + MadeImages.open(
+                MadeImages.meta(
+                    MadeImages.pitm(1), MadeImages.iprp([MadeImages.ispe(5, 6)], [(1, [1])]),
+                    MadeImages.iloc([(1, 2, 5)], isInMeta: true),
+                    MadeImages.open(MadeImages.box("idat", [0, 0, 1, 2, 3, 4, 5]))))
+    }
+
+    /// The `mdat` box goes on to the end of the file. The last extent ends there.
+    private static func openData() -> [UInt8] {
+        func image(at offset: Int) -> [UInt8] {
+            MadeImages.brands("avif")
+                + MadeImages.meta(
+                    MadeImages.pitm(1), MadeImages.iloc([(2, offset + 10, 20), (1, offset, 10)]),
+                    MadeImages.iprp([MadeImages.ispe(5, 6)], [(1, [1])]))
+        }
+        let start = image(at: 0).count + 8
+        return image(at: start) + MadeImages.open(MadeImages.box("mdat", [UInt8](repeating: 3, count: 30)))
+    }
 
     /// Two rows of three pixels of three bytes.
     private static func bitmap(header: Int) -> [UInt8] {
@@ -139,6 +166,26 @@ struct ImageEndTests {
         let start = MadeImages.brands("avif") + MadeImages.meta(MadeImages.pitm(1))
         #expect(isComplete(start + [0, 0, 0, 0] + Array("mdat".utf8)) { 1 })
         #expect(!isComplete(start + [0, 0, 0, 0] + Array("uuid".utf8) + [1, 2, 3, 4, 5, 6, 7, 8, 9]) { 1 })
+    }
+
+    @Test("runs without the mark of the end are complete with the last row")
+    func runsWithoutEnd() {
+        for (end, isWhole) in [(0, true), (1, true), (2, true), (3, false)] {
+            #expect(isComplete(MadeImages.runs([3, 9, 0, 0, 3, 8, 0, 0].dropLast(end))) { 1 } == isWhole, "\(end)")
+        }
+    }
+
+    @Test("an animation whose frame count is wrong is published as the still image", arguments: [1, 2, 3, 1_000_000])
+    func wrongFrameCount(_ frames: Int) throws {
+        let control = MadeImages.chunk("fcTL", [UInt8](repeating: 0, count: 26))
+        let image =
+            MadeImages.pngStart(1000, 1000) + MadeImages.chunk("acTL", MadeImages.big(frames, 4) + [0, 0, 0, 0])
+            + control + MadeImages.chunk("IDAT", [9]) + control + MadeImages.chunk("fdAT", [0, 0, 0, 1, 9])
+            + MadeImages.chunk("IEND", [])
+        try withDirectory { path in
+            let blob = try BlobStore(path: path).put(image)
+            #expect(blob.header.frameCount == (frames == 2 ? 2 : 1))
+        }
     }
 
     @Test("a writer refuses what does not come to its end, and what is behind the end belongs to the file")

@@ -96,6 +96,20 @@ enum MadeImages {
             "iprp", box("ipco", properties.flatMap { $0 }) + box("ipma", [0, 0, 0, 0] + big(items.count, 4) + list))
     }
 
+    /// The same box with a size of 0: it goes on to the end of the file.
+    static func open(_ box: [UInt8]) -> [UInt8] { [0, 0, 0, 0] + box.dropFirst(4) }
+
+    /// One extent for each item, of file offsets, or of offsets in the `idat` box.
+    static func iloc(_ extents: [(item: Int, offset: Int, length: Int)], isInMeta: Bool = false) -> [UInt8] {
+        var items: [UInt8] = []
+        for (item, offset, length) in extents {
+            items += big(item, 2) + big(isInMeta ? 1 : 0, 2)
+            items += [0, 0, 0, 1]
+            items += big(offset, 4) + big(length, 4)
+        }
+        return box("iloc", [1, 0, 0, 0, 0x44, 0] + big(extents.count, 2) + items)
+    }
+
     static func meta(_ boxes: [UInt8]...) -> [UInt8] { box("meta", [0, 0, 0, 0] + boxes.flatMap { $0 }) }
 
     /// The picture is item 2; item 1 is a thumbnail of 8 by 8.
@@ -120,6 +134,17 @@ enum MadeImages {
     static func bmp(_ width: Int, _ height: Int, header: Int = 40) -> [UInt8] {
         Array("BM".utf8) + little(1000, 4) + [0, 0, 0, 0] + little(14 + header, 4)
             + bitmapHeader(header, width, height) + [1, 2, 3, 4]
+    }
+
+    /// 3 by 2 pixels, one byte each, as RLE8. The size in the file header is not that of the file.
+    static func runs(_ data: [UInt8], bits: Int = 8) -> [UInt8] {
+        var header = little(40, 4) + little(3, 4) + little(2, 4)
+        header += little(1, 2) + little(bits, 2)
+        header += little(bits == 8 ? 1 : 2, 4)
+        header += [UInt8](repeating: 0, count: 20)
+        var file = Array("BM".utf8) + [0, 0, 0, 0, 0, 0, 0, 0] + little(54 + 8, 4)
+        file += header
+        return file + [UInt8](repeating: 7, count: 8) + data
     }
 
     static func ico(_ pictures: [[UInt8]], type: Int = 1, sides: (UInt8, UInt8) = (16, 16)) -> [UInt8] {

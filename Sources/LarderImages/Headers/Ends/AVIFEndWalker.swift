@@ -1,17 +1,28 @@
 /// AVIF: boxes at the top, until the picture's description (`meta`) and its data (`mdat`, or `idat` within `meta`) went by; a
-/// sequence has its own description (`moov`) too.
+/// sequence has its own description (`moov`) too. Boxes that go on to the end of the file end where the last extent of
+/// the `iloc` box does.
 struct AVIFEndWalker: EndWalker {
     private enum Place { case brands, top, meta(end: Int) }
     private var place = Place.brands
     private var position = 0
-    /// What has to go by yet.
+    /// Whether the `meta` box goes on to the end of the file.
+    private var isMetaOpen = false
+    private var locations: ItemLocations?
     private var isSequence = false
+    // What went by.
     private var hasMeta = false
     private var hasMovie = false
-    private var hasData = false
+    private var hasMediaData = false
+    private var hasDataBox = false
+    private var hasPrimaryItem = false
+    private var hasProperties = false
+
+    /// Larger `iloc` boxes are not read.
+    private static let longestLocations = 1 << 20
 
     mutating func step(_ window: Span<UInt8>) -> EndStep {
         if case .meta(let end) = place, position >= end { place = .top }
+        if case .meta(let end) = place, end - position < 8 { return passing(end - position, isEndOfMeta: true) }
         guard window.count >= 8 else { return .need(8) }
         var (headerLength, size) = (8, window.big32(0))
         if size == 1 {
@@ -19,33 +30,58 @@ struct AVIFEndWalker: EndWalker {
             guard window.big32(8) <= 0x7FFF_FFFF else { return .endless }
             (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
         }
-        // 0 means that the box goes on to the end of the file, wherever that is.
         let isOpen = size == 0
-        if isOpen { size = Int.max - position }
+        if isOpen { size = if case .meta(let end) = place { end - position } else { Int.max - position } }
         guard size >= headerLength, size <= Int.max - position else { return .endless }
         switch place {
         case .brands:
             // The sniffer has seen so many bytes.
             isSequence = window.has("avis", at: 8)
             place = .top
+            return consume(size)
         case .top:
             if window.has("meta", at: 4), size >= headerLength + 4 {
                 hasMeta = true
+                isMetaOpen = isOpen
                 place = .meta(end: position + size)
                 return consume(headerLength + 4)
             }
             if window.has("moov", at: 4) { hasMovie = true }
-            if window.has("mdat", at: 4) { hasData = true }
-            if isWhole { return .complete(after: isOpen ? headerLength : size) }
+            if window.has("mdat", at: 4) { hasMediaData = true }
+            guard isWhole else { return consume(size) }
+            return complete(after: isOpen ? headerLength : size)
         case .meta(let end):
             guard size <= end - position else { return .endless }
-            if window.has("idat", at: 4) { hasData = true }
-            if isWhole { return .complete(after: end - position) }
+            if window.has("iloc", at: 4), size <= Self.longestLocations {
+                guard window.count >= size else { return .need(size) }
+                locations = ItemLocations(window.extracting(headerLength..<size))
+            }
+            if window.has("pitm", at: 4) { hasPrimaryItem = true }
+            if window.has("iprp", at: 4) { hasProperties = true }
+            if window.has("idat", at: 4) {
+                hasDataBox = true
+                // Without a size it is the last box.
+                if isOpen { return complete(after: headerLength + (locations?.dataBoxEnd ?? 0)) }
+            }
+            return passing(size, isEndOfMeta: size == end - position)
         }
-        return consume(size)
     }
 
-    private var isWhole: Bool { hasMeta && hasData && (hasMovie || !isSequence) }
+    /// Passes over a box in the `meta` box, which may be the last that is needed.
+    private mutating func passing(_ size: Int, isEndOfMeta: Bool) -> EndStep {
+        let isDescribed = isEndOfMeta || (isMetaOpen && hasPrimaryItem && hasProperties && locations != nil)
+        return isDescribed && isWhole ? complete(after: size) : consume(size)
+    }
+
+    private var isWhole: Bool {
+        let needsDataBox = (locations?.dataBoxEnd ?? 0) > 0
+        return hasMeta && (hasMediaData || hasDataBox) && (hasDataBox || !needsDataBox) && (hasMovie || !isSequence)
+    }
+
+    /// The end is after so many bytes, and not before the end of the last extent.
+    private func complete(after count: Int) -> EndStep {
+        .complete(after: max(count, (locations?.fileEnd ?? 0) - position))
+    }
 
     private mutating func consume(_ count: Int) -> EndStep {
         position += count

@@ -1,6 +1,9 @@
-/// PNG: chunks up to `IEND` and its checksum.
+/// PNG: chunks up to `IEND` and its checksum. A frame of an animation has one `fcTL` chunk.
 struct PNGEndWalker: EndWalker {
     private var isStarted = false
+    private var frames = 0
+
+    var frameCount: Int? { frames }
 
     mutating func step(_ window: Span<UInt8>) -> EndStep {
         guard isStarted else {
@@ -10,6 +13,7 @@ struct PNGEndWalker: EndWalker {
         guard window.count >= 8 else { return .need(8) }
         let length = window.big32(0)
         guard length <= 0x7FFF_FFFF else { return .endless }
+        if window.has("fcTL", at: 4) { frames += 1 }
         return window.has("IEND", at: 4) ? .complete(after: length + 12) : .consume(length + 12)
     }
 }
@@ -53,29 +57,6 @@ struct GIFEndWalker: EndWalker {
 /// WebP: as long as its RIFF header says, which is without the first eight bytes.
 struct WebPEndWalker: EndWalker {
     mutating func step(_ window: Span<UInt8>) -> EndStep { .complete(after: 8 + window.little32(4)) }
-}
-
-/// Bitmaps: rows of four bytes each up to a known number. The size in the file header, which many encoders get wrong and no
-/// decoder reads, is asked only where the rows are compressed.
-struct BMPEndWalker: EndWalker {
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
-        guard window.count >= 34 else { return .need(34) }
-        let (header, start) = (window.little32(14), window.little32(10))
-        let isOld = header == 12
-        // BI_RGB, and the same with masks. The short header of OS/2 2 has no such field.
-        let isPlain = header <= 16 || [0, 3, 6].contains(window.little32(30))
-        guard isPlain else { return .complete(after: max(window.little32(2), start)) }
-        let size =
-            isOld
-            ? (window.little16(18), window.little16(20))
-            : BMPHeaderParser.size(window, at: 14).map { ($0.width, $0.height) }
-        guard let (width, height) = size else { return .endless }
-        // At most 2^31 by 2^16 bits, and so many bytes 2^31 times.
-        let row = (width * window.little16(isOld ? 24 : 28) + 31) / 32 * 4
-        let (rows, overflows) = row.multipliedReportingOverflow(by: height)
-        let (end, carries) = rows.addingReportingOverflow(start)
-        return overflows || carries ? .endless : .complete(after: end)
-    }
 }
 
 /// Icons: up to the last byte of the last picture.

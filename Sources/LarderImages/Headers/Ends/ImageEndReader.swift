@@ -8,6 +8,9 @@ struct ImageEndReader: Sendable {
     /// Whether the end was seen.
     private(set) var isComplete = false
 
+    /// The number of frames, if the walker counted them.
+    private(set) var frameCount: Int?
+
     private var walker: (any EndWalker)? = EndSniffer()
     /// Bytes that were given and not consumed, always fewer than are waited for.
     private var held: [UInt8] = []
@@ -91,6 +94,7 @@ struct ImageEndReader: Sendable {
 
     private mutating func end(isComplete: Bool) {
         self.isComplete = isComplete
+        frameCount = walker?.frameCount
         walker = nil
         held = []
     }
@@ -114,8 +118,15 @@ enum EndStep {
 ///
 /// Each step must make progress, so that walking takes time in proportion to the bytes.
 protocol EndWalker: Sendable {
+    /// The number of frames that went by, or nil if the walker does not count them.
+    var frameCount: Int? { get }
+
     /// Looks at the bytes that were not consumed yet, at least as many as were asked for (one, if nothing was).
     mutating func step(_ window: Span<UInt8>) -> EndStep
+}
+
+extension EndWalker {
+    var frameCount: Int? { nil }
 }
 
 /// Tells the type, as the header's reader does.
