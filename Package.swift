@@ -89,7 +89,8 @@ let package = Package(
         larder("larder", ["LarderCommand"], executable: true),
         larder(
             "larder-bench",
-            ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", arguments, nioCore, nioPosix], executable: true),
+            ["JSON", "LarderImages", "LarderWire", "SnapshotFile", "CLinuxShims", arguments, nioCore, nioPosix],
+            executable: true),
         // No product depends on it.
         .target(
             name: "TestSupport", dependencies: ["CLinuxShims", logging, nioCore, nioPosix], path: "Tests/TestSupport",

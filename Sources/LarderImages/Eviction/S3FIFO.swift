@@ -9,7 +9,7 @@
 ///
 /// An image is identified by its slot, a small number that the index reuses after the image is removed. S3FIFO only
 /// orders slots. Each operation takes constant time, amortised.
-struct S3FIFO: Sendable {
+package struct S3FIFO: Sendable {
     private var lists = EvictionLists()
     private var small = EvictionLists.List(number: 1)
     private var main = EvictionLists.List(number: 2)
@@ -24,10 +24,12 @@ struct S3FIFO: Sendable {
     /// An image leaves the small queue for the main one if it was used more often than this since it came.
     private static let usesToStay: UInt8 = 1
 
+    package init() {}
+
     /// How many images are in the queues.
-    var count: Int { small.count + main.count }
+    package var count: Int { small.count + main.count }
     /// The bytes of these images.
-    var bytes: Int { small.bytes + main.bytes }
+    package var bytes: Int { small.bytes + main.bytes }
     /// How many removed images are remembered.
     var ghostCount: Int { ghosts.count }
 
@@ -37,7 +39,7 @@ struct S3FIFO: Sendable {
     ///   - slot: a slot without an image
     ///   - fingerprint: some bits of a hash of the image's key, by which an image that comes back is recognised
     ///   - size: its bytes
-    mutating func insert(_ slot: UInt32, fingerprint: UInt32, size: Int) {
+    package mutating func insert(_ slot: UInt32, fingerprint: UInt32, size: Int) {
         if ghosts.take(fingerprint) {
             lists.insert(slot, fingerprint: fingerprint, size: size, into: &main)
         } else {
@@ -46,13 +48,13 @@ struct S3FIFO: Sendable {
     }
 
     /// Counts a use of an image. A slot without an image is ignored.
-    mutating func touch(_ slot: UInt32) {
+    package mutating func touch(_ slot: UInt32) {
         guard lists.list(of: slot) != 0 else { return }
         lists.setUses(min(lists.uses(of: slot) + 1, Self.mostUses), of: slot)
     }
 
     /// Removes an image. A slot without an image is ignored.
-    mutating func remove(_ slot: UInt32) {
+    package mutating func remove(_ slot: UInt32) {
         switch lists.list(of: slot) {
         case small.number:
             heldInSmall = 0
@@ -70,7 +72,7 @@ struct S3FIFO: Sendable {
     ///   - limit: the maximum number of images, which also bounds the work of one call
     ///   - bytes: stops when the images have this many bytes together
     ///   - isHeld: whether an image must stay because it is pinned or leased
-    mutating func nextVictims(limit: Int, bytes: Int, isHeld: (UInt32) -> Bool) -> EvictionSlice {
+    package mutating func nextVictims(limit: Int, bytes: Int, isHeld: (UInt32) -> Bool) -> EvictionSlice {
         var slice = EvictionSlice()
         // A round of the main queue may take a use off many images before it comes to one that goes.
         var steps = 8 * max(limit, 16)
@@ -111,9 +113,8 @@ struct S3FIFO: Sendable {
             return false
         }
         let node = lists.nodes[Int(slot)]
-        // As many bytes as the main queue has, and never more entries than there are images.
-        ghosts.append(
-            node.fingerprint, size: node.size, maximumBytes: max(bytes, 1 << 20), maximumCount: max(count, 64))
+        // As many bytes as the main queue may have, which is what the small one leaves to it (section 4.2).
+        ghosts.append(node.fingerprint, size: node.size, maximumBytes: max(bytes - bytes / 10, 1 << 20))
         return true
     }
 
@@ -129,11 +130,11 @@ struct S3FIFO: Sendable {
 }
 
 /// The result of ``S3FIFO/nextVictims(limit:bytes:isHeld:)``.
-struct EvictionSlice: Sendable, Hashable {
+package struct EvictionSlice: Sendable, Hashable {
     /// The slots of the images to remove, in order.
-    var victims: [UInt32] = []
+    package var victims: [UInt32] = []
     /// Their bytes.
-    var bytes = 0
+    package var bytes = 0
     /// Whether no image is left that may go. If false, another slice may find more.
-    var isExhausted = false
+    package var isExhausted = false
 }

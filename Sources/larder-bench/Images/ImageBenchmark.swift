@@ -6,6 +6,6 @@ struct ImageBenchmark: ParsableCommand {
         commandName: "image", abstract: "Measure the image cache, beside config.get and nginx's proxy cache.",
         subcommands: [
             ImageRateBenchmark.self, ImageDeliveryBenchmark.self, ImageFill.self, ImageStartBenchmark.self,
-            ImageEvictionBenchmark.self, ImageMake.self,
+            ImageEvictionBenchmark.self, ImageMake.self, ImageReplay.self,
         ])
 }

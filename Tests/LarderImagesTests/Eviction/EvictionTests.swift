@@ -134,6 +134,30 @@ struct EvictionTests {
         #expect(queues.count == 2)
     }
 
+    @Test("small images that follow large ones are remembered in proportion to the bytes of the cache")
+    func smallAfterLarge() {
+        var queues = S3FIFO()
+        for slot in 0..<UInt32(10) { queues.insert(slot, fingerprint: slot, size: 100_000) }
+        for slot in 0..<UInt32(9) { for _ in 0..<3 { queues.touch(slot) } }
+        for number in 0..<UInt32(1000) {
+            while queues.bytes + 1000 > 1_000_000 { _ = queues.nextVictims(limit: 1, bytes: 1000) { _ in false } }
+            queues.insert(10 + number, fingerprint: 10 + number, size: 1000)
+        }
+        // Nine large images and about 100 small ones are held. The other 900 small ones fit into 90 % of the bytes.
+        #expect((100...120).contains(queues.count))
+        #expect(queues.ghostCount > 750)
+    }
+
+    @Test("images without a size do not make the memory of removed images grow without bound")
+    func emptyGhosts() {
+        var queues = S3FIFO()
+        for number in 0..<UInt32(50_000) {
+            queues.insert(number % 2, fingerprint: number, size: 0)
+            _ = queues.nextVictims(limit: 1, bytes: .max) { _ in false }
+        }
+        #expect(queues.ghostCount <= 2048)
+    }
+
     @Test("ghosts are bounded by what is held")
     func ghosts() {
         var queues = S3FIFO()

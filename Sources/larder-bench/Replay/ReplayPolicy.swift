@@ -1,0 +1,160 @@
+import LarderImages
+
+/// A cache of a limited number of bytes that keeps no content.
+protocol ReplayPolicy {
+    /// The name in the report.
+    static var name: String { get }
+
+    init(_ trace: Trace, capacity: Int)
+
+    /// Requests the object of a position in the trace; whether it was a hit. An object larger than the capacity is never
+    /// kept.
+    mutating func request(_ position: Int) -> Bool
+}
+
+/// The policy of the image cache.
+struct S3FIFOReplay: ReplayPolicy {
+    static let name = "s3-fifo"
+
+    private let trace: Trace
+    private let capacity: Int
+    private var queues = S3FIFO()
+    private var isHeld: [Bool]
+
+    init(_ trace: Trace, capacity: Int) {
+        (self.trace, self.capacity) = (trace, capacity)
+        isHeld = [Bool](repeating: false, count: trace.sizes.count)
+    }
+
+    mutating func request(_ position: Int) -> Bool {
+        // An object has the slot of its number.
+        let slot = trace.requests[position]
+        guard !isHeld[Int(slot)] else {
+            queues.touch(slot)
+            return true
+        }
+        let size = trace.sizes[Int(slot)]
+        guard size <= capacity else { return false }
+        while queues.bytes + size > capacity {
+            let slice = queues.nextVictims(limit: 64, bytes: queues.bytes + size - capacity) { _ in false }
+            for victim in slice.victims { isHeld[Int(victim)] = false }
+        }
+        // As good as the bits of a hash: another odd factor gives each object other bits.
+        queues.insert(slot, fingerprint: slot &* 0x9E37_79B1, size: size)
+        isHeld[Int(slot)] = true
+        return false
+    }
+}
+
+/// Evicts the object that was requested least recently.
+struct LRUReplay: ReplayPolicy {
+    static let name = "lru"
+
+    private let trace: Trace
+    private let capacity: Int
+    private var bytes = 0
+    /// The last request of each held object; -1 if it is not held.
+    private var lastRequest: [Int]
+    /// Requests before this position are no longer the last ones of held objects.
+    private var oldest = 0
+
+    init(_ trace: Trace, capacity: Int) {
+        (self.trace, self.capacity) = (trace, capacity)
+        lastRequest = [Int](repeating: -1, count: trace.sizes.count)
+    }
+
+    mutating func request(_ position: Int) -> Bool {
+        let object = Int(trace.requests[position])
+        if lastRequest[object] >= 0 {
+            lastRequest[object] = position
+            return true
+        }
+        let size = trace.sizes[object]
+        guard size <= capacity else { return false }
+        while bytes + size > capacity {
+            let candidate = Int(trace.requests[oldest])
+            if lastRequest[candidate] == oldest {
+                lastRequest[candidate] = -1
+                bytes -= trace.sizes[candidate]
+            }
+            oldest += 1
+        }
+        lastRequest[object] = position
+        bytes += size
+        return false
+    }
+}
+
+/// Evicts the object whose next request is the furthest away (Belady's MIN). A new object that would be evicted at once is
+/// not kept. With one size this is the maximum of hits; with different sizes it is close to it.
+struct BeladyReplay: ReplayPolicy {
+    static let name = "belady"
+
+    private let trace: Trace
+    private let capacity: Int
+    private let next: [Int]
+    private var bytes = 0
+    /// The next request of each held object; -1 if it is not held.
+    private var heldUntil: [Int]
+    /// Next requests of held objects, the furthest first. Entries that are out of date are skipped.
+    private var furthest = MaxHeap()
+
+    init(_ trace: Trace, capacity: Int) {
+        (self.trace, self.capacity) = (trace, capacity)
+        next = trace.nextRequests()
+        heldUntil = [Int](repeating: -1, count: trace.sizes.count)
+    }
+
+    mutating func request(_ position: Int) -> Bool {
+        let object = Int(trace.requests[position])
+        let isHit = heldUntil[object] >= 0
+        let size = trace.sizes[object]
+        guard size <= capacity else { return false }
+        // An object without another request is of no use.
+        if next[position] == .max {
+            if isHit { bytes -= size }
+            heldUntil[object] = -1
+            return isHit
+        }
+        if !isHit { bytes += size }
+        heldUntil[object] = next[position]
+        furthest.insert(next[position])
+        while bytes > capacity, let candidate = furthest.removeMax() {
+            let victim = Int(trace.requests[candidate])
+            guard heldUntil[victim] == candidate else { continue }
+            heldUntil[victim] = -1
+            bytes -= trace.sizes[victim]
+        }
+        return isHit
+    }
+}
+
+/// A binary heap of numbers.
+private struct MaxHeap {
+    private var numbers: [Int] = []
+
+    mutating func insert(_ number: Int) {
+        numbers.append(number)
+        var child = numbers.count - 1
+        while child > 0, numbers[(child - 1) / 2] < numbers[child] {
+            numbers.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func removeMax() -> Int? {
+        guard let last = numbers.popLast() else { return nil }
+        guard let max = numbers.first else { return last }
+        numbers[0] = last
+        var parent = 0
+        while true {
+            let left = 2 * parent + 1
+            guard left < numbers.count else { return max }
+            let right = left + 1
+            let child = right < numbers.count && numbers[right] > numbers[left] ? right : left
+            guard numbers[child] > numbers[parent] else { return max }
+            numbers.swapAt(child, parent)
+            parent = child
+        }
+    }
+}
