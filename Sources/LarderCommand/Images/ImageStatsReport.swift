@@ -6,7 +6,7 @@ enum ImageStatsReport {
     static func text(_ images: AgentStats.Images) -> String {
         let rows: [(String, String)] = [
             ("held", "\(Human.count(images.entries, "image", "images")) of \(images.maximumImages)"),
-            ("bytes", bytes(images)),
+            ("disk", bytes(images)), ("index", Human.bytes(images.indexBytes)),
             ("answers", answers(images)),
             ("revalidated", Human.count(images.revalidations, "image", "images")),
             ("downloaded", Human.bytes(images.downloadedBytes)),
@@ -14,6 +14,11 @@ enum ImageStatsReport {
             ("now", "\(images.flights) being fetched, \(images.queued) waiting for that"),
         ]
         return rows.map { "\($0.0.padded(to: 13))\($0.1)" }.joined(separator: "\n")
+    }
+
+    /// The disk space of images and index, in one line.
+    static func diskUse(_ images: AgentStats.Images) -> String {
+        "\(Human.count(images.entries, "image", "images")), \(bytes(images)); index \(Human.bytes(images.indexBytes))"
     }
 
     private static func bytes(_ images: AgentStats.Images) -> String {

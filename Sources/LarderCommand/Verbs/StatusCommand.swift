@@ -31,7 +31,10 @@ struct StatusCommand: AsyncParsableCommand {
             }
             if agent.json { return }
             if let problem = try? await client.agent.info().imageProblem {
-                try Output.line("\nimages  none: \(problem.printable)")
+                return try Output.line("\nimages  none: \(problem.printable)")
+            }
+            if let images = try? await client.agent.stats().images {
+                try Output.line("\nimages  \(ImageStatsReport.diskUse(images))")
             }
         }
     }

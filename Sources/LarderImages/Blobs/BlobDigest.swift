@@ -31,6 +31,9 @@ public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
         self.init(stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
     }
 
+    /// The first byte, which names the directory that its file is in.
+    var shard: UInt8 { UInt8(truncatingIfNeeded: words.0 >> 56) }
+
     /// The 32 bytes.
     var bytes: [UInt8] {
         [words.0, words.1, words.2, words.3].flatMap { word in

@@ -8,8 +8,9 @@ extension BlobStore {
     /// - Throws: ``ImageError/Code/noRoom``, with what would have to go first; ``ImageError/Code/tooLarge``;
     ///   ``ImageError/Code/storageFailed``
     public func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
-        let expected = max(0, declaredLength ?? 0)
-        guard expected <= limits.bytesPerImage else { throw tooLarge(expected) }
+        let length = max(0, declaredLength ?? 0)
+        guard length <= limits.bytesPerImage else { throw tooLarge(length) }
+        let expected = space(of: length)
         try reserve(expected, isNew: true)
         let number = state.withLock { state in
             state.writers += 1
@@ -20,7 +21,7 @@ extension BlobStore {
             let file = try files.create(name)
             return BlobWriter(self, name: name, file: file, declaredLength: declaredLength, reserved: expected)
         } catch {
-            state.withLock { $0.ledger.settle(reserved: expected, written: 0, isPublished: false) }
+            state.withLock { $0.ledger.settle(reserved: expected, written: 0) }
             throw error.asImageError
         }
     }
@@ -32,7 +33,7 @@ extension BlobStore {
         guard let shortage else { return }
         throw ImageError(
             .noRoom,
-            "the cache has no room for another \(bytes) bytes: \(held.bytes) are leased or pinned, and \(usage.reservedBytes) promised to images on their way; raise its limits, free some disk, release and unpin images, or ask again later",
+            "the cache has no room for another \(bytes) bytes of disk space: \(held.bytes) are leased or pinned, and \(usage.reservedBytes) are reserved for downloads; raise its limits, free disk space, release or unpin images, or retry later",
             shortage: shortage)
     }
 
@@ -49,16 +50,19 @@ extension BlobStore {
     func abandon(_ name: String, reserved: Int, written: Int) {
         // What cannot be removed is an orphan, for the sweep of the next process.
         _ = try? files.remove(name)
-        state.withLock { $0.ledger.settle(reserved: reserved, written: written, isPublished: false) }
+        state.withLock { $0.ledger.settle(reserved: reserved, written: written) }
     }
 
     /// Gives a temporary file its name, counts a reference and settles the writer; or throws, and neither was done.
     func publish(_ name: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
         do throws(CacheFileError) {
             try file.seal()
+            // After fsync(2): a file system may allocate the blocks no earlier.
+            let bytes = try file.allocatedBytes()
             try names.withLock { _ throws(CacheFileError) in
                 if try !link(name, blob.digest) { try takeOver(name, blob.digest) }
-                state.withLock { $0.publish(blob, reserved: reserved) }
+                remeasureDirectory(blob.digest.shard)
+                state.withLock { $0.publish(blob, bytes: bytes, reserved: reserved) }
             }
         } catch {
             throw error.asImageError
@@ -104,18 +108,17 @@ extension BlobStore {
 
 extension BlobStore.State {
     /// Counts a reference to a blob that was written just now, and settles its writer.
-    fileprivate mutating func publish(_ blob: PublishedBlob, reserved: Int) {
+    ///
+    /// - Parameter bytes: its disk space
+    fileprivate mutating func publish(_ blob: PublishedBlob, bytes: Int, reserved: Int) {
         let known = entries[blob.digest]
-        ledger.settle(reserved: reserved, written: blob.size, isPublished: known == nil)
-        // A row may have had the size of a file that was damaged.
-        if let known, known.size != blob.size {
-            ledger.remove(known.size)
-            ledger.add(blob.size)
-        }
+        ledger.settle(reserved: reserved, written: blob.size)
+        if let known { ledger.remove(known.bytes) }
         change(blob.digest) { entry in
             entry = BlobStore.Entry(
-                size: blob.size, references: (known?.references ?? 0) + 1, rows: known?.rows ?? 0, isVerified: true)
+                bytes: bytes, references: (known?.references ?? 0) + 1, rows: known?.rows ?? 0, isVerified: true)
             entry?.pins = known?.pins ?? 0
         }
+        ledger.add(entries[blob.digest]?.bytes ?? 0)
     }
 }

@@ -20,77 +20,9 @@ internal import Synchronization
 /// All methods but ``retain(_:)``, ``release(_:)``, ``adopt(_:size:)``, ``update(limits:imageLimits:)`` and ``usage`` wait for
 /// the disk.
 public final class BlobStore: Sendable {
-    /// One blob. There are as many in memory as on disk, so it is small.
-    struct Entry: Sendable {
-        private let shortSize: UInt32
-        private var shortReferences: UInt32
-        private var shortRows: UInt32
-        private var shortPins: UInt32 = 0
-        var isVerified: Bool
-
-        init(size: Int, references: Int, rows: Int = 0, isVerified: Bool) {
-            shortSize = UInt32(clamping: size)
-            shortReferences = UInt32(clamping: references)
-            shortRows = UInt32(clamping: rows)
-            self.isVerified = isVerified
-        }
-
-        /// ``SpaceLimits/bytesPerImage`` never lets in more than fit.
-        var size: Int { Int(shortSize) }
-        var references: Int {
-            get { Int(shortReferences) }
-            set { shortReferences = UInt32(clamping: newValue) }
-        }
-        /// How many of the references are rows of the index.
-        var rows: Int {
-            get { Int(shortRows) }
-            set { shortRows = UInt32(clamping: newValue) }
-        }
-        /// How many of the rows are pinned.
-        var pins: Int {
-            get { Int(shortPins) }
-            set { shortPins = UInt32(clamping: newValue) }
-        }
-        /// Whether it stays whatever room is wanted.
-        fileprivate var isHeld: Bool { references > rows || pins > 0 }
-        /// Its bytes, if somebody refers to it besides the index.
-        fileprivate var leasedBytes: Int { references > rows ? size : 0 }
-        /// Its bytes, if only such a reference keeps it.
-        fileprivate var leftoverBytes: Int { references > 0 && rows == 0 ? size : 0 }
-    }
-
-    struct State: Sendable {
-        /// Change them by ``change(_:_:)`` only.
-        private(set) var entries: [BlobDigest: Entry] = [:]
-        var ledger: SpaceLedger
-        var imageLimits: ImageLimits
-        var writers = 0
-        fileprivate var leasedBytes = 0
-        fileprivate var leftoverBytes = 0
-        /// What is leased or pinned, each blob once.
-        fileprivate var held = (bytes: 0, count: 0)
-
-        /// Changes what is known of a blob, makes it known, or forgets it.
-        mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
-            func count(_ entry: Entry?, _ sign: Int) {
-                leasedBytes += sign * (entry?.leasedBytes ?? 0)
-                leftoverBytes += sign * (entry?.leftoverBytes ?? 0)
-                guard let entry, entry.isHeld else { return }
-                held.bytes += sign * entry.size
-                held.count += sign
-            }
-            count(entries[digest], -1)
-            let result = body(&entries[digest])
-            count(entries[digest], 1)
-            return result
-        }
-
-        fileprivate mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
-    }
-
     /// How much is held.
     public struct Usage: Sendable, Hashable {
-        /// Bytes of images.
+        /// Disk space of images and their directories.
         public let bytes: Int
         /// Images.
         public let count: Int
@@ -137,6 +69,7 @@ public final class BlobStore: Sendable {
             // It must be gone for good before anything is changed.
             isUnclean = try !files.remove("clean") && !isNew
             try files.synchronizeDirectory(".")
+            try measureDirectories()
         } catch {
             throw error.asImageError
         }
@@ -146,15 +79,19 @@ public final class BlobStore: Sendable {
     public var usage: Usage {
         state.withLock { state in
             Usage(
-                bytes: state.ledger.bytes, count: state.ledger.count, reservedBytes: state.ledger.reservedBytes)
+                bytes: state.ledger.bytes + state.ledger.directoryBytes, count: state.ledger.count,
+                reservedBytes: state.ledger.reservedBytes)
         }
     }
 
     /// Bytes of images that somebody refers to besides the index, and of those among them that no row has.
     var leases: (bytes: Int, leftoverBytes: Int) { state.withLock { ($0.leasedBytes, $0.leftoverBytes) } }
 
-    /// What may not go to make room: images that are leased or pinned, and their bytes, each blob once.
-    var held: (bytes: Int, count: Int) { state.withLock { $0.held } }
+    /// What may not go to make room: images that are leased or pinned, each blob once, and their disk space with that of
+    /// their directories.
+    var held: (bytes: Int, count: Int) {
+        state.withLock { ($0.held.bytes + $0.directories.heldBytes, $0.held.count) }
+    }
 
     /// The limits of what may be held.
     var limits: SpaceLimits { state.withLock { $0.ledger.limits } }
@@ -191,14 +128,16 @@ public final class BlobStore: Sendable {
         state.withLock { state in
             state.reserveCapacity(state.entries.count + blobs.count)
             for (digest, size) in blobs {
+                // A stat(2) of each file would delay the start. ``missing(among:)`` corrects the estimate.
+                let bytes = space(of: size)
                 let isNew = state.change(digest) { entry in
                     let isNew = entry == nil
-                    if isNew { entry = Entry(size: size, references: 0, isVerified: false) }
+                    if isNew { entry = Entry(bytes: bytes, references: 0, isVerified: false) }
                     entry?.references += 1
                     entry?.rows += 1
                     return isNew
                 }
-                if isNew { state.ledger.add(size) }
+                if isNew { state.ledger.add(bytes) }
             }
         }
     }
@@ -256,7 +195,7 @@ public final class BlobStore: Sendable {
 
     /// Removes the file of a blob that nobody refers to; does nothing if somebody does again.
     ///
-    /// - Returns: its bytes, if it is gone now
+    /// - Returns: the disk space that it took, if it is gone now
     /// - Throws: ``ImageError/Code/storageFailed``; the file is then an orphan that the next sweep removes, and counts
     ///   until then
     @discardableResult
@@ -270,8 +209,8 @@ public final class BlobStore: Sendable {
                     state.withLock { $0.change(digest) { $0 = entry } }
                     throw error
                 }
-                state.withLock { $0.ledger.remove(entry.size) }
-                return entry.size
+                state.withLock { $0.ledger.remove(entry.bytes) }
+                return entry.bytes
             }
         } catch {
             throw error.asImageError
@@ -359,7 +298,7 @@ public final class BlobStore: Sendable {
 
     // MARK: For the writer and the sweep
 
-    static func shard(_ digest: BlobDigest) -> String { "blobs/" + digest.description.prefix(2) }
+    static func shard(_ digest: BlobDigest) -> String { shard(digest.shard) }
 
     static func name(_ digest: BlobDigest) -> String { shard(digest) + "/" + digest.description }
 

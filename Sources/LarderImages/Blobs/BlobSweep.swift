@@ -35,13 +35,13 @@ extension BlobStore {
                     if try files.remove("tmp/" + name) { removed += 1 }
                 }
             } else {
-                let shard = Self.twoDigits(position.step - 1)
-                let names = try files.list("blobs/" + shard)
+                let shard = UInt8(position.step - 1)
+                let names = try files.list(Self.shard(shard))
                 for name in names {
-                    guard let digest = BlobDigest(hex: name), name.hasPrefix(shard) else { continue }
+                    guard let digest = BlobDigest(hex: name), digest.shard == shard else { continue }
                     if let size = try removeOrphan(digest) { (removed, bytes) = (removed + 1, bytes + size) }
                 }
-                if names.isEmpty { self.names.withLock { _ in _ = try? files.removeDirectory("blobs/" + shard) } }
+                if names.isEmpty { self.names.withLock { _ in removeEmptyDirectory(shard) } }
             }
         } catch {
             throw error.asImageError
@@ -50,14 +50,19 @@ extension BlobStore {
         return SweepSlice(next: next, removed: removed, removedBytes: bytes)
     }
 
-    /// Those of some blobs whose files are gone, because somebody else removed them. None of them is answered with again
-    /// before it was opened; the caller deletes their rows, unless they were published again meanwhile.
+    /// Those of some blobs whose files are gone, because another program removed them. None of them answers a request again
+    /// before it was opened; the caller deletes their rows, unless they were published again since. The disk space of the
+    /// other blobs is corrected.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func missing(among digests: [BlobDigest]) throws(ImageError) -> Set<BlobDigest> {
         var missing: Set<BlobDigest> = []
         do throws(CacheFileError) {
-            for digest in digests where try files.open(Self.name(digest)) == nil {
+            for digest in digests {
+                if let file = try files.open(Self.name(digest)) {
+                    try correctSpace(of: digest, file)
+                    continue
+                }
                 // Again while nobody gives or takes names: it may just have been removed by us, or published.
                 try names.withLock { _ throws(CacheFileError) in
                     guard try files.open(Self.name(digest)) == nil else { return }
@@ -76,8 +81,7 @@ extension BlobStore {
     /// - Returns: whether there was a file
     func removeFile(_ digest: BlobDigest) throws(CacheFileError) -> Bool {
         let existed = try files.remove(Self.name(digest))
-        // An empty directory that cannot be removed is harmless; the next sweep tries again.
-        _ = try? files.removeDirectory(Self.shard(digest))
+        removeEmptyDirectory(digest.shard)
         return existed
     }
 
@@ -98,17 +102,12 @@ extension BlobStore {
             do throws(CacheFileError) {
                 let size = try files.open(Self.name(digest))?.size() ?? 0
                 let isRemoved = try removeFile(digest)
-                if let known { state.withLock { $0.ledger.remove(known.size) } }
+                if let known { state.withLock { $0.ledger.remove(known.bytes) } }
                 return isRemoved ? size : nil
             } catch {
                 if let known { state.withLock { $0.change(digest) { $0 = known } } }
                 throw error
             }
         }
-    }
-
-    private static func twoDigits(_ number: Int) -> String {
-        let digits = String(number, radix: 16)
-        return digits.utf8.count < 2 ? "0" + digits : digits
     }
 }

@@ -140,9 +140,10 @@ public final class BlobWriter: Sendable {
     }
 
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
-        guard total > state.reserved else { return }
+        let space = store.space(of: total)
+        guard space > state.reserved else { return }
         let room = store.limits.bytesPerImage - state.reserved
-        let needed = total - state.reserved
+        let needed = space - state.reserved
         var wanted = max(needed, min(Self.step, room))
         do throws(ImageError) {
             try store.reserve(wanted, isNew: false)

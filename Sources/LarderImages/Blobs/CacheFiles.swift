@@ -26,6 +26,10 @@ protocol CacheFiles: Sendable {
     func synchronizeDirectory(_ name: String) throws(CacheFileError)
     /// The names in a directory without `.` and `..`, in no order; none where there is no directory.
     func list(_ name: String) throws(CacheFileError) -> [String]
+    /// The unit in which the file system allocates space, in bytes: the size of a file rounded up to it estimates its space.
+    var blockBytes: Int { get }
+    /// The bytes allocated for a file or directory (`st_blocks`); 0 if it does not exist.
+    func allocatedBytes(_ name: String) throws(CacheFileError) -> Int
     /// The bytes that are free for us on the disk (statvfs(3)).
     func freeBytes() throws(CacheFileError) -> Int
 }
@@ -36,6 +40,8 @@ protocol CacheFile: Sendable {
     var descriptor: CInt? { get }
     /// The size in bytes.
     func size() throws(CacheFileError) -> Int
+    /// The bytes allocated for it on the disk (`st_blocks`).
+    func allocatedBytes() throws(CacheFileError) -> Int
     /// Adds bytes at the end.
     func append(_ bytes: [UInt8]) throws(CacheFileError)
     /// Reads up to `count` bytes at an offset; none at the end.

@@ -4,6 +4,7 @@ import Glibc
 /// The real cache directory.
 final class LocalCacheFiles: CacheFiles {
     private let root: CInt
+    let blockBytes: Int
 
     /// Makes the directory (mode 0750) if it does not exist, and opens it. Its own path may have symbolic links in it:
     /// that is for the administrator to say.
@@ -12,8 +13,16 @@ final class LocalCacheFiles: CacheFiles {
         if uninterrupted({ mkdir(path, 0o750) }) != 0 ? errno != EEXIST : uninterrupted({ chmod(path, 0o750) }) != 0 {
             throw CacheFileError(operation: "make", name: path, errno: errno)
         }
-        root = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard root >= 0 else { throw CacheFileError(operation: "open", name: path, errno: errno) }
+        let root = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        self.root = root
+        guard root >= 0 else {
+            blockBytes = 0
+            throw CacheFileError(operation: "open", name: path, errno: errno)
+        }
+        var information = statvfs()
+        let isKnown = uninterrupted { fstatvfs(root, &information) } == 0
+        // Network file systems report the size of a transfer instead.
+        blockBytes = isKnown && (512...65_536).contains(information.f_frsize) ? Int(information.f_frsize) : 4096
     }
 
     deinit { close(root) }
@@ -140,6 +149,19 @@ final class LocalCacheFiles: CacheFiles {
         }
     }
 
+    func allocatedBytes(_ name: String) throws(CacheFileError) -> Int {
+        var information = stat()
+        do throws(CacheFileError) {
+            try inParent(of: name, "stat") { parent, last in
+                uninterrupted { fstatat(parent, last, &information, AT_SYMLINK_NOFOLLOW) } == 0
+            }
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            return 0
+        }
+        return Int(information.st_blocks) * 512
+    }
+
     func freeBytes() throws(CacheFileError) -> Int {
         var information = statvfs()
         guard uninterrupted({ fstatvfs(root, &information) }) == 0 else {
@@ -192,6 +214,12 @@ private final class LocalCacheFile: CacheFile {
         var information = stat()
         guard fstat(number, &information) == 0 else { throw failure("stat") }
         return Int(information.st_size)
+    }
+
+    func allocatedBytes() throws(CacheFileError) -> Int {
+        var information = stat()
+        guard fstat(number, &information) == 0 else { throw failure("stat") }
+        return Int(information.st_blocks) * 512
     }
 
     func append(_ bytes: [UInt8]) throws(CacheFileError) {

@@ -1,6 +1,6 @@
 /// The limits of what the cache may take.
 public struct SpaceLimits: Sendable, Hashable {
-    /// The most bytes of all images together, those being written included.
+    /// The maximum disk space of all images together with their directories, in bytes, those being written included.
     public var bytes: Int
     /// The most images, those being written included.
     public var count: Int
@@ -20,7 +20,7 @@ public struct SpaceLimits: Sendable, Hashable {
 
 /// What has to go before there is room.
 public struct SpaceShortage: Sendable, Hashable {
-    /// So many bytes of images, at least.
+    /// Disk space of images in bytes, at least.
     public let bytes: Int
     /// So many images, at least.
     public let count: Int
@@ -28,12 +28,14 @@ public struct SpaceShortage: Sendable, Hashable {
     let taken: Int
 }
 
-/// Who holds how much: what is on disk, and what was promised to those who write. Nothing is written that was not
-/// reserved before, so that the limits hold at every moment and not only between writes.
+/// Counts the disk space that images take and that is reserved for writers. Nothing is written that was not reserved
+/// before, so that the limits hold at every moment and not only between writes.
 struct SpaceLedger: Sendable {
     var limits: SpaceLimits
-    /// Bytes of published images.
+    /// Disk space of published images.
     private(set) var bytes = 0
+    /// Disk space of the directories that they are in.
+    var directoryBytes = 0
     /// Published images.
     private(set) var count = 0
     /// Bytes promised to writers, written or not.
@@ -61,34 +63,34 @@ struct SpaceLedger: Sendable {
 
     /// What has to go first before so many more bytes and writers can be promised; nothing if they can be now.
     func shortage(_ more: Int, writers new: Int, free: Int) -> SpaceShortage? {
-        let overBytes = bytes + reservedBytes + more - limits.bytes
+        let taken = bytes + directoryBytes + reservedBytes
+        let overBytes = taken + more - limits.bytes
         // A writer that has its place needs no other one, and a limit that was lowered does not stop it.
         let overCount = new > 0 || more == 0 ? count + writers + new - limits.count : 0
         // What was promised and not written yet is still free on the disk.
         let overDisk = limits.freeBytes + (reservedBytes - writtenBytes) + more - free
         guard max(overBytes, overCount, overDisk) > 0 else { return nil }
-        return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount), taken: bytes + reservedBytes)
+        return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount), taken: taken)
     }
 
     mutating func wrote(_ more: Int) { writtenBytes += more }
 
-    /// Ends a writer: what it wrote is published, or gone.
-    mutating func settle(reserved: Int, written: Int, isPublished: Bool) {
+    /// Ends a writer. The caller counts what it published with ``add(_:)``.
+    mutating func settle(reserved: Int, written: Int) {
         reservedBytes -= reserved
         writtenBytes -= written
         writers -= 1
-        if isPublished { add(written) }
     }
 
     /// Counts an image that is on disk.
-    mutating func add(_ size: Int) {
-        bytes += size
+    mutating func add(_ bytes: Int) {
+        self.bytes += bytes
         count += 1
     }
 
     /// Stops counting one.
-    mutating func remove(_ size: Int) {
-        bytes -= size
+    mutating func remove(_ bytes: Int) {
+        self.bytes -= bytes
         count -= 1
     }
 }

@@ -116,6 +116,16 @@ extension ImageCache {
         }
     }
 
+    /// Gives the disk space of removed rows back to the file system, if that is most of the index.
+    func compactIndex() async {
+        let index = index
+        do throws(ImageError) {
+            try await indexQueue.submit { () throws(ImageError) in try index.compact() }.value()
+        } catch {
+            warnOfIndex("The index of the image cache could not be compacted", error)
+        }
+    }
+
     /// Removes a cache in an older layout that was set aside when the index was opened.
     func removeOutdated() async {
         guard hasOutdated else { return }
@@ -146,7 +156,8 @@ extension ImageCache {
         let now = clock.now
         var slot: UInt32? = 0
         while let next = slot, !Task.isCancelled {
-            let slice = catalog.take(from: next, limit: 64) { entry, state in state.isTooOld(entry, now) }
+            let slice = catalog.take(from: next, limit: Self.removalSlice) { entry, state in state.isTooOld(entry, now)
+            }
             slot = slice.next
             do throws(ImageError) {
                 try await evict(slice.entries)
@@ -165,9 +176,9 @@ extension ImageCache {
             let keys = try await indexQueue.submit { () throws(ImageError) in
                 try index.keys { lookup.origin(ofCredential: $0) == nil }
             }.value()
-            for start in stride(from: 0, to: keys.count, by: 64) {
+            for start in stride(from: 0, to: keys.count, by: Self.removalSlice) {
                 if Task.isCancelled { return needsForgetting = true }
-                let entries = keys[start..<min(start + 64, keys.count)].compactMap { catalog.entry($0) }
+                let entries = keys[start..<min(start + Self.removalSlice, keys.count)].compactMap { catalog.entry($0) }
                 try await drop(entries.filter { catalog.remove($0) })
             }
         } catch {

@@ -2,7 +2,7 @@ internal import LarderUpstream
 
 extension ImageCache {
     /// How many rows are removed by one change of the index, which has to fit into ``ImageIndex``'s reserve.
-    private static let slice = 64
+    static let removalSlice = 48
     /// How long a flight waits for the end of another one.
     private static let longestWait = Duration.seconds(30)
 
@@ -56,7 +56,7 @@ extension ImageCache {
         }
         while !Task.isCancelled, catalog.statistics.entries > store.limits.count {
             let over = catalog.statistics.entries - store.limits.count
-            let slice = catalog.takeVictims(limit: min(Self.slice, over), bytes: .max)
+            let slice = catalog.takeVictims(limit: min(Self.removalSlice, over), bytes: .max)
             try await evict(slice.entries)
             if slice.isExhausted && slice.entries.isEmpty { break }
         }
@@ -86,8 +86,8 @@ extension ImageCache {
             let wanted = shortage.bytes - removed.bytes
             let slice =
                 wanted > 0
-                ? catalog.takeVictims(limit: Self.slice, bytes: wanted)
-                : catalog.takeVictims(limit: min(Self.slice, shortage.count - removed.count), bytes: .max)
+                ? catalog.takeVictims(limit: Self.removalSlice, bytes: wanted)
+                : catalog.takeVictims(limit: min(Self.removalSlice, shortage.count - removed.count), bytes: .max)
             let gone = try await evict(slice.entries)
             // Where files cannot be removed, rows are not given up one after the other for nothing.
             if gone.count == 0, let failure = gone.failure { throw failure }

@@ -128,7 +128,7 @@ extension ImageCache {
         var sizes: [BlobDigest: Int] = [:]
         var slot: UInt32? = 0
         while let next = slot {
-            let slice = catalog.take(from: next, limit: 64) { entry, _ in
+            let slice = catalog.take(from: next, limit: Self.removalSlice) { entry, _ in
                 (includingPinned || !entry.isPinned) && !spared.contains(entry.key)
             }
             slot = slice.next
@@ -136,6 +136,7 @@ extension ImageCache {
             for entry in slice.entries { sizes[entry.digest] = entry.size }
             try await drop(slice.entries)
         }
+        await compactIndex()
         return (images, sizes.reduce(0) { $0 + (store.hasRow($1.key) ? 0 : $1.value) })
     }
 

@@ -198,6 +198,7 @@ public actor ImageCache {
         var statistics = catalog.statistics
         let usage = store.usage
         statistics.bytes = usage.bytes
+        statistics.indexBytes = index.diskBytes
         statistics.files = usage.count
         statistics.reservedBytes = usage.reservedBytes
         (statistics.leasedBytes, statistics.leftoverBytes) = store.leases

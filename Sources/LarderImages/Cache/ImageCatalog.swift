@@ -8,7 +8,7 @@ final class ImageCatalog: Sendable {
         var table: ImageTable
         let store: BlobStore
         var order = S3FIFO()
-        var pinned = PinnedBlobs()
+        var pinned: PinnedBlobs
         /// Slots of images that were used since their rows were told.
         var touched: Set<UInt32> = []
         var lookup: ImageLookup
@@ -28,7 +28,8 @@ final class ImageCatalog: Sendable {
         self.fingerprint = fingerprint
         store.adopt(entries.lazy.map { (digest: $0.digest, size: $0.size) })
         var state = State(
-            table: ImageTable(capacity: entries.count), store: store, lookup: ImageLookup(settings.origins),
+            table: ImageTable(capacity: entries.count), store: store, pinned: PinnedBlobs(store),
+            lookup: ImageLookup(settings.origins),
             maximumAge: settings.maximumAge)
         // What was used last is what an order of arrival should remove last. Positions are sorted, since they are small.
         for position in entries.indices.sorted(by: { entries[$0].lastUse < entries[$1].lastUse }) {
@@ -261,7 +262,7 @@ extension ImageCatalog.State {
             order.touch(slot)
         } else {
             if old != nil { order.remove(slot) }
-            order.insert(slot, fingerprint: entry.key.fingerprint, size: entry.size)
+            order.insert(slot, fingerprint: entry.key.fingerprint, size: store.space(of: entry.size))
         }
         return old
     }
@@ -278,27 +279,32 @@ extension ImageCatalog.State {
 
 /// The blobs of pinned images, each counted once however many images have it.
 struct PinnedBlobs: Sendable {
+    private let store: BlobStore
     private var images: [BlobDigest: Int] = [:]
-    /// Their bytes together.
+    /// Their disk space together.
     private(set) var bytes = 0
+
+    init(_ store: BlobStore) { self.store = store }
 
     var count: Int { images.count }
 
     /// Counts an image, if it is pinned.
     mutating func add(_ entry: ImageEntry) {
         guard entry.isPinned else { return }
-        if images[entry.digest, default: 0] == 0 { bytes += entry.size }
+        if images[entry.digest, default: 0] == 0 { bytes += store.space(of: entry.size) }
         images[entry.digest, default: 0] += 1
     }
 
     /// What ``bytes`` would be with another pinned image.
-    func bytes(with entry: ImageEntry) -> Int { images[entry.digest] == nil ? bytes + entry.size : bytes }
+    func bytes(with entry: ImageEntry) -> Int {
+        images[entry.digest] == nil ? bytes + store.space(of: entry.size) : bytes
+    }
 
     /// Stops counting an image, if it is pinned.
     mutating func remove(_ entry: ImageEntry) {
         guard entry.isPinned, let number = images[entry.digest] else { return }
         images[entry.digest] = number > 1 ? number - 1 : nil
-        if number == 1 { bytes -= entry.size }
+        if number == 1 { bytes -= store.space(of: entry.size) }
     }
 }
 

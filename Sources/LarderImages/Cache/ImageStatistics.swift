@@ -18,8 +18,10 @@ public struct ImageStatistics: Sendable, Hashable {
     public var downloadedBytes = 0
     /// Images that are held: rows of the index. Several of them may have the same bytes.
     public var entries = 0
-    /// Bytes of all files, those that only a lease keeps included.
+    /// Disk space of all files of images and of their directories, in bytes. Files that only a lease keeps are included.
     public var bytes = 0
+    /// Disk space of the index, its log and its copy, in bytes. No limit applies to it.
+    public var indexBytes = 0
     /// Files.
     public var files = 0
     /// Bytes promised to images that are being written.

@@ -37,9 +37,9 @@ public final class ImageIndex: Sendable {
     /// Whether ``keepReserve()`` has something to give back.
     private let hasReserve = Mutex(false)
 
-    /// Part of the disk that nobody else gets: a removal of 64 rows writes two pages for each at most, and what leads to
-    /// them.
-    private static let reserveBytes = 1 << 20
+    /// Part of the disk that no other program gets: a removal of 48 rows writes two pages of 4 KiB for each at most, and the
+    /// pages that lead to them.
+    private static let reserveBytes = 640 << 10
     private static let reserve = "reserve"
     /// A file that marks an index in which damage was found during use. A start reads one of its tables and may miss the damage.
     private static let damageMark = "index-damaged"
@@ -173,6 +173,21 @@ public final class ImageIndex: Sendable {
         hasReserve.withLock { hasReserve in
             defer { hasReserve = false }
             return (try? files.remove(Self.reserve)) ?? false
+        }
+    }
+
+    /// The disk space of the database, its log, its copy and the reserve, in bytes.
+    var diskBytes: Int {
+        let names = ["", "-wal"].flatMap { [IndexFormat.index + $0, IndexFormat.copy + $0] }
+        return (names + [IndexFormat.index + ".damaged", Self.reserve]).reduce(0) { sum, name in
+            sum + ((try? files.allocatedBytes(name)) ?? 0)
+        }
+    }
+
+    /// Gives free pages back to the file system, if they are more than half of the database.
+    func compact() throws(ImageError) {
+        try use { database throws(ImageError) in
+            do throws(SQLiteError) { try database.compact() } catch { throw error.asImageError }
         }
     }
 

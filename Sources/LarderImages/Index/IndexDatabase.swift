@@ -110,6 +110,17 @@ final class IndexDatabase {
     /// Writes what is in the log into the file itself.
     func checkpoint() throws(SQLiteError) { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
 
+    /// Writes the database anew without its free pages, if these are more than half of it and no copy is under way.
+    func compact() throws(SQLiteError) {
+        guard backup == nil else { return }
+        var (pages, free) = (0, 0)
+        try database.prepare("PRAGMA page_count").run { pages = $0.integer(0) }
+        try database.prepare("PRAGMA freelist_count").run { free = $0.integer(0) }
+        guard free > pages / 2 else { return }
+        try database.run("VACUUM")
+        try checkpoint()
+    }
+
     /// All entries, in the order of their keys.
     func load() throws(SQLiteError) -> [ImageEntry] {
         var entries: [ImageEntry] = []

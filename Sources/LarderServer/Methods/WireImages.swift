@@ -146,6 +146,7 @@ extension AgentStats.Images {
         downloadedBytes = statistics.downloadedBytes
         entries = statistics.entries
         bytes = statistics.bytes
+        indexBytes = statistics.indexBytes
         reservedBytes = statistics.reservedBytes
         leasedBytes = statistics.leftoverBytes
         flights = statistics.flights

@@ -19,8 +19,10 @@ extension AgentStats {
         public var downloadedBytes = 0
         /// Images held now.
         public var entries = 0
-        /// Bytes of their files now; identical ones count once.
+        /// Disk space of their files and directories now, in bytes; identical files count once.
         public var bytes = 0
+        /// Disk space of the index now, in bytes.
+        public var indexBytes = 0
         /// Bytes now reserved for what is being fetched.
         public var reservedBytes = 0
         /// Bytes now of files that are no longer held and stay for a lease.
@@ -42,7 +44,8 @@ extension AgentStats {
                     ("hits", \.hits), ("misses", \.misses), ("joined", \.joined), ("revalidations", \.revalidations),
                     ("staleAnswers", \.staleAnswers), ("failures", \.failures), ("evictions", \.evictions),
                     ("downloadedBytes", \.downloadedBytes), ("entries", \.entries), ("bytes", \.bytes),
-                    ("reservedBytes", \.reservedBytes), ("leasedBytes", \.leasedBytes), ("flights", \.flights),
+                    ("indexBytes", \.indexBytes), ("reservedBytes", \.reservedBytes), ("leasedBytes", \.leasedBytes),
+                    ("flights", \.flights),
                     ("queued", \.queued),
                 ]
             ), ("limits", [("bytes", \.maximumBytes), ("images", \.maximumImages)]),

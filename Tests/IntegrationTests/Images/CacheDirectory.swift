@@ -28,6 +28,15 @@ struct CacheDirectory {
         }
     }
 
+    /// The disk space of the published images and their directories, as du(1) counts it.
+    var diskBytes: Int {
+        let root = path + "/blobs"
+        let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+        return ([root] + names.map { root + "/" + $0 }).reduce(0) { sum, path in
+            sum + (Self.status(path).map { Int($0.st_blocks) * 512 } ?? 0)
+        }
+    }
+
     /// Waits until what is on disk is as it has to become. What was removed while a client read it goes behind the reply.
     func wait(_ purpose: String, until isRight: () throws -> Bool) throws {
         try retrying {

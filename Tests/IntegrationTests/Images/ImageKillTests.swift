@@ -128,7 +128,7 @@ extension Integration {
                 let rows = try Set(client.images().map { try ServedImage.digest($0) })
                 return directory.temporary.isEmpty && Set(directory.blobs.map(\.name)) == rows
             }
-            #expect(try client.imageStatistics()["bytes"]?.int == directory.bytes)
+            #expect(try client.imageStatistics()["bytes"]?.int == directory.diskBytes)
         }
 
         /// Clients that do everything at once until the agent is killed.

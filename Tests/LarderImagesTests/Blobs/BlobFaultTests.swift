@@ -26,7 +26,7 @@ struct BlobFaultTests {
 
     /// What must be true after a new start, whatever happened before it.
     private func check(_ path: String, _ rows: Rows, _ label: String) throws {
-        let store = try BlobStore(path: path)
+        let store = try BlobStore(counting: path)
         for digest in rows.digests { store.adopt(digest, size: 1000) }
         for digest in rows.digests {
             let bytes = try store.contents(digest)
@@ -102,7 +102,7 @@ struct BlobFaultTests {
             NSTemporaryDirectory() + "/larder-images-together-" + String(UInt64.random(in: .min ... .max), radix: 16)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let limit = 12_000
-        let store = try BlobStore(path: path, limits: SpaceLimits(bytes: limit, count: 12, freeBytes: 0))
+        let store = try BlobStore(counting: path, limits: SpaceLimits(bytes: limit, count: 12, freeBytes: 0))
         await withTaskGroup(of: Void.self) { group in
             for worker in 0..<6 {
                 group.addTask {

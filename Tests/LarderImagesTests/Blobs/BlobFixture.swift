@@ -26,6 +26,13 @@ extension BlobStore.Usage {
 }
 
 extension BlobStore {
+    /// Opens a directory and counts the bytes of its files, not their blocks.
+    convenience init(
+        counting path: String, limits: SpaceLimits = SpaceLimits(), imageLimits: ImageLimits = ImageLimits()
+    ) throws {
+        try self.init(path: path, files: FaultyCacheFiles(path), limits: limits, imageLimits: imageLimits)
+    }
+
     /// Publishes bytes as they might come, in pieces.
     func put(_ bytes: [UInt8], pieces: Int = 300, declared: Bool = false) throws(ImageError) -> PublishedBlob {
         let writer = try begin(declaredLength: declared ? bytes.count : nil)
@@ -85,10 +92,22 @@ final class FaultyCacheFiles: CacheFiles {
         var observer: (@Sendable (_ operation: String, _ name: String) -> Void)?
     }
 
+    /// What counts as the space of a file.
+    enum Counting { case bytes, blocks }
+
     private let real: LocalCacheFiles
+    private let counting: Counting
+    private let isDurable: Bool
     private let state = Mutex(State())
 
-    init(_ path: String) throws { real = try LocalCacheFiles(path: path) }
+    /// - Parameters:
+    ///   - counting: the bytes of files without directories, so that a test does not depend on the file system, or what
+    ///     they take on the disk
+    ///   - isDurable: whether anything waits for the disk
+    init(_ path: String, counting: Counting = .bytes, isDurable: Bool = true) throws {
+        real = try LocalCacheFiles(path: path)
+        (self.counting, self.isDurable) = (counting, isDurable)
+    }
 
     /// Counts calls from 0 again, with another fault.
     func arm(_ fault: Fault?) { state.withLock { ($0.calls, $0.fault) = (0, fault) } }
@@ -144,11 +163,16 @@ final class FaultyCacheFiles: CacheFiles {
     }
     func synchronizeDirectory(_ name: String) throws(CacheFileError) {
         try pass("fsync", name)
+        guard isDurable else { return }
         try real.synchronizeDirectory(name)
     }
     func list(_ name: String) throws(CacheFileError) -> [String] {
         try pass("list", name)
         return try real.list(name)
+    }
+    var blockBytes: Int { counting == .bytes ? 1 : real.blockBytes }
+    func allocatedBytes(_ name: String) throws(CacheFileError) -> Int {
+        counting == .bytes ? 0 : try real.allocatedBytes(name)
     }
     func freeBytes() throws(CacheFileError) -> Int {
         try pass("measure", "disk")
@@ -166,6 +190,9 @@ final class FaultyCacheFiles: CacheFiles {
             try owner.pass("stat", "")
             return try real.size()
         }
+        func allocatedBytes() throws(CacheFileError) -> Int {
+            owner.counting == .bytes ? try real.size() : try real.allocatedBytes()
+        }
         func append(_ bytes: [UInt8]) throws(CacheFileError) {
             do throws(CacheFileError) {
                 try owner.pass("write", "")
@@ -182,6 +209,7 @@ final class FaultyCacheFiles: CacheFiles {
         }
         func seal() throws(CacheFileError) {
             try owner.pass("seal", "")
+            guard owner.isDurable else { return }
             try real.seal()
         }
     }

@@ -17,7 +17,7 @@ struct BlobKillTests {
     @Test("(the child of the test below)", .enabled(if: childDirectory != nil))
     func child() throws {
         let path = try #require(childDirectory)
-        let store = try BlobStore(path: path, limits: SpaceLimits(freeBytes: 0))
+        let store = try BlobStore(counting: path, limits: SpaceLimits(freeBytes: 0))
         let log = try #require(FileHandle(forWritingAtPath: path + ".rows"))
         try log.seekToEnd()
         var held = Self.rows(path)
@@ -64,7 +64,7 @@ struct BlobKillTests {
             for _ in 0..<12 {
                 try killChild(path, after: Int.random(in: 1...60, using: &generator))
                 let rows = Self.rows(path)
-                let store = try BlobStore(path: path)
+                let store = try BlobStore(counting: path)
                 #expect(store.isUnclean)
                 for digest in rows {
                     store.adopt(digest, size: 20_000)

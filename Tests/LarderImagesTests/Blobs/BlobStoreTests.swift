@@ -8,7 +8,7 @@ struct BlobStoreTests {
     @Test("a published image is a file named by its digest, readable by our group and writable by nobody")
     func publishing() throws {
         try withDirectory { path in
-            let store = try BlobStore(path: path)
+            let store = try BlobStore(counting: path)
             let blob = try store.put(picture(1))
             #expect(blob.size == 1000)
             #expect(blob.header.type == .png)
@@ -31,7 +31,7 @@ struct BlobStoreTests {
     @Test("a shard directory goes with its last blob, and the next blob recreates it")
     func shards() throws {
         try withDirectory { path in
-            let store = try BlobStore(path: path)
+            let store = try BlobStore(counting: path)
             let first = try store.put(picture(1)).digest
             let shard = path + "/" + BlobStore.shard(first)
             #expect(FileManager.default.fileExists(atPath: shard))
@@ -51,7 +51,7 @@ struct BlobStoreTests {
     @Test("the same bytes are stored once and stay until the last reference is gone")
     func references() throws {
         try withDirectory { path in
-            let store = try BlobStore(path: path)
+            let store = try BlobStore(counting: path)
             let digest = try store.put(picture(1)).digest
             #expect(try store.put(picture(1), declared: true).digest == digest)
             #expect(store.retain(digest))
@@ -94,7 +94,7 @@ struct BlobStoreTests {
     func refusals() throws {
         try withDirectory { path in
             let store = try BlobStore(
-                path: path, limits: SpaceLimits(freeBytes: 0, bytesPerImage: 2000),
+                counting: path, limits: SpaceLimits(freeBytes: 0, bytesPerImage: 2000),
                 imageLimits: ImageLimits(maximumPixels: 1000))
             func code(_ bytes: [UInt8], declared: Int? = nil, expected: BlobDigest? = nil) -> ImageError.Code? {
                 do throws(ImageError) {
@@ -127,7 +127,7 @@ struct BlobStoreTests {
     @Test("a writer that is given up or forgotten leaves nothing behind, and cannot go on")
     func givingUp() throws {
         try withDirectory { path in
-            let store = try BlobStore(path: path)
+            let store = try BlobStore(counting: path)
             let writer = try store.begin()
             try writer.append(picture(1))
             #expect(filesBelow(path + "/tmp").count == 1)
@@ -150,7 +150,7 @@ struct BlobStoreTests {
     func room() throws {
         try withDirectory { path in
             let limits = SpaceLimits(bytes: 3000, count: 3, freeBytes: 0, bytesPerImage: 3000)
-            let store = try BlobStore(path: path, limits: limits)
+            let store = try BlobStore(counting: path, limits: limits)
             let first = try store.put(picture(1), declared: true)
             let second = try store.put(picture(2), declared: true)
             let big = #expect(throws: ImageError.self) { try store.begin(declaredLength: 1001) }
@@ -202,14 +202,14 @@ struct BlobStoreTests {
         try withDirectory { path in
             var digests: [BlobDigest] = []
             do {
-                let store = try BlobStore(path: path)
+                let store = try BlobStore(counting: path)
                 digests = try (1...2).map { try store.put(picture($0)).digest }
                 try store.markClean()
             }
             let name = path + "/" + BlobStore.name(digests[0])
             try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: name)
             try Data(picture(3)).write(to: URL(filePath: name))
-            let store = try BlobStore(path: path)
+            let store = try BlobStore(counting: path)
             #expect(!store.isUnclean)
             digests.forEach { store.adopt($0, size: 1000) }
             #expect(!store.retain(digests[0], ifVerified: true))
@@ -238,13 +238,13 @@ struct BlobStoreTests {
                 try handle.close()
             }
             do {
-                let store = try BlobStore(path: path)
+                let store = try BlobStore(counting: path)
                 #expect(!store.isUnclean)
                 digests = try (1...3).map { try store.put(picture($0)).digest }
                 try store.markClean()
             }
             do {
-                let store = try BlobStore(path: path)
+                let store = try BlobStore(counting: path)
                 #expect(!store.isUnclean)
                 digests.forEach { store.adopt($0, size: 1000) }
                 // Not marked: as if killed.
@@ -286,7 +286,7 @@ struct BlobStoreTests {
             for content in [picture(1), picture(2), [], picture(1, size: 2000)] {
                 try? FileManager.default.removeItem(atPath: name)
                 try Data(content).write(to: URL(filePath: name))
-                let store = try BlobStore(path: path)
+                let store = try BlobStore(counting: path)
                 #expect(store.isUnclean)
                 #expect(try store.put(picture(1)).digest == digest)
                 #expect(try store.contents(digest) == picture(1))
@@ -302,7 +302,7 @@ struct BlobStoreTests {
         try withDirectory { path in
             var digests: [BlobDigest] = []
             do {
-                let store = try BlobStore(path: path)
+                let store = try BlobStore(counting: path)
                 digests = try (1...20).map { try store.put(picture($0)).digest }
             }
             try Data(picture(9)).write(to: URL(filePath: path + "/tmp/dead-1"))
@@ -312,7 +312,7 @@ struct BlobStoreTests {
                 "/" + BlobStore.shard(digests[0]) + "/" + String(repeating: "f", count: 64),
             ]
             for name in foreign { try Data("mine".utf8).write(to: URL(filePath: path + name)) }
-            let store = try BlobStore(path: path)
+            let store = try BlobStore(counting: path)
             digests.prefix(5).forEach { store.adopt($0, size: 1000) }
             let writer = try store.begin()
             try writer.append(picture(30))
@@ -335,7 +335,7 @@ struct BlobStoreTests {
             let shard = path + "/" + BlobStore.shard(digest)
             try FileManager.default.moveItem(atPath: shard, toPath: path + "/elsewhere")
             try FileManager.default.createSymbolicLink(atPath: shard, withDestinationPath: path + "/elsewhere")
-            let store = try BlobStore(path: path)
+            let store = try BlobStore(counting: path)
             store.adopt(digest, size: 1000)
             #expect(throws: ImageError.self) { try store.open(digest) }
             #expect(throws: ImageError.self) { try store.put(picture(1)) }

@@ -25,13 +25,13 @@ struct CacheFixture {
 
     /// Opens a cache in a directory, which may have been one before.
     static func open(
-        _ path: String, clock: TestClock = TestClock(),
+        _ path: String, clock: TestClock = TestClock(), files: FaultyCacheFiles? = nil,
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
         _ change: (inout ImageCacheSettings) -> Void = { _ in }
     ) async throws -> CacheFixture {
         var settings = ImageCacheSettings(directory: path, space: SpaceLimits(freeBytes: 0))
         change(&settings)
-        let files = try FaultyCacheFiles(path)
+        let files = try files ?? FaultyCacheFiles(path)
         let store = try await openStore(settings, files)
         let origin = FakeOrigin(store, blocking, clock)
         let cache = try await ImageCache.open(

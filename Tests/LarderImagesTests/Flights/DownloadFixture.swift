@@ -38,7 +38,7 @@ final class DownloadFixture: Sendable {
         _ path: String, _ limits: SpaceLimits, _ resolver: any HostResolver, _ timeouts: FetchTimeouts
     ) throws {
         self.path = path
-        store = try BlobStore(path: path, limits: limits)
+        store = try BlobStore(counting: path, limits: limits)
         var configuration = ImageFetcher.Configuration(version: "1.2.3")
         configuration.allowedNetworks = [AddressRange("127.0.0.1/32")].compactMap { $0 }
         configuration.connectTimeout = .seconds(300)

@@ -90,6 +90,7 @@ struct HeldImagesTests {
         images.downloadedBytes = 8
         images.entries = 9
         images.bytes = 10
+        images.indexBytes = 17
         images.reservedBytes = 11
         images.leasedBytes = 12
         images.flights = 13

@@ -1,0 +1,70 @@
+internal import Synchronization
+
+/// The disk space of `blobs` and of the 256 shard directories in it, and which of these have a blob that must stay.
+struct BlobDirectories: Sendable {
+    /// The space of `blobs` itself.
+    var rootBytes = 0
+    private var shards = [UInt32](repeating: 0, count: 256)
+    private var heldBlobs = [UInt32](repeating: 0, count: 256)
+    private var shardBytes = 0
+
+    var bytes: Int { rootBytes + shardBytes }
+
+    mutating func setBytes(_ bytes: Int, of shard: UInt8) {
+        shardBytes -= Int(shards[Int(shard)])
+        shards[Int(shard)] = UInt32(clamping: bytes)
+        shardBytes += Int(shards[Int(shard)])
+    }
+
+    /// Counts the blobs that are leased or pinned: `change` is 1 or -1.
+    mutating func countHeld(_ change: Int, in shard: UInt8) {
+        heldBlobs[Int(shard)] = UInt32(clamping: Int(heldBlobs[Int(shard)]) + change)
+    }
+
+    /// The space of the directories that stay when everything goes that may.
+    var heldBytes: Int { rootBytes + (0..<256).reduce(0) { $0 + (heldBlobs[$1] > 0 ? Int(shards[$1]) : 0) } }
+}
+
+extension BlobStore {
+    /// The disk space of a file of this size, as far as it can be known without a look at the file.
+    func space(of size: Int) -> Int { (size + files.blockBytes - 1) / files.blockBytes * files.blockBytes }
+
+    /// Measures all directories of blobs.
+    func measureDirectories() throws(CacheFileError) {
+        let root = try files.allocatedBytes("blobs")
+        state.withLock { $0.directories.rootBytes = root }
+        for shard in UInt8.min...UInt8.max { try measureDirectory(shard) }
+    }
+
+    /// Measures a shard directory. It grows with its entries and shrinks only when it is removed.
+    private func measureDirectory(_ shard: UInt8) throws(CacheFileError) {
+        let bytes = try files.allocatedBytes(Self.shard(shard))
+        state.withLock { $0.setDirectoryBytes(bytes, of: shard) }
+    }
+
+    /// Measures a shard directory after a blob was published into it. A failure leaves the last measurement.
+    func remeasureDirectory(_ shard: UInt8) { try? measureDirectory(shard) }
+
+    /// Removes a shard directory if it is empty. Call it with ``names`` locked, so that no blob is published into it at the
+    /// same time. An empty directory that cannot be removed is harmless; the next sweep tries again.
+    func removeEmptyDirectory(_ shard: UInt8) {
+        guard (try? files.removeDirectory(Self.shard(shard))) == true else { return }
+        state.withLock { $0.setDirectoryBytes(0, of: shard) }
+    }
+
+    /// Corrects the disk space of a blob by its file. Files of an earlier process are counted by their sizes first.
+    func correctSpace(of digest: BlobDigest, _ file: any CacheFile) throws(CacheFileError) {
+        let bytes = try file.allocatedBytes()
+        state.withLock { state in
+            let old = state.change(digest) { entry in
+                defer { entry?.bytes = bytes }
+                return entry?.bytes
+            }
+            guard let old, old != bytes else { return }
+            state.ledger.remove(old)
+            state.ledger.add(state.entries[digest]?.bytes ?? 0)
+        }
+    }
+
+    static func shard(_ shard: UInt8) -> String { "blobs/" + (shard < 16 ? "0" : "") + String(shard, radix: 16) }
+}

@@ -1,0 +1,88 @@
+/// What a ``BlobStore`` knows of its files.
+extension BlobStore {
+    /// One blob. There are as many in memory as on disk, so it is small.
+    struct Entry: Sendable {
+        private var shortBytes: UInt32
+        private var shortReferences: UInt32
+        private var shortRows: UInt32
+        private var shortPins: UInt32 = 0
+        var isVerified: Bool
+
+        /// - Parameter bytes: its disk space. 4 GiB and more count as one byte less than 4 GiB.
+        init(bytes: Int, references: Int, rows: Int = 0, isVerified: Bool) {
+            shortBytes = UInt32(clamping: bytes)
+            shortReferences = UInt32(clamping: references)
+            shortRows = UInt32(clamping: rows)
+            self.isVerified = isVerified
+        }
+
+        /// Its disk space.
+        var bytes: Int {
+            get { Int(shortBytes) }
+            set { shortBytes = UInt32(clamping: newValue) }
+        }
+        var references: Int {
+            get { Int(shortReferences) }
+            set { shortReferences = UInt32(clamping: newValue) }
+        }
+        /// How many of the references are rows of the index.
+        var rows: Int {
+            get { Int(shortRows) }
+            set { shortRows = UInt32(clamping: newValue) }
+        }
+        /// How many of the rows are pinned.
+        var pins: Int {
+            get { Int(shortPins) }
+            set { shortPins = UInt32(clamping: newValue) }
+        }
+        /// Whether it must stay when room is needed.
+        fileprivate var isHeld: Bool { references > rows || pins > 0 }
+        /// Its bytes, if anything besides the index refers to it.
+        fileprivate var leasedBytes: Int { references > rows ? bytes : 0 }
+        /// Its bytes, if only such a reference keeps it.
+        fileprivate var leftoverBytes: Int { references > 0 && rows == 0 ? bytes : 0 }
+    }
+
+    struct State: Sendable {
+        /// Change them by ``change(_:_:)`` only.
+        private(set) var entries: [BlobDigest: Entry] = [:]
+        var ledger: SpaceLedger
+        var directories = BlobDirectories()
+        var imageLimits: ImageLimits
+        var writers = 0
+        private(set) var leasedBytes = 0
+        private(set) var leftoverBytes = 0
+        /// What is leased or pinned, each blob once.
+        private(set) var held = (bytes: 0, count: 0)
+
+        init(ledger: SpaceLedger, imageLimits: ImageLimits) {
+            self.ledger = ledger
+            self.imageLimits = imageLimits
+        }
+
+        /// Changes what is known of a blob, makes it known, or forgets it.
+        mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
+            count(digest, entries[digest], -1)
+            let result = body(&entries[digest])
+            count(digest, entries[digest], 1)
+            return result
+        }
+
+        private mutating func count(_ digest: BlobDigest, _ entry: Entry?, _ sign: Int) {
+            leasedBytes += sign * (entry?.leasedBytes ?? 0)
+            leftoverBytes += sign * (entry?.leftoverBytes ?? 0)
+            guard let entry, entry.isHeld else { return }
+            held.bytes += sign * entry.bytes
+            held.count += sign
+            directories.countHeld(sign, in: digest.shard)
+        }
+
+        mutating func reserveCapacity(_ count: Int) { entries.reserveCapacity(count) }
+
+        /// Changes the disk space of a shard directory.
+        mutating func setDirectoryBytes(_ bytes: Int, of shard: UInt8) {
+            directories.setBytes(bytes, of: shard)
+            ledger.directoryBytes = directories.bytes
+        }
+    }
+}
