@@ -1,5 +1,5 @@
 import Glibc
-internal import NIOPosix
+public import NIOPosix
 internal import Synchronization
 
 /// Turns the name of a host into addresses.
@@ -10,15 +10,19 @@ public protocol HostResolver: Sendable {
 
 /// The system's resolver (getaddrinfo(3)): files, DNS and whatever else nsswitch.conf(5) says, in the order of RFC 6724.
 public struct SystemResolver: HostResolver {
-    public init() {}
+    private let threads: NIOThreadPool
 
-    /// Asks on a thread that may wait. A cancelled caller does not: the answer is then thrown away when it comes.
+    /// - Parameter threads: run the look-ups, each of which may block for as long as name servers do not answer. The caller
+    ///   starts the pool and shuts it down; look-ups after that are cancelled.
+    public init(_ threads: NIOThreadPool) { self.threads = threads }
+
+    /// Resolves a name on the thread pool. A cancelled caller returns at once, and the result is discarded later.
     public func addresses(of name: String) async throws(UpstreamError) -> [IPAddress] {
         let answer = Answer()
         let addresses = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 guard answer.wait(continuation) else { return continuation.resume(returning: nil) }
-                NIOThreadPool.singleton.submit { _ in answer.give(Self.lookUp(name)) }
+                threads.submit { state in answer.give(state == .active ? Self.lookUp(name) : nil) }
             }
         } onCancel: {
             answer.give(nil)

@@ -43,7 +43,7 @@ public final class ImageFetcher: Sendable {
     ///   - eventLoopGroup: where connections live; nothing means NIO's process-wide group. The caller keeps its
     ///     ownership.
     public init(
-        configuration: Configuration, resolver: any HostResolver = SystemResolver(),
+        configuration: Configuration, resolver: any HostResolver,
         eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
         self.configuration = configuration

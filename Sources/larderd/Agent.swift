@@ -22,9 +22,12 @@ struct Agent {
     private static let networkThreads = 1
     /// One for journals, the others for background writes and images.
     private static let diskThreads = 4
+    /// Look-ups of names block for seconds if name servers do not answer, so they do not share the disk's threads.
+    private static let resolverThreads = 4
     private static let clientThreads = min(System.coreCount, 4)
     /// With those of tasks, signals, timers, file changes and the watchdog.
-    static let maxThreads = networkThreads + diskThreads + clientThreads + System.coreCount + 4
+    static let maxThreads =
+        networkThreads + diskThreads + resolverThreads + clientThreads + System.coreCount + 4
 
     init(plan: AgentPlan, sockets: [ActivatedSocket], hangups: UnixSignalsSequence) {
         self.plan = plan
@@ -37,8 +40,12 @@ struct Agent {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: Self.networkThreads)
         let threads = NIOThreadPool(numberOfThreads: Self.diskThreads)
         threads.start()
+        // It ends with the process: nothing waits for a look-up that is still running.
+        let lookUps = NIOThreadPool(numberOfThreads: Self.resolverThreads)
+        lookUps.start()
         let fetcher = HTTPFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
-        let images = ImageFetcher(configuration: .init(version: larderVersion), eventLoopGroup: group)
+        let images = ImageFetcher(
+            configuration: .init(version: larderVersion), resolver: SystemResolver(lookUps), eventLoopGroup: group)
         do {
             try await serve(group, threads, fetcher, images)
         } catch {

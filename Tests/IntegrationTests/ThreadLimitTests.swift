@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import TestSupport
 import Testing
 
@@ -24,6 +25,52 @@ extension Integration {
                 #expect(command.end == .exit(1), "\(command.log)")
                 let isRefused = command.log.contains("cannot start") && command.log.contains("LimitNPROC=")
                 #expect(isRefused == (threads <= 12), "\(command.log)")
+            }
+        }
+
+        @Test(
+            "an agent that cannot create another thread answers a request that resolves a name, at the latest when it can",
+            .enabled(if: geteuid() == 0, "only root can become another user"))
+        func exhausted() throws {
+            let limit = 60
+            let user = Self.user + 1
+            let become = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"]
+            try AgentHome.with { home in
+                chown(home.directory, uid_t(user), gid_t(user))
+                let agent = try home.start(wrapper: become + ["prlimit", "--nproc=\(limit)", "--"]) { _ in
+                    chmod(home.directory + "/notify0", 0o666)
+                }
+                let client = try agent.connect()
+                // Each has root's limit, so all of them start.
+                var others: [ChildProcess] = []
+                for _ in 0..<limit {
+                    let other = try ChildProcess(
+                        become[0], become.dropFirst() + ["sh", "-c", "echo started; exec sleep 3600"])
+                    #expect(try other.line() == "started")
+                    others.append(other)
+                    // Threads of tasks end after seconds without work.
+                    _ = try client.imageRefusal("http://localhost:1/", ["policy": "cacheOnly"])
+                }
+                let id = try client.requestImage("http://localhost:1/")
+                let refusal =
+                    try Self.refusal(client, id, until: .after(.seconds(10)))
+                    ?? {
+                        #expect(agent.endIfEnded() == nil, "\(agent.log)")
+                        for other in others { other.kill() }
+                        return try Self.refusal(client, id, until: .usual)
+                    }()
+                #expect(refusal == "forbiddenAddress", "\(agent.log)")
+            }
+        }
+
+        /// The name of a request's error; nil if there was no reply in time.
+        private static func refusal(_ client: LineClient, _ id: Int, until deadline: Deadline) throws -> String? {
+            do {
+                throw HarnessError("the agent replied with \(try client.reply(to: id, until: deadline))")
+            } catch let refusal as LineClient.Refusal {
+                return refusal.name
+            } catch  where deadline.hasPassed {
+                return nil
             }
         }
     }

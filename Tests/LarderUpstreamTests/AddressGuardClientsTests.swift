@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import NIOSSL
 import Synchronization
 import TestSupport
@@ -173,18 +174,26 @@ struct AddressGuardClientsTests {
 
     @Test("the system's resolver knows this machine, and does not know nonsense")
     func system() async throws {
-        let addresses = try await SystemResolver().addresses(of: "localhost")
+        let addresses = try await SystemResolver(.singleton).addresses(of: "localhost")
         #expect(!addresses.isEmpty && addresses.allSatisfy { $0.kind == .loopback })
-        #expect(try await SystemResolver().addresses(of: "nowhere.invalid").isEmpty)
+        #expect(try await SystemResolver(.singleton).addresses(of: "nowhere.invalid").isEmpty)
     }
 
     @Test("a cancelled look-up ends at once")
     func cancelled() async throws {
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return try await SystemResolver().addresses(of: "localhost")
+            return try await SystemResolver(.singleton).addresses(of: "localhost")
         }
         let error = await #expect(throws: UpstreamError.self) { try await task.value }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test("a look-up on a pool that is not running is cancelled")
+    func stoppedPool() async throws {
+        let error = await #expect(throws: UpstreamError.self) {
+            try await SystemResolver(NIOThreadPool(numberOfThreads: 1)).addresses(of: "localhost")
+        }
         #expect(error?.code == .cancelled)
     }
 }

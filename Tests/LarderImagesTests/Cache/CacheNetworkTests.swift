@@ -1,6 +1,7 @@
 import Foundation
 import LarderUpstream
 import Logging
+import NIOPosix
 import TestSupport
 import Testing
 
@@ -13,7 +14,7 @@ struct CacheNetworkTests {
         try await withPath { path in
             var configuration = ImageFetcher.Configuration(version: "test")
             configuration.allowedNetworks = []
-            let fetcher = ImageFetcher(configuration: configuration)
+            let fetcher = ImageFetcher(configuration: configuration, resolver: SystemResolver(.singleton))
             let loopback = try #require(AddressRange("127.0.0.0/8"))
             let settings = ImageCacheSettings(
                 directory: path, space: SpaceLimits(freeBytes: 0), allowedNetworks: [loopback])

@@ -51,7 +51,7 @@ final class DownloadFixture: Sendable {
 
     static func run<Value>(
         limits: SpaceLimits = SpaceLimits(freeBytes: 0, bytesPerImage: 1 << 20),
-        resolver: any HostResolver = SystemResolver(), timeouts: FetchTimeouts = patient,
+        resolver: any HostResolver = SystemResolver(.singleton), timeouts: FetchTimeouts = patient,
         _ body: (DownloadFixture) async throws -> Value
     ) async throws -> Value {
         let directory = try TemporaryDirectory()
