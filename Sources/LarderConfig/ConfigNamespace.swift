@@ -276,8 +276,9 @@ public final class ConfigNamespace: Sendable {
             return HTTPSource(fetcher: environment.fetcher, configuration: http, blocking: environment.blocking)
         case .sse(let sse):
             return SSESource(
-                configuration: sse, fetcher: environment.fetcher, blocking: environment.blocking,
-                clock: environment.clock, generator: environment.generator)
+                configuration: sse, plan: sse.reconnectPlan(hostIdentity: environment.hostIdentity),
+                fetcher: environment.fetcher, blocking: environment.blocking, clock: environment.clock,
+                generator: environment.generator)
         case .file(let file):
             return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
         case .etcd(let etcd):
@@ -285,8 +286,8 @@ public final class ConfigNamespace: Sendable {
                 etcd, fetcher: environment.fetcher, blocking: environment.blocking,
                 startingAt: etcd.firstEndpoint(hostIdentity: environment.hostIdentity), clock: environment.clock)
             return EtcdSource(
-                etcd, client: client, clock: environment.clock, generator: environment.generator,
-                logger: environment.logger)
+                etcd, client: client, plan: etcd.reconnectPlan(hostIdentity: environment.hostIdentity),
+                clock: environment.clock, generator: environment.generator, logger: environment.logger)
         }
     }
 }
@@ -306,16 +307,6 @@ extension NamespaceConfiguration {
     /// How long what is held counts as stale when the source fails; nil for ever.
     var staleIfError: Duration? {
         if case .http(let http) = remote { http.staleIfError } else { nil }
-    }
-
-    /// When the source is polled: a file, event stream and etcd slowly, behind what they say by themselves.
-    func schedule(hostIdentity: String) -> PollSchedule {
-        switch remote {
-        case .http(let http): PollSchedule(interval: http.interval, seed: hostIdentity + "\u{0}" + http.url)
-        case .sse(let sse): PollSchedule(interval: sse.interval, seed: hostIdentity + "\u{0}" + sse.url)
-        case .etcd(let etcd): PollSchedule(interval: etcd.interval, seed: hostIdentity + "\u{0}" + etcd.location)
-        case .file, nil: PollSchedule(interval: .seconds(60), seed: hostIdentity)
-        }
     }
 }
 

@@ -36,6 +36,8 @@ extension NamespaceConfiguration {
         public var interval: Duration
         /// The longest time for one request, from connecting to the last byte; that of a long poll comes on top.
         public var timeout: Duration
+        /// The time over which hosts that have nothing to serve spread their first requests.
+        public var firstFetchWindow = NamespaceConfiguration.defaultFirstFetchWindow
         /// How the origin is asked to wait for something new; nil where it is not.
         public var longPoll: LongPoll?
         /// How long what is held counts as stale when the origin fails; after that the state is `failed`. Nil for ever.
@@ -73,6 +75,10 @@ extension NamespaceConfiguration {
         public var pollURL: String?
         /// The time between two questions for the whole document, which find what the stream lost.
         public var interval: Duration
+        /// The time over which hosts that have nothing to serve spread their first requests.
+        public var firstFetchWindow = NamespaceConfiguration.defaultFirstFetchWindow
+        /// The time over which hosts spread their first attempts after the stream ended; nil for the default.
+        public var reconnectWindow: Duration?
         /// The longest silence of the stream before it is replaced.
         public var heartbeat: Duration
         /// The longest time for a question, for the stream to begin, and then for its first document.

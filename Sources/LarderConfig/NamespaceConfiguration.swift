@@ -75,6 +75,9 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         self.secrets = secrets
     }
 
+    /// The time over which hosts that have nothing to serve spread their first requests, unless the settings say otherwise.
+    public static let defaultFirstFetchWindow = Duration.seconds(2)
+
     /// Limits the size of documents, of whatever source.
     public mutating func limitDocuments(to bytes: Int) {
         maximumBytes = bytes

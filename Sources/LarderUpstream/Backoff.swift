@@ -14,11 +14,14 @@ public struct Backoff: Sendable, Hashable {
     /// The failures in a row so far.
     public private(set) var failures = 0
 
+    /// The ceiling after the first failure unless the caller gives another one.
+    public static let defaultBase = Duration.seconds(2)
+
     /// Makes a backoff that has seen no failure. Values that contradict each other are brought in order:
     /// 0 ≤ floor ≤ base ≤ cap ≤ 30 days.
     public init(
         floor: Duration = .milliseconds(500),
-        base: Duration = .seconds(2),
+        base: Duration = defaultBase,
         cap: Duration = .seconds(300),
         retryAfterCap: Duration = .seconds(3_600)
     ) {

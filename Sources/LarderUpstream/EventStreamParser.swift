@@ -56,6 +56,9 @@ public struct EventStreamParser: Sendable {
         id = Array(lastEventID.utf8)
     }
 
+    /// Whether an event or a line has begun and is not complete.
+    public var isInsideEvent: Bool { hasData || !line.isEmpty }
+
     /// Takes the next bytes of the stream and gives the events that they complete.
     public mutating func parse(_ bytes: [UInt8]) -> [Event] {
         var events: [Event] = []

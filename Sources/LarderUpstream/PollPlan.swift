@@ -3,8 +3,8 @@
 ///
 /// A host asks at its own moments (``PollSchedule``), in bad times as in good ones, because they are spread evenly: what
 /// befalls all hosts in the same second never makes them ask in the same second. The only requests at other moments are
-/// the first one of a host that has nothing to serve, one early repetition after a first failure, which is spread over
-/// half an interval, and those of people. So after whatever outage an origin gets at most twice its usual load, and
+/// the first one of a host that has nothing to serve, which is spread over a short window, one early repetition after a first
+/// failure, which is spread over half an interval, and those of people. So after whatever outage an origin gets at most twice its usual load, and
 /// after a long one no more than usual. Hosts whose interval is longer than ten minutes take ten minutes for it at a start
 /// and after failures: all of them together are no load by then, and their people want to know sooner.
 public struct PollPlan: Sendable, Hashable {
@@ -49,7 +49,8 @@ public struct PollPlan: Sendable, Hashable {
     public init(_ schedule: PollSchedule) {
         self.schedule = schedule
         turns = schedule.interval <= Self.longestTurn ? schedule : schedule.with(interval: Self.longestTurn)
-        backoff = Backoff()
+        // Hosts that a source refused while it was overloaded do not return within seconds of each other.
+        backoff = Backoff(base: max(Backoff.defaultBase, schedule.firstFetchWindow))
     }
 
     /// Somebody else's question was answered: failures before it do not count.
@@ -64,11 +65,9 @@ public struct PollPlan: Sendable, Hashable {
         after event: Event, at now: Duration, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         switch event {
-        case .started(holding: false):
-            return .zero
         case .started(holding: true):
             return turns.delay(after: now, notBefore: .zero, using: &generator)
-        case .reconfigured:
+        case .started(holding: false), .reconfigured:
             return schedule.connectionDelay(after: event)
         case .waited:
             backoff.reset()

@@ -10,6 +10,8 @@ public struct PollSchedule: Sendable, Hashable {
     public let phase: Duration
     /// How far a poll may be from its moment, to either side; at most a quarter of the interval.
     public let jitter: Duration
+    /// The time over which hosts that have nothing to serve spread their first requests.
+    let firstFetchWindow: Duration
     private let seed: String
 
     /// Makes a schedule.
@@ -18,10 +20,12 @@ public struct PollSchedule: Sendable, Hashable {
     ///   - interval: the time between polls; held between a millisecond and a year
     ///   - seed: what tells this host and source from all others, such as the machine id and the URL
     ///   - jitter: the largest deviation as a share of the interval, from 0 to 0.25
-    public init(interval: Duration, seed: String, jitter: Double = 0.05) {
+    ///   - firstFetchWindow: the time over which hosts that have nothing to serve spread their first requests
+    public init(interval: Duration, seed: String, jitter: Double = 0.05, firstFetchWindow: Duration = .zero) {
         let interval = min(max(interval, .milliseconds(1)), .seconds(366 * 86_400))
         self.interval = interval
         self.seed = seed
+        self.firstFetchWindow = firstFetchWindow
         phase = StableHash.share(of: interval, for: seed)
         self.jitter = interval * min(max(jitter, 0), 0.25)
     }
@@ -65,16 +69,22 @@ public struct PollSchedule: Sendable, Hashable {
     /// The same host's schedule with another interval. Its phase has nothing to do with this one's: hosts whose moments
     /// here are close, as those are that an outage met, are far apart there.
     func with(interval: Duration) -> PollSchedule {
-        PollSchedule(interval: interval, seed: "turn\u{0}" + seed, jitter: jitter / self.interval)
+        PollSchedule(
+            interval: interval, seed: "turn\u{0}" + seed, jitter: jitter / self.interval,
+            firstFetchWindow: firstFetchWindow)
     }
 
-    /// How long this host waits before it connects, where it keeps a connection to its origin: the same each time. At a
-    /// start with something to serve that is up to a third of the interval: hosts that boot together bring their origin no
-    /// more than three times the load of one connection and one poll in each interval.
+    /// Returns how long this host waits before its first connection, if it keeps one to its source. The wait is the same at
+    /// every start.
+    ///
+    /// A host with a document waits for up to a third of the interval: hosts that boot together put no more than three times
+    /// the load of one connection and one poll per interval on their source. A host without a document waits within
+    /// ``firstFetchWindow``.
     ///
     /// - Parameter event: why it connects
     public func connectionDelay(after event: PollPlan.Event) -> Duration {
         switch event {
+        case .started(holding: false): splay(within: firstFetchWindow)
         case .started(holding: true): splay(within: min(interval / 3, Self.longestConnectionSplay))
         case .reconfigured: splay(within: min(interval / 10, Self.longestSplay))
         default: .zero

@@ -146,6 +146,8 @@ extension Integration {
                 try client.status { $0["state"] == "fresh" }
                 origin.forgetEvents()
                 origin.answer(.hang)
+                // Half an event: the end is not in order.
+                origin.send("data: {")
                 origin.disconnect()
                 try client.status { $0["state"] == "stale" }
                 #expect(try origin.request()["last-event-id"] == "1")
@@ -153,6 +155,26 @@ extension Integration {
                 try client.status { $0["state"] == "fresh" }
                 origin.send(event(#"{"w":2}"#, type: "patch", id: "2"))
                 try client.call("config.get") { $0["value"] == ["v": 1, "w": 2] }
+            }
+        }
+
+        @Test("a stream that its origin ends between two events is replaced, and is no failure")
+        func cleanEnds() throws {
+            let origin = try RawOrigin.listening(.stream(event(#"{"v":1}"#)))
+            defer { origin.stop() }
+            try AgentHome.with(settings: Self.settings(origin)) { home in
+                let agent = try home.start()
+                let client = try agent.connect()
+                try client.call("config.subscribe", ["v"])
+                try client.events(until: 1)
+                for number in 2...4 {
+                    try client.status { $0["state"] == "fresh" }
+                    origin.answer(.stream(event(#"{"v":\#(number)}"#)))
+                    origin.disconnect()
+                    try client.events(until: .int(number))
+                }
+                #expect(!agent.log.contains("no usable answer"), "\(agent.log)")
+                #expect(try agent.status()["upstream"]?["consecutiveFailures"] == 0)
             }
         }
 

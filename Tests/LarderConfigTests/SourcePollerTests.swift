@@ -15,6 +15,26 @@ struct SourcePollerTests {
         case failAfterSuccess
     }
 
+    @Test("a refresh that a client asks for does not wait for the first fetch of a host without a document")
+    func refreshBeforeFirstFetch() async throws {
+        let clock = ManualClock()
+        let wallClock = WallClock { 1_700_000_000_000 + clock.now.offset.milliseconds }
+        let schedule = PollSchedule(interval: .seconds(60), seed: "a", firstFetchWindow: .seconds(60))
+        try await StoreFixture().withFlow { (store, refresher, source) async throws in
+            let poller = SourcePoller(
+                source: source, refresher: refresher, store: store, schedule: schedule, clock: clock,
+                wallClock: wallClock, generator: SeededGenerator(seed: 1))
+            let polling = Task { await poller.run(after: .started(holding: false)) }
+            await clock.waitForSleepers(1)
+            #expect(clock.nextDeadline == clock.now.advanced(by: schedule.splay(within: .seconds(60))))
+            async let refresh = refresher.refreshIfNeeded()
+            await source.nextRequest().answer(["v": 1])
+            _ = try await refresh
+            polling.cancel()
+            await polling.value
+        }
+    }
+
     @Test("the poller waits as its plan says: at the start, through an outage, and afterwards")
     func followsThePlan() async throws {
         let seed = SeededGenerator.randomSeed

@@ -29,14 +29,15 @@ struct EtcdSettingsTests {
         let etcd = try etcd(
             """
             endpoints: ['https://a:2379', 'https://b:2379/'], prefix: 'shop', format: 'auto', user: 'larder',
-            passwordFile: '/p', timeoutSeconds: 3, intervalSeconds: 60, certificateAuthority: '/ca',
-            certificate: '/c', privateKey: '/k'
+            passwordFile: '/p', timeoutSeconds: 3, intervalSeconds: 60, reconnectSplaySeconds: 12,
+            firstFetchSplaySeconds: 0.5, certificateAuthority: '/ca', certificate: '/c', privateKey: '/k'
             """)
         #expect(etcd.endpoints == ["https://a:2379", "https://b:2379/"])
         #expect(etcd.format == .auto)
         #expect(etcd.user == .init(name: "larder", password: .file("/p")))
         #expect(etcd.tls == TLSFiles(certificateAuthority: "/ca", certificate: "/c", privateKey: "/k"))
         #expect(etcd.timeout == .seconds(3) && etcd.interval == .seconds(60))
+        #expect(etcd.reconnectWindow == .seconds(12) && etcd.firstFetchWindow == .seconds(0.5))
         let other = try self.etcd(
             "endpoints: ['http://a'], key: '/doc', user: 'u', passwordCredential: 'etcd-password'")
         #expect(other.keys == .key("/doc"))

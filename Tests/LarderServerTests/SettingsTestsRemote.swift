@@ -22,6 +22,7 @@ struct RemoteSettingsTests {
         expected.body = Array(#"{"query":"{ config }"}"#.utf8)
         expected.answerPath = JSONPath(["data", "config"])
         expected.partialData = .accept
+        expected.firstFetchWindow = .zero
         expected.longPoll = .init(waitSeconds: 30, queryMember: "wait")
         expected.staleIfError = .seconds(3600)
         expected.access = HTTPAccess(
@@ -32,6 +33,7 @@ struct RemoteSettingsTests {
             {http: {
               url: "https://h/graphql", method: "POST", body: { query: "{ config }" }, answerPath: "/data/config",
               partialData: "accept",
+              firstFetchSplaySeconds: 0,
               longPoll: { waitSeconds: 30, queryMember: "wait" }, staleIfErrorSeconds: 3600,
               headers: { "X-Fleet": "kiosk" }, tokenCredential: "token",
               certificateAuthority: "/ca.pem", certificate: "/c.pem", privateKey: "/c.key",
@@ -47,6 +49,8 @@ struct RemoteSettingsTests {
         var expected = NamespaceConfiguration.SSE(url: "https://h/events")
         expected.pollURL = "https://h/config.json"
         expected.interval = .seconds(900)
+        expected.reconnectWindow = .seconds(90)
+        expected.firstFetchWindow = .seconds(10)
         expected.heartbeat = .seconds(20)
         expected.timeout = .seconds(5)
         expected.patchEvents = ["delta", "patch"]
@@ -56,6 +60,7 @@ struct RemoteSettingsTests {
             """
             {sse: {
               url: "https://h/events", pollUrl: "https://h/config.json", intervalSeconds: 900, heartbeatSeconds: 20,
+              reconnectSplaySeconds: 90, firstFetchSplaySeconds: 10,
               timeoutSeconds: 5, patchEvents: ["delta", "patch"], versionPath: null, headers: { "X-Fleet": "kiosk" },
               tokenFile: "/token", certificateAuthority: "/ca.pem",
             }}

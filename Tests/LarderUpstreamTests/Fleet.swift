@@ -41,16 +41,18 @@ struct Fleet {
     /// - Parameters:
     ///   - boots: when each host starts
     ///   - isHolding: whether hosts have a document from an earlier life
+    ///   - firstFetchWindow: the time over which hosts without a document spread their first requests
     init(
-        count: Int, interval: Duration = .seconds(60), isHolding: Bool = false, seed: UInt64,
-        boots: (inout SeededGenerator) -> Duration
+        count: Int, interval: Duration = .seconds(60), isHolding: Bool = false,
+        firstFetchWindow: Duration = .seconds(2), seed: UInt64, boots: (inout SeededGenerator) -> Duration
     ) {
         self.interval = interval
         mean = Double(count) / (interval / .seconds(1))
         generator = SeededGenerator(seed: seed)
         let url = "https://config.example/\(seed).json"
         hosts = (0..<count).map { number in
-            let schedule = PollSchedule(interval: interval, seed: "host-\(number)\u{0}\(url)")
+            let schedule = PollSchedule(
+                interval: interval, seed: "host-\(number)\u{0}\(url)", firstFetchWindow: firstFetchWindow)
             return Host(plan: PollPlan(schedule), isHolding: isHolding)
         }
         for index in hosts.indices {

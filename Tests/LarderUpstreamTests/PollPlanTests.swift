@@ -24,7 +24,24 @@ struct PollPlanTests {
         }
     }
 
-    @Test("a host that has nothing to serve asks at once, and soon again")
+    @Test("a host without a document waits within its first window, and after failures within a growing one")
+    func firstFetch() {
+        var generator = SeededGenerator(seed: 8)
+        for number in 0..<100 {
+            let schedule = PollSchedule(
+                interval: .seconds(3_600), seed: "host-\(number)", firstFetchWindow: Self.minute)
+            var plan = PollPlan(schedule)
+            let first = plan.delay(after: .started(holding: false), at: Self.start, using: &generator)
+            #expect(first == schedule.splay(within: Self.minute) && first < Self.minute)
+            for ceiling in [60, 120, 240, 300] {
+                let delay = plan.delay(
+                    after: .failed(holding: false, retryAfter: nil), at: Self.start, using: &generator)
+                #expect(delay <= .seconds(ceiling))
+            }
+        }
+    }
+
+    @Test("a host that has nothing to serve and no first window asks at once, and soon again")
     func nothing() {
         var generator = SeededGenerator(seed: 1)
         var plan = PollPlan(PollSchedule(interval: .seconds(3_600), seed: "a"))

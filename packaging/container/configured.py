@@ -23,7 +23,7 @@ CONTENT = f"""// of the container test
   }},
   images: {{ allowNetworks: ["127.0.0.0/8"] }},
   namespaces: {{
-    shop: {{ remote: {{ http: {{ url: "{ORIGIN}/shop.json", intervalSeconds: 3600 }} }} }},
+    shop: {{ remote: {{ http: {{ url: "{ORIGIN}/shop.json", intervalSeconds: 3600, firstFetchSplaySeconds: 0 }} }} }},
     private: {{
       remote: {{ http: {{ url: "{ORIGIN}/private/config.json", intervalSeconds: 3600, tokenCredential: "origin" }} }},
     }},

@@ -109,7 +109,7 @@ final class EtcdClient: Sendable {
 
     /// Watches for changes after a revision, at the endpoint that read last, until that is of no use any more.
     /// - Parameter hear: gets each message; what it throws ends the watch.
-    /// - Returns: why it ended; nil where it fell silent.
+    /// - Returns: why it ended; nil if it had begun and the endpoint ended it in order, or it was silent for too long.
     func watch(
         after revision: Int, _ hear: @escaping @Sendable (EtcdWatchMessage) throws(EtcdError) -> Void
     ) async -> EtcdError? {
@@ -168,7 +168,11 @@ final class EtcdClient: Sendable {
                         return error
                     }
                 }
-                return EtcdError(.unavailable, "etcd at \(endpoint) ended the watch; it is taken up again")
+                guard isHeard.load(ordering: .relaxed) else {
+                    return EtcdError(.unavailable, "etcd at \(endpoint) ended the watch before it began")
+                }
+                self.endpoints.leave(endpoint)
+                return nil
             }
         } catch {
             if error.code == .timeout, isHeard.load(ordering: .relaxed) { return nil }

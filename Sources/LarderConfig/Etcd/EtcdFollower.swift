@@ -40,9 +40,6 @@ struct EtcdFollower: Sendable {
         fileprivate let revision: Int
     }
 
-    /// A watch that lived so long was a good one: the next wait is short again.
-    static let goodLife = Duration.seconds(30)
-
     private(set) var step = Step(task: .read, number: 0)
     /// The keys; nil before the first reading.
     private(set) var known: EtcdKeyspace?
@@ -50,26 +47,33 @@ struct EtcdFollower: Sendable {
     private(set) var failure: EtcdError?
     /// Whether the watch is suspected to be dead.
     private(set) var isSuspect = false
-    private var backoff = Backoff()
+    /// Whether the watch under way has begun.
+    private var hasBegun = false
+    private var plan: ReconnectPlan
     /// Events whose rest has not come yet.
     private var fragments: [EtcdEvent] = []
 
     /// The most bytes that a document may have.
     private let maximumBytes: Int
 
-    init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
-
-    /// Somebody wants to be told of changes from now on. Hosts that start together do not ask together; and where nothing
-    /// is known at all the flow asks at once, so that we need not.
-    mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
-        var start = Backoff()
-        return go(to: .pause(start.next(using: &generator)))
+    init(maximumBytes: Int, plan: ReconnectPlan) {
+        self.maximumBytes = maximumBytes
+        self.plan = plan
     }
+
+    /// Begins to follow the keys. The flow reads them at about the same time; the pause usually saves a second reading.
+    mutating func begin(using generator: inout some RandomNumberGenerator) -> Effects {
+        go(to: .pause(.random(from: Self.shortestStart, to: Self.longestStart, using: &generator)))
+    }
+
+    private static let shortestStart = Duration.milliseconds(500)
+    private static let longestStart = Duration.seconds(2)
 
     private mutating func go(to task: Step.Task) -> Effects {
         step = Step(task: task, number: step.number + 1)
         fragments = []
         isSuspect = false
+        hasBegun = false
         return .newStep
     }
 
@@ -118,7 +122,7 @@ struct EtcdFollower: Sendable {
         _ error: EtcdError, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
         guard number == step.number else { return [] }
-        return fail(error).union(go(to: .pause(backoff.next(using: &generator))))
+        return fail(error).union(go(to: .pause(plan.delay(after: .failed, using: &generator))))
     }
 
     private mutating func watchOn() -> Effects { go(to: .watch(after: known?.revision ?? 0)) }
@@ -129,7 +133,7 @@ struct EtcdFollower: Sendable {
     mutating func pauseEnded(_ number: Int) -> Effects { number == step.number ? go(to: .read) : [] }
 
     /// The watch said something.
-    /// - Throws: why the watch is of no use any more; ``watchEnded(_:lived:number:using:)`` is to be told.
+    /// - Throws: why the watch is of no use any more; ``watchEnded(_:number:using:)`` is to be told.
     mutating func watchSaid(_ message: EtcdWatchMessage, number: Int) throws(EtcdError) -> Effects {
         guard number == step.number, case .watch(let after) = step.task, var known else { return [] }
         if message.compactRevision > 0 {
@@ -147,9 +151,11 @@ struct EtcdFollower: Sendable {
             guard message.header.revision >= after else {
                 throw EtcdError(.compacted, "the watch is answered from a revision before \(after)")
             }
+            hasBegun = true
             return []
         }
         isSuspect = false
+        hasBegun = true
         fragments += message.events
         if message.isFragment { return [] }
         let events = fragments
@@ -163,18 +169,16 @@ struct EtcdFollower: Sendable {
         return hasChanged ? .signal : []
     }
 
-    /// The watch has ended.
-    /// - Parameters:
-    ///   - error: why; nil where it was given up as silent, which is nobody's failure before the next attempt
-    ///   - lived: how long it told what happened
+    /// The watch has ended. A watch that had begun followed a complete reading, so the cluster works.
+    /// - Parameter error: the reason; nil if the endpoint ended it in order or it was silent for too long, neither of which is
+    ///   a failure
     mutating func watchEnded(
-        _ error: EtcdError?, lived: Duration, number: Int, using generator: inout some RandomNumberGenerator
+        _ error: EtcdError?, number: Int, using generator: inout some RandomNumberGenerator
     ) -> Effects {
         guard number == step.number else { return [] }
-        if lived >= Self.goodLife { backoff.reset() }
-        guard let error else { return go(to: .read) }
-        let pause = go(to: .pause(backoff.next(using: &generator)))
+        let pause = go(to: .pause(plan.delay(after: hasBegun ? .delivered : .failed, using: &generator)))
         // What was compacted is read again; that is no failure.
-        return error.kind == .compacted ? pause : fail(error).union(pause)
+        guard let error, error.kind != .compacted else { return pause }
+        return fail(error).union(pause)
     }
 }

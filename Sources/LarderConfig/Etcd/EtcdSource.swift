@@ -27,8 +27,8 @@ final class EtcdSource: ConfigSource {
     var reconnects: Bool { true }
 
     init(
-        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, clock: any Clock<Duration>,
-        generator: any RandomNumberGenerator & Sendable, logger: Logger
+        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, plan: ReconnectPlan,
+        clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable, logger: Logger
     ) {
         self.client = client
         self.clock = clock
@@ -38,7 +38,8 @@ final class EtcdSource: ConfigSource {
         document = EtcdDocument(
             keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
         state = Mutex(
-            State(follower: EtcdFollower(maximumBytes: configuration.maximumBytes), generator: generator))
+            State(
+                follower: EtcdFollower(maximumBytes: configuration.maximumBytes, plan: plan), generator: generator))
     }
 
     // MARK: Answers
@@ -138,14 +139,11 @@ final class EtcdSource: ConfigSource {
             // The follower is told of a failure, too.
             try? await read(step: step.number)
         case .watch(let revision):
-            let lived = Self.stopwatch(clock)
             let end = await client.watch(after: revision) { message throws(EtcdError) in
                 try self.heard(message, step.number)
             }
             if Task.isCancelled { return }
-            tell { follower, generator in
-                follower.watchEnded(end, lived: lived(), number: step.number, using: &generator)
-            }
+            tell { follower, generator in follower.watchEnded(end, number: step.number, using: &generator) }
         }
     }
 
@@ -164,9 +162,7 @@ final class EtcdSource: ConfigSource {
             try? await clock.sleep(for: timeout)
             guard !Task.isCancelled, let isStillSuspect = suspicion(step) else { return }
             if !isStillSuspect { continue }
-            tell { follower, generator in
-                follower.watchEnded(nil, lived: .zero, number: step.number, using: &generator)
-            }
+            tell { follower, generator in follower.watchEnded(nil, number: step.number, using: &generator) }
             return
         }
     }
@@ -189,10 +185,5 @@ final class EtcdSource: ConfigSource {
         let (changes, attention) = state.withLock { ($0.changes, $0.attention) }
         if effects.contains(.signal) { changes?.yield() }
         if !effects.isDisjoint(with: [.newStep, .suspicion]) { attention?.yield() }
-    }
-
-    private static func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
-        let start = clock.now
-        return { start.duration(to: clock.now) }
     }
 }

@@ -48,6 +48,11 @@ extension NamespaceConfiguration {
         public var timeout: Duration
         /// The time between two readings of all keys, which find what a watch should have told and did not.
         public var interval: Duration
+        /// The time over which hosts that have nothing to serve spread their first requests.
+        public var firstFetchWindow = NamespaceConfiguration.defaultFirstFetchWindow
+        /// The time over which hosts spread their first attempts after a watch ended; nil for the default. If there is another
+        /// endpoint it is a tenth of this.
+        public var reconnectWindow: Duration?
         /// The largest document taken.
         public var maximumBytes: Int
 

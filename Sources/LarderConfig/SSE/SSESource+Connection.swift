@@ -8,6 +8,7 @@ extension SSESource {
         let lastEventID = state.withLock {
             $0.connects(for: consumer, asksElsewhere: configuration.pollURL != nil)
         }
+        let connection = StreamConnection(source: self, consumer: consumer, lastEventID: lastEventID)
         do throws(ConfigError) {
             var request = FetchRequest(
                 url: configuration.url,
@@ -15,20 +16,19 @@ extension SSESource {
                 timeouts: FetchTimeouts(idle: configuration.heartbeat, whole: configuration.timeout))
             if let lastEventID { request.headers.append(("Last-Event-ID", lastEventID)) }
             try await configuration.access.open(&request, blocking)
-            let connection = StreamConnection(source: self, consumer: consumer, lastEventID: lastEventID)
             do {
                 return try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
                     do throws(ConfigError) {
                         return try await connection.read(head, &body)
                     } catch {
-                        return .failed(error)
+                        return .failed(error, hasDelivered: connection.hasDelivered)
                     }
                 }
             } catch {
                 throw connection.lacksDocument && error.code == .timeout ? connection.noDocument : ConfigError(error)
             }
         } catch {
-            return .failed(error)
+            return .failed(error, hasDelivered: connection.hasDelivered)
         }
     }
 }
@@ -41,6 +41,7 @@ private final class StreamConnection: Sendable {
     private let reading: StreamedDocument
     /// Whether a whole document is waited for, and the last type of an event that was passed over meanwhile.
     private let awaited = Mutex<(isDocument: Bool, passedOver: String?)>((false, nil))
+    private let delivery = Atomic(false)
 
     init(source: SSESource, consumer: Int, lastEventID: String?) {
         self.source = source
@@ -50,6 +51,9 @@ private final class StreamConnection: Sendable {
             location: source.location, patchEvents: source.configuration.patchEvents,
             versionPath: source.configuration.versionPath, maximumBytes: source.configuration.maximumBytes)
     }
+
+    /// Whether the stream itself has delivered a document.
+    var hasDelivered: Bool { delivery.load(ordering: .relaxed) }
 
     /// Whether the stream has begun and has not sent the whole document that it must begin with.
     var lacksDocument: Bool { awaited.withLock { $0.isDocument } }
@@ -87,6 +91,7 @@ private final class StreamConnection: Sendable {
                 throw ConfigError(error)
             }
             guard let bytes else {
+                if hasDelivered, !parser.isInsideEvent { return .ended }
                 throw ConfigError(.upstreamFailed, "\(source.location) ended its stream; it is opened again in a while")
             }
             for event in parser.parse(bytes) {
@@ -138,6 +143,7 @@ private final class StreamConnection: Sendable {
                 return false
             }
             awaited.withLock { $0.isDocument = false }
+            delivery.store(true, ordering: .relaxed)
             if tell(document, after: mark) { return true }
         }
     }

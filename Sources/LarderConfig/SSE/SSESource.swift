@@ -4,24 +4,28 @@ import Synchronization
 
 /// A remote layer that comes as server-sent events: a whole document, then patches or further whole ones.
 ///
-/// The connection is kept for as long as ``changes()`` has a consumer, and made again with growing distance when it breaks.
+/// The connection is kept for as long as ``changes()`` has a consumer. When it ends, a ``ReconnectPlan`` says when the next
+/// one is made.
 /// Each event is signalled; the flow then takes what the stream has told by then.
 final class SSESource: ConfigSource {
     let configuration: NamespaceConfiguration.SSE
+    private let plan: ReconnectPlan
     let fetcher: HTTPFetcher
     let blocking: BlockingWork
     let clock: any Clock<Duration>
     private let generator: any RandomNumberGenerator & Sendable
     let state = Mutex(StreamState())
 
-    /// A connection that lasted so long was a good one: the distance to the next begins to grow anew.
+    /// A stream that resumed without a new document succeeded if it lasted so long. Shorter ones may be those of an origin
+    /// that accepts connections and ends them at once.
     private static let steadyAfter = Duration.seconds(30)
 
     init(
-        configuration: NamespaceConfiguration.SSE, fetcher: HTTPFetcher, blocking: BlockingWork,
+        configuration: NamespaceConfiguration.SSE, plan: ReconnectPlan, fetcher: HTTPFetcher, blocking: BlockingWork,
         clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable
     ) {
         self.configuration = configuration
+        self.plan = plan
         self.fetcher = fetcher
         self.blocking = blocking
         self.clock = clock
@@ -127,7 +131,7 @@ final class SSESource: ConfigSource {
 
     private func follow(_ consumer: Int) async {
         var generator = generator
-        var backoff = Backoff()
+        var plan = plan
         while !Task.isCancelled {
             let (end, duration) = await measured(on: clock) {
                 await interruptible(consumer) { await self.connect(consumer) }
@@ -139,12 +143,17 @@ final class SSESource: ConfigSource {
             case .parked(let error):
                 fail(error, isParked: true, consumer)
                 await pause(nil, consumer)
-            case .failed(let error):
+            case .ended:
+                let retry = state.withLock { $0.retry }
+                await pause(plan.delay(after: .delivered, notBefore: retry, using: &generator), consumer)
+            case .failed(let error, let hasDelivered):
                 let (isGood, retry) = state.withLock { ($0.isGood, $0.retry) }
-                if isGood, duration >= Self.steadyAfter { backoff.reset() }
                 fail(error, isParked: false, consumer)
+                // A new connection may well bring the event that was rejected once more.
+                let isWorking = hasDelivered || isGood && duration >= Self.steadyAfter
+                let end: ReconnectPlan.End = isWorking && error.code != .rejected ? .delivered : .failed
                 let floor = [error.retryAfter, retry].compactMap { $0 }.max()
-                await pause(backoff.next(retryAfter: floor, using: &generator), consumer)
+                await pause(plan.delay(after: end, notBefore: floor, using: &generator), consumer)
             }
         }
     }

@@ -216,8 +216,10 @@ struct StreamState: Sendable {
 
 /// How a connection of a stream ended.
 enum StreamEnd: Sendable {
-    /// It is to be made again in a while.
-    case failed(ConfigError)
+    /// The origin ended it between two events, after it had delivered a document. That is not a failure.
+    case ended
+    /// It failed; `hasDelivered`: after it had delivered a document.
+    case failed(ConfigError, hasDelivered: Bool)
     /// The origin wants no connection any more.
     case parked(ConfigError)
 }

@@ -7,7 +7,8 @@ extension NamespaceConfiguration.Etcd {
             value, at: path,
             knowing: [
                 "endpoints", "prefix", "key", "format", "user", "passwordFile", "passwordCredential", "timeoutSeconds",
-                "intervalSeconds", "certificateAuthority", "certificate", "privateKey",
+                "intervalSeconds", "reconnectSplaySeconds", "firstFetchSplaySeconds", "certificateAuthority",
+                "certificate", "privateKey",
             ])
         self.init(endpoints: try Self.endpoints(reader), keys: try Self.keys(reader))
         if let word = try reader.choice("format", Format.allCases.map(\.rawValue)) {
@@ -18,6 +19,8 @@ extension NamespaceConfiguration.Etcd {
         tls = try Self.tls(reader, endpoints)
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
+        reconnectWindow = try reader.reconnectWindow()
+        firstFetchWindow = try reader.firstFetchWindow() ?? firstFetchWindow
     }
 
     private static func endpoints(_ reader: SettingsReader) throws(SettingsError) -> [String] {

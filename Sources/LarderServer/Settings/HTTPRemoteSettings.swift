@@ -8,7 +8,7 @@ extension NamespaceConfiguration.HTTP {
             value, at: path,
             knowing: [
                 "url", "method", "body", "answerPath", "partialData", "intervalSeconds", "timeoutSeconds", "longPoll",
-                "staleIfErrorSeconds", "versionPath",
+                "firstFetchSplaySeconds", "staleIfErrorSeconds", "versionPath",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
             throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web.json\"")
@@ -20,6 +20,7 @@ extension NamespaceConfiguration.HTTP {
         partialData = handling.flatMap { PartialData(rawValue: $0) } ?? partialData
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
+        firstFetchWindow = try reader.firstFetchWindow() ?? firstFetchWindow
         longPoll = try reader.section("longPoll", LongPoll.init)
         staleIfError = try reader.seconds("staleIfErrorSeconds", in: 0...31_536_000)
         versionPath = try reader.versionPath()

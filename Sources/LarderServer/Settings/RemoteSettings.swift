@@ -44,6 +44,16 @@ extension SettingsReader {
         return try? text.map(JSONPath.init(parsing:))
     }
 
+    /// The time over which hosts that have nothing to serve spread their first requests.
+    func firstFetchWindow() throws(SettingsError) -> Duration? {
+        try seconds("firstFetchSplaySeconds", in: 0...86_400)
+    }
+
+    /// The time over which hosts spread their first attempts after a connection ended.
+    func reconnectWindow() throws(SettingsError) -> Duration? {
+        try seconds("reconnectSplaySeconds", in: 0...86_400)
+    }
+
     /// The path of the document's version, "/version" by default; nil if it is `null`.
     func versionPath() throws(SettingsError) -> JSONPath? {
         let given = try documentPath("versionPath", such: "\"meta.version\" or \"/meta/version\"")
@@ -62,7 +72,8 @@ extension NamespaceConfiguration.SSE {
         let reader = try SettingsReader(
             value, at: path,
             knowing: [
-                "url", "pollUrl", "intervalSeconds", "heartbeatSeconds", "timeoutSeconds", "patchEvents", "versionPath",
+                "url", "pollUrl", "intervalSeconds", "reconnectSplaySeconds", "firstFetchSplaySeconds",
+                "heartbeatSeconds", "timeoutSeconds", "patchEvents", "versionPath",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
             throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web/events\"")
@@ -70,6 +81,8 @@ extension NamespaceConfiguration.SSE {
         self.init(url: url)
         pollURL = try reader.url("pollUrl")
         interval = try reader.seconds("intervalSeconds", in: 0.1...2_592_000) ?? interval
+        reconnectWindow = try reader.reconnectWindow()
+        firstFetchWindow = try reader.firstFetchWindow() ?? firstFetchWindow
         heartbeat = try reader.seconds("heartbeatSeconds", in: 0.1...3600) ?? heartbeat
         timeout = try reader.seconds("timeoutSeconds", in: 0.1...600) ?? timeout
         patchEvents =

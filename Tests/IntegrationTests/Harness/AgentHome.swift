@@ -82,10 +82,17 @@ final class AgentHome {
     var state: String { directory + "/state" }
     var settings: String { directory + "/larder.json" }
 
-    /// Replaces the settings file.
+    /// Replaces the settings file. Sources are asked without the waits that spread the requests of a fleet.
     func write(settings text: String) throws {
-        try write("larder.json", text.replacing("@", with: directory))
+        let first = "firstFetchSplaySeconds: 0, "
+        var text = text.replacing("@", with: directory)
+        for (kind, waits) in [("http", first), ("sse", first + Self.reconnect), ("etcd", first + Self.reconnect)] {
+            text = text.replacing("{ \(kind): { ", with: "{ \(kind): { \(waits)")
+        }
+        try write("larder.json", text)
     }
+
+    private static let reconnect = "reconnectSplaySeconds: 0, "
 
     /// Writes a file by renaming it into place, as those do that mean well.
     func write(_ name: String, _ text: String) throws {

@@ -9,7 +9,8 @@ struct EtcdFollowerTests {
     private typealias Step = EtcdFollower.Step.Task
 
     private var generator = SeededGenerator(seed: 1)
-    private var follower = EtcdFollower(maximumBytes: 1000)
+    private var follower = EtcdFollower(maximumBytes: 1000, plan: Self.plan)
+    private static let plan = ReconnectPlan(window: .seconds(30), firstFetchWindow: .seconds(2), seed: "a")
 
     private static func keyspace(
         _ revision: Int, _ pairs: [(String, Int)] = [("a", 1)], cluster: String = "1"
@@ -51,8 +52,8 @@ struct EtcdFollowerTests {
         try follower.watchSaid(message, number: follower.step.number)
     }
 
-    private mutating func endWatch(_ error: EtcdError?, lived: Duration = .zero) -> EtcdFollower.Effects {
-        follower.watchEnded(error, lived: lived, number: follower.step.number, using: &generator)
+    private mutating func endWatch(_ error: EtcdError?) -> EtcdFollower.Effects {
+        follower.watchEnded(error, number: follower.step.number, using: &generator)
     }
 
     /// Is at work: has read, and the watch has begun.
@@ -163,20 +164,40 @@ struct EtcdFollowerTests {
         #expect(follower.step.task == .watch(after: 9))
     }
 
-    @Test("waits grow with failures in a row and are short again after a watch that lived long")
-    mutating func backoff() throws {
-        var longest = Duration.zero
-        for _ in 0..<12 {
-            try watching()
-            _ = endWatch(Self.broken)
-            guard case .pause(let time) = follower.step.task else { return #expect(Bool(false)) }
-            longest = max(longest, time)
+    @Test("a watch that began and ended is replaced after the host's splay, however short it was and why it ended")
+    mutating func splay() throws {
+        for error in [Self.broken, nil, EtcdError(.compacted, "compacted")] {
+            for _ in 0..<5 {
+                try watching()
+                _ = endWatch(error)
+                #expect(follower.step.task == .pause(Self.plan.splay))
+            }
         }
-        #expect(longest > .seconds(10))
+    }
+
+    @Test("waits grow while watches end before they begin, and start anew once one has begun")
+    mutating func backoff() throws {
+        var (plan, chance) = (Self.plan, SeededGenerator(seed: 2))
+        (follower, generator) = (EtcdFollower(maximumBytes: 1000, plan: plan), chance)
+        for _ in 0..<12 {
+            _ = read(Self.keyspace(5))
+            _ = endWatch(Self.broken)
+            #expect(follower.step.task == .pause(plan.delay(after: .failed, using: &chance)))
+        }
         try watching()
-        _ = endWatch(Self.broken, lived: EtcdFollower.goodLife)
+        _ = endWatch(Self.broken)
+        #expect(follower.step.task == .pause(Self.plan.splay))
+        _ = follower.pauseEnded(follower.step.number)
+        _ = failReading(Self.broken)
         guard case .pause(let time) = follower.step.task else { return #expect(Bool(false)) }
-        #expect(time <= .seconds(2))
+        #expect(time <= .seconds(30))
+    }
+
+    @Test("a watch that its endpoint ends in order is no failure")
+    mutating func cleanEnd() throws {
+        try watching()
+        #expect(endWatch(nil) == .newStep)
+        #expect(follower.failure == nil)
     }
 
     @Test("a compacted watch is followed by a reading and is no failure")
@@ -213,14 +234,6 @@ struct EtcdFollowerTests {
         }
     }
 
-    @Test("a silent watch is replaced without a failure")
-    mutating func silent() throws {
-        try watching()
-        #expect(endWatch(nil) == .newStep)
-        #expect(follower.step.task == .read)
-        #expect(follower.failure == nil)
-    }
-
     @Test("what a step says that was replaced counts no more")
     mutating func stale() throws {
         try watching()
@@ -228,7 +241,7 @@ struct EtcdFollowerTests {
         _ = endWatch(nil)
         #expect(try follower.watchSaid(Self.events(6, [("b", 6)]), number: old) == [])
         #expect(keys() == ["a"])
-        #expect(follower.watchEnded(Self.broken, lived: .zero, number: old, using: &generator) == [])
+        #expect(follower.watchEnded(Self.broken, number: old, using: &generator) == [])
         #expect(follower.readingFailed(Self.broken, number: old, using: &generator) == [])
         #expect(follower.pauseEnded(old) == [])
         #expect(follower.failure == nil)

@@ -1,0 +1,74 @@
+/// When a host that keeps a connection to its source connects again after the connection ended. It has no clock, no
+/// network and no source of randomness, so that a simulation drives the same code as the agent.
+///
+/// The restart of a server or load balancer ends the connections of all hosts in the same second. Each host therefore
+/// waits for its splay before it connects again: a fraction of the window that is stable and specific to the host. If that
+/// attempt fails, or if the host never had a connection, the waits are random and grow (``Backoff``), from the length of
+/// the window on, so that the attempts of a short outage are not repeated within seconds either.
+public struct ReconnectPlan: Sendable, Hashable {
+    /// What is known about a connection that ended.
+    public enum End: Sendable, Hashable {
+        /// It delivered a document, so the source works.
+        case delivered
+        /// It could not be opened, or delivered nothing.
+        case failed
+    }
+
+    /// The wait before the first attempt after a connection that delivered a document.
+    public let splay: Duration
+    private let window: Duration
+    private var backoff: Backoff
+
+    /// The shortest wait. It bounds the rate of attempts if a source ends every connection at once.
+    public static let minSplay = Duration.milliseconds(500)
+    /// The shortest window for a source with several endpoints.
+    private static let minShortWindow = Duration.seconds(1)
+    private static let maxDefaultWindow = Duration.seconds(30)
+    /// `retry:` and `Retry-After` are honoured up to this.
+    private static let maxFloor = Duration.seconds(3_600)
+
+    /// Makes the plan of a host that has not connected yet.
+    ///
+    /// - Parameters:
+    ///   - window: the time over which all hosts spread their first attempts
+    ///   - firstFetchWindow: the time over which hosts without a document spread their first requests
+    ///   - seed: identifies this host and source, such as the machine id and the URL
+    public init(window: Duration, firstFetchWindow: Duration, seed: String) {
+        self.window = window
+        splay = Self.minSplay + StableHash.share(of: window - Self.minSplay, for: "reconnect\u{0}" + seed)
+        backoff = Self.backoff(firstFetchWindow)
+    }
+
+    /// Returns the window of a source.
+    ///
+    /// - Parameters:
+    ///   - setting: what the settings say; nil for the default
+    ///   - interval: the source's polling interval
+    ///   - hasOtherEndpoints: whether an attempt goes to another endpoint than the one that was lost
+    public static func window(_ setting: Duration?, interval: Duration, hasOtherEndpoints: Bool = false) -> Duration {
+        let window = setting ?? min(interval / 10, maxDefaultWindow)
+        return hasOtherEndpoints ? min(window, max(window / 10, minShortWindow)) : window
+    }
+
+    /// Returns the time to wait before the next attempt.
+    ///
+    /// - Parameters:
+    ///   - end: how the last connection ended
+    ///   - floor: the shortest wait that the source asked for (`retry:`, `Retry-After`); the splay comes on top of it
+    ///   - generator: the source of randomness
+    public mutating func delay(
+        after end: End, notBefore floor: Duration? = nil, using generator: inout some RandomNumberGenerator
+    ) -> Duration {
+        switch end {
+        case .delivered:
+            backoff = Self.backoff(window)
+            return min(max(.zero, floor ?? .zero), Self.maxFloor) + splay
+        case .failed:
+            return backoff.next(retryAfter: floor, using: &generator)
+        }
+    }
+
+    private static func backoff(_ window: Duration) -> Backoff {
+        Backoff(floor: minSplay, base: max(Backoff.defaultBase, window), retryAfterCap: maxFloor)
+    }
+}

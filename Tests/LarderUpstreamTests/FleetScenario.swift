@@ -1,0 +1,145 @@
+import TestSupport
+
+@testable import LarderUpstream
+
+/// A situation of a whole fleet, and how many requests its busiest second may have. `contrib/fleet.sh` compiles this file,
+/// the fleets and the plans with a main program of its own.
+struct FleetScenario: Sendable {
+    /// The busiest second of a part of the situation.
+    struct Figure {
+        let part: String
+        let peak: Int
+        /// The number of requests divided by the seconds over which they are meant to spread.
+        let mean: Double
+        /// The most that the peak may be, as a multiple of the mean.
+        let limit: Double
+
+        init(_ part: String, _ load: some Collection<Int>, mean: Double, limit: Double) {
+            self.part = part
+            self.mean = mean
+            self.limit = limit
+            peak = load.max() ?? 0
+        }
+
+        var ratio: Double { Double(peak) / mean }
+
+        /// Whether the limit holds. Small fleets are granted five standard deviations of the busiest second.
+        var isWithinLimit: Bool { Double(peak) <= limit * mean + 5 * (limit * mean).squareRoot() }
+    }
+
+    let name: String
+    /// Simulates so many hosts.
+    let run: @Sendable (_ count: Int, _ seed: UInt64) -> [Figure]
+
+    static let all =
+        outages.map(polling) + [cut(hasOtherEndpoints: false), cut(hasOtherEndpoints: true)]
+        + outages.map { streaming($0, hasOtherEndpoints: false) }
+        + outages.map { streaming($0, hasOtherEndpoints: true) } + [powerUp(2), powerUp(60), overload]
+
+    private static let outages = [3, 10, 60, 600]
+    /// Hosts are simulated so many at a time, since a million need much memory.
+    private static let batch = 100_000
+
+    /// Adds up the loads of batches of hosts, which do not influence each other.
+    private static func load(_ count: Int, _ seed: UInt64, _ simulate: (_ count: Int, _ seed: UInt64) -> [Int]) -> [Int]
+    {
+        var sum: [Int] = []
+        for (number, first) in stride(from: 0, to: count, by: batch).enumerated() {
+            let load = simulate(min(batch, count - first), seed &+ UInt64(number))
+            sum = sum.isEmpty ? load : zip(sum, load).map { $0 + $1 }
+        }
+        return sum
+    }
+
+    // MARK: Polls
+
+    private static func polling(_ outage: Int) -> FleetScenario {
+        FleetScenario(name: "polls every 60 s, outage of \(outage) s") { count, seed in
+            let (start, end) = (180, 180 + outage)
+            let load = load(count, seed) { count, seed in
+                var fleet = Fleet(count: count, isHolding: true, seed: seed) {
+                    .random(from: .zero, to: .seconds(60), using: &$0)
+                }
+                fleet.run(until: .seconds(end + 720)) { now, _ in
+                    (start..<end).contains(Int(now.components.seconds)) ? .refusal(retryAfter: nil) : .document
+                }
+                return fleet.load
+            }
+            let mean = Double(count) / 60
+            return [
+                Figure("during", load[start..<end], mean: mean, limit: 2.1),
+                Figure("after", load[end...], mean: mean, limit: 2.1),
+                Figure("10 minutes after", load[(end + 600)...], mean: mean, limit: 1.1),
+            ]
+        }
+    }
+
+    // MARK: Streams
+
+    private static func streams(
+        _ count: Int, _ seed: UInt64, outage: Int, hasOtherEndpoints: Bool = false
+    ) -> (start: Int, load: [Int]) {
+        let start = 400
+        let load = load(count, seed) { count, seed in
+            var fleet = StreamFleet(
+                count: count, interval: .seconds(300), hasOtherEndpoints: hasOtherEndpoints, seed: seed)
+            fleet.run(
+                until: .seconds(start + outage + 400), outage: .seconds(start)..<(.seconds(start + outage)))
+            return fleet.load
+        }
+        return (start, load)
+    }
+
+    private static func cut(hasOtherEndpoints: Bool) -> FleetScenario {
+        let window = hasOtherEndpoints ? 3 : 30
+        let endpoint = hasOtherEndpoints ? "another endpoint, " : ""
+        return FleetScenario(name: "streams cut at the same moment, \(endpoint)window of \(window) s") {
+            let (start, load) = streams($0, $1, outage: 0, hasOtherEndpoints: hasOtherEndpoints)
+            return [Figure("after", load[start...], mean: Double($0) / Double(window), limit: 5)]
+        }
+    }
+
+    private static func streaming(_ outage: Int, hasOtherEndpoints: Bool) -> FleetScenario {
+        let window = hasOtherEndpoints ? 3 : 30
+        let endpoint = hasOtherEndpoints ? " of all endpoints" : ""
+        return FleetScenario(name: "streams, outage\(endpoint) of \(outage) s, window of \(window) s") {
+            let (start, load) = streams($0, $1, outage: outage, hasOtherEndpoints: hasOtherEndpoints)
+            let mean = Double($0) / Double(window)
+            return [
+                Figure("during", load[start..<(start + outage)], mean: mean, limit: 5),
+                Figure("after", load[(start + outage)...], mean: mean, limit: 3),
+            ]
+        }
+    }
+
+    // MARK: Power-up
+
+    private static func powerUp(_ window: Int) -> FleetScenario {
+        FleetScenario(name: "power-up with an empty cache, window of \(window) s") { count, seed in
+            let load = load(count, seed) { count, seed in
+                var fleet = Fleet(
+                    count: count, interval: .seconds(300), firstFetchWindow: .seconds(window), seed: seed
+                ) { _ in .zero }
+                fleet.run(until: .seconds(300)) { _, _ in .document }
+                return fleet.load
+            }
+            let isComplete = load[..<window].reduce(0, +) == count
+            let mean = Double(count) / Double(window)
+            return [
+                Figure("first requests", load[..<window], mean: mean, limit: isComplete ? 3 : 0),
+                Figure("polls that follow", load[window...], mean: Double(count) / 300, limit: 2.1),
+            ]
+        }
+    }
+
+    /// The source refuses what is beyond half the rate of the first requests.
+    private static let overload = FleetScenario(
+        name: "power-up with an empty cache, window of 2 s, the source serves half of that rate"
+    ) { count, seed in
+        var fleet = Fleet(count: count, interval: .seconds(300), seed: seed) { _ in .zero }
+        let capacity = count / 4
+        fleet.run(until: .seconds(300)) { _, number in number > capacity ? .refusal(retryAfter: nil) : .document }
+        let limit: Double = fleet.oldestAnswer == nil ? 0 : 3
+        return [Figure("all requests", fleet.load, mean: Double(count) / 2, limit: limit)]
+    }
+}

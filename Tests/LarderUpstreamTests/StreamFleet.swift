@@ -1,0 +1,111 @@
+import TestSupport
+
+@testable import LarderUpstream
+
+/// Many hosts that keep a connection to one source and poll it besides, on a virtual clock. Each is driven by the plans
+/// that agents use.
+struct StreamFleet {
+    private enum Timer {
+        case poll
+        case connection
+    }
+
+    private struct Host {
+        var schedule: PollSchedule
+        var poll: PollPlan
+        var reconnect: ReconnectPlan
+        var isConnected = false
+    }
+
+    /// The requests in each second: connections and polls.
+    private(set) var load: [Int] = []
+    private var hosts: [Host]
+    private var generator: SeededGenerator
+    /// What is due in each second.
+    private var calendar: [[(host: Int, timer: Timer, due: Duration)]] = []
+
+    private static let start = Duration.seconds(1_700_000_000)
+
+    /// - Parameters:
+    ///   - window: the time over which hosts spread their first attempts after a connection ended
+    ///   - boot: when all hosts start, with a document to serve
+    init(
+        count: Int, interval: Duration, window: Duration? = nil, hasOtherEndpoints: Bool = false,
+        boot: Duration = .zero, seed: UInt64
+    ) {
+        generator = SeededGenerator(seed: seed)
+        let window = ReconnectPlan.window(window, interval: interval, hasOtherEndpoints: hasOtherEndpoints)
+        hosts = (0..<count).map { number in
+            let seed = "host-\(number)\u{0}https://config.example/\(seed)"
+            let schedule = PollSchedule(interval: interval, seed: seed, firstFetchWindow: .seconds(2))
+            return Host(
+                schedule: schedule, poll: PollPlan(schedule),
+                reconnect: ReconnectPlan(window: window, firstFetchWindow: .seconds(2), seed: seed))
+        }
+        for index in hosts.indices {
+            let poll = hosts[index].poll.delay(
+                after: .started(holding: true), at: Self.start + boot, using: &generator)
+            enter(index, .poll, at: boot + poll)
+            enter(index, .connection, at: boot + hosts[index].schedule.connectionDelay(after: .started(holding: true)))
+        }
+    }
+
+    /// Lets time pass.
+    ///
+    /// - Parameter outage: when the source is out; all connections end when it begins
+    mutating func run(
+        until end: Duration, outage: Range<Duration>, retryAfter: (Duration) -> Duration? = { _ in nil }
+    ) {
+        for second in load.count..<Int(end / .seconds(1)) {
+            load.append(0)
+            if second == Int(outage.lowerBound / .seconds(1)) { cut(at: outage.lowerBound) }
+            guard second < calendar.count else { continue }
+            // What comes due in the second that runs is added behind.
+            var next = 0
+            while next < calendar[second].count {
+                turn(calendar[second][next], outage, retryAfter)
+                next += 1
+            }
+            calendar[second] = []
+        }
+    }
+
+    private mutating func cut(at now: Duration) {
+        for index in hosts.indices where hosts[index].isConnected {
+            hosts[index].isConnected = false
+            reconnect(index, after: .delivered, at: now, nil)
+        }
+    }
+
+    private mutating func turn(
+        _ entry: (host: Int, timer: Timer, due: Duration), _ outage: Range<Duration>,
+        _ retryAfter: (Duration) -> Duration?
+    ) {
+        load[load.count - 1] += 1
+        let isOut = outage.contains(entry.due)
+        switch entry.timer {
+        case .poll:
+            let delay = hosts[entry.host].poll.delay(
+                after: isOut ? .unanswered : .answered, at: Self.start + entry.due, using: &generator)
+            enter(entry.host, .poll, at: entry.due + delay)
+        case .connection:
+            hosts[entry.host].isConnected = !isOut
+            if isOut { reconnect(entry.host, after: .failed, at: entry.due, retryAfter(entry.due)) }
+        }
+    }
+
+    private mutating func reconnect(
+        _ index: Int, after end: ReconnectPlan.End, at now: Duration, _ retryAfter: Duration?
+    ) {
+        let delay = hosts[index].reconnect.delay(after: end, notBefore: retryAfter, using: &generator)
+        enter(index, .connection, at: now + delay)
+    }
+
+    private mutating func enter(_ index: Int, _ timer: Timer, at due: Duration) {
+        let second = Int(due.components.seconds)
+        if second >= calendar.count { calendar += Array(repeating: [], count: second + 600 - calendar.count) }
+        calendar[second].append((index, timer, due))
+    }
+
+    var areAllConnected: Bool { hosts.allSatisfy(\.isConnected) }
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Simulates a fleet of hosts that ask one source, with the agent's own code, and prints the table of guides/fleets.md.
+#
+#   contrib/fleet.sh [number of hosts, by default 1000000] [seed]
+#
+# The simulation is that of Tests/LarderUpstreamTests. It is compiled with optimization as one module here, because a million
+# hosts take too long in a debug build.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+upstream=Sources/LarderUpstream
+tests=Tests/LarderUpstreamTests
+for file in "$upstream"/{Backoff,HTTPDate,PollPlan,PollSchedule,ReconnectPlan}.swift \
+  Tests/TestSupport/SeededGenerator.swift "$tests"/{Fleet,StreamFleet,FleetScenario}.swift; do
+  grep -vE '^(import TestSupport|@testable import LarderUpstream)$' "$file" > "$work/$(basename "$file")"
+done
+cat > "$work/main.swift" <<'SWIFT'
+let arguments = CommandLine.arguments.dropFirst().compactMap { UInt64($0) }
+let (count, seed) = (arguments.first ?? 1_000_000, arguments.dropFirst().first ?? SeededGenerator.randomSeed)
+print("| \(count) hosts, seed \(seed) | | mean, requests/s | busiest second | times the mean | limit |")
+print("| --- | --- | --- | --- | --- | --- |")
+for scenario in FleetScenario.all {
+    for figure in scenario.run(Int(count), seed) {
+        let ratio = (figure.ratio * 100).rounded() / 100
+        print(
+            "| \(scenario.name) | \(figure.part) | \(Int(figure.mean)) | \(figure.peak) | \(ratio) | \(figure.limit) |")
+    }
+}
+SWIFT
+swiftc -O -swift-version 6 -package-name larder "$work"/*.swift -o "$work/fleet"
+"$work/fleet" "$@"
