@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds Larder, starts an agent in a temporary directory, and shows its main job on real input:
-# a value set and read, explained, watched and waited for, a file rendered from it, a program run with it, and a
-# namespace refreshed from a real nginx.
+# Builds Larder, starts an agent in a temporary directory, and shows its main job on real input: a value set and read,
+# explained, watched and waited for, followed by a program in Python, a file rendered from it, a program run with it, a
+# namespace refreshed from a real nginx, and an image fetched once for ten processes and served without its origin.
 #
 #   contrib/quickstart.sh          show it, then stop everything
 #   contrib/quickstart.sh --keep   leave the agent and its origin running, and say how to reach them
@@ -24,7 +24,7 @@ case "${1:-}" in
     ;;
 esac
 
-contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-light
+contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-light python3
 
 bold='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
@@ -42,17 +42,18 @@ expect() {
 
 say "Building (the first time takes some minutes)"
 swift build --product larderd 2>&1 | tail -n 1
-swift build --product larder 2>&1 | tail -n 1
-bin=$(swift build --show-bin-path)
-export PATH="$bin:$PATH"
 
 dir=$(mktemp -d -t larder-quickstart.XXXXXX)
+# One program: under the name of larder it is the command line.
+mkdir "$dir/bin"
+for name in larderd larder; do ln -s "$(swift build --show-bin-path)/larderd" "$dir/bin/$name"; done
+export PATH="$dir/bin:$PATH"
 export LARDER_SOCKET="$dir/larder.sock"
-agent='' origin='' watch=''
+agent='' origin='' watch='' subscriber=''
 stop() {
   local status=$?
-  for pid in $watch $agent $origin; do kill "$pid" 2>/dev/null || true; done
-  for pid in $watch $agent $origin; do wait "$pid" 2>/dev/null || true; done
+  for pid in $watch $subscriber $agent $origin; do kill "$pid" 2>/dev/null || true; done
+  for pid in $watch $subscriber $agent $origin; do wait "$pid" 2>/dev/null || true; done
   if [ "$status" -ne 0 ] && [ -s "$dir/larderd.log" ]; then
     echo "--- larderd.log" >&2
     tail -n 20 "$dir/larderd.log" >&2
@@ -63,11 +64,23 @@ stop() {
 trap stop EXIT
 
 # --- a real origin: nginx on the loopback, on a port that the system says is free
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' 2>/dev/null ||
-  echo $((20000 + RANDOM % 20000)))
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 mkdir -p "$dir/origin/www" "$dir/origin/tmp"
 chmod 755 "$dir" "$dir/origin" "$dir/origin/www"
 printf '{"version": 1, "checkout": {"enabled": false}}\n' >"$dir/origin/www/shop.json"
+python3 - "$dir/origin/www/logo.png" <<'PNG'
+import struct, sys, zlib
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+side = 64
+rows = b"".join(b"\0" + bytes(value for x in range(side) for value in (4 * x, 4 * y, 128)) for y in range(side))
+with open(sys.argv[1], "wb") as file:
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    file.write(b"\x89PNG\r\n\x1a\n")
+    file.write(chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+PNG
 cat >"$dir/origin/nginx.conf" <<CONF
 daemon off;
 pid $dir/origin/nginx.pid;
@@ -78,7 +91,11 @@ http {
   access_log $dir/origin/access.log short;
   client_body_temp_path $dir/origin/tmp; proxy_temp_path $dir/origin/tmp; fastcgi_temp_path $dir/origin/tmp;
   uwsgi_temp_path $dir/origin/tmp; scgi_temp_path $dir/origin/tmp;
-  server { listen 127.0.0.1:$port; root $dir/origin/www; }
+  server {
+    listen 127.0.0.1:$port;
+    root $dir/origin/www;
+    location /logo.png { types { image/png png; } expires 1h; }
+  }
 }
 CONF
 start_origin() {
@@ -98,6 +115,7 @@ start_origin
 # --- the agent
 cat >"$dir/larder.json" <<JSON
 {
+  images: { allowNetworks: ["127.0.0.0/8"] }, // an origin on this machine is refused otherwise
   namespaces: {
     default: {},
     shop: { remote: { http: { url: "http://127.0.0.1:$port/shop.json", intervalSeconds: 3600 } } },
@@ -176,6 +194,33 @@ sed 's/^/exec: /' "$dir/exec.out"
 expect "what the program saw" "$(paste -sd' ' "$dir/exec.out")" "limit 40 limit 50"
 show "larder history --limit 3"
 
+say "A program that follows the value, with nothing but Python's standard library"
+cat >"$dir/subscriber.py" <<'PYTHON'
+import json, os, socket
+
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(os.environ["LARDER_SOCKET"])
+agent.sendall(b'{"id":1,"method":"config.subscribe","params":{"path":"search.limit"}}\n')
+for line in agent.makefile(encoding="utf-8"):
+    message = json.loads(line)
+    if message.get("method") == "config.event":
+        print("limit", message["params"]["value"], flush=True)
+PYTHON
+show "cat $dir/subscriber.py"
+printf '%s$ python3 %s/subscriber.py &%s\n' "$bold" "$dir" "$plain"
+python3 "$dir/subscriber.py" >"$dir/subscriber.out" &
+subscriber=$!
+for _ in $(seq 100); do [ -s "$dir/subscriber.out" ] && break; sleep 0.1; done
+show "larder set search.limit 55"
+for _ in $(seq 100); do [ "$(wc -l <"$dir/subscriber.out")" -ge 2 ] && break; sleep 0.1; done
+show "larder set search.limit 50"
+for _ in $(seq 100); do [ "$(wc -l <"$dir/subscriber.out")" -ge 3 ] && break; sleep 0.1; done
+kill "$subscriber"
+wait "$subscriber" || true
+subscriber=''
+sed 's/^/subscriber: /' "$dir/subscriber.out"
+expect "what the subscriber saw" "$(paste -sd' ' "$dir/subscriber.out")" "limit 50 limit 55 limit 50"
+
 say "And a plain copy for whoever only knows files"
 for _ in $(seq 100); do grep -q '"limit":50' "$dir/current/default.json" && break; sleep 0.1; done
 show "cat $dir/current/default.json"
@@ -193,7 +238,14 @@ show "larder refresh --namespace shop"
 show "larder get --namespace shop checkout.enabled"
 expect "the changed answer of nginx" "$(larder get --namespace shop checkout.enabled)" true
 
-say "The origin goes away: the last good configuration stays"
+say "Ten processes ask for one image: nginx is asked once, and all get the same file"
+image=http://127.0.0.1:$port/logo.png
+show "seq 10 | xargs -P 10 -I{} larder image get $image | sort | uniq -c"
+show "grep logo.png $dir/origin/access.log"
+expect "the requests for the image that nginx had" "$(grep -c logo.png "$dir/origin/access.log")" 1
+show "larder image why $image"
+
+say "The origin goes away: the last good configuration and the image stay"
 kill "$origin"
 wait "$origin" 2>/dev/null || true
 origin=''
@@ -201,6 +253,8 @@ printf '%s$ larder refresh --namespace shop%s\n' "$bold" "$plain"
 if larder refresh --namespace shop; then expect "a refresh without an origin" "success" "a failure"; fi
 show "larder get --namespace shop checkout.enabled"
 expect "the last good value" "$(larder get --namespace shop checkout.enabled)" true
+show "larder image get $image -o $dir/logo.png"
+show "cmp $dir/logo.png $dir/origin/www/logo.png && echo 'the same bytes'"
 
 say "A restart: nothing that was accepted is lost"
 kill "$agent"
@@ -215,7 +269,7 @@ if [ "$keep" = yes ]; then
   say "The agent and its origin keep running"
   cat <<TEXT
 export LARDER_SOCKET=$LARDER_SOCKET
-export PATH=$bin:\$PATH
+export PATH=$dir/bin:\$PATH
 larder status                    # or any other command; larder --help lists them
 kill $agent $origin; rm -r $dir   # when you are done
 TEXT
