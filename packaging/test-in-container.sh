@@ -1,27 +1,29 @@
 #!/usr/bin/env bash
-# Boots Debian 12 with a real systemd in a container, installs the package there as README.md says, and shows that it
+# Boots Debian with a real systemd in a container, installs the package there as README.md says, and shows that it
 # does what it promises: activation, rights, refreshes, reloads, crashes, the watchdog, an upgrade under load, removal.
 #
 #   packaging/test-in-container.sh               build the package and test it
 #   packaging/test-in-container.sh --deb FILE    test this one
+#     --suite NAME           bookworm (Debian 12, the default) or trixie (Debian 13)
 #     --upgrade FILE         the package to upgrade to; default: the same content under a higher version
 #     --debug-program FILE   a debug build of larderd, for what only that can do; built if none is given
-#     --image FILE           a tar of the container's root, made where it is missing; else a new one each time
+#     --image FILE           a tar of the container's root, of that suite, made if it does not exist; else a new one each time
 #
 # Needs root. Prints a table at the end. Exit status: 0 all passed, 1 something failed, 2 wrong usage, 77 no container
 # can run here (the last line says why).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-deb='' upgrade='' debug='' image=''
+deb='' upgrade='' debug='' image='' suite=bookworm
 while [ "$#" -gt 0 ]; do
   case "$1" in
     --deb) deb=${2:?} ;;
     --upgrade) upgrade=${2:?} ;;
     --debug-program) debug=${2:?} ;;
     --image) image=${2:?} ;;
+    --suite) suite=${2:?} ;;
     -h | --help)
-      sed -n '2,13s/^# \{0,1\}//p' "$0"
+      sed -n '2,14s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)
@@ -31,6 +33,14 @@ while [ "$#" -gt 0 ]; do
   esac
   shift 2
 done
+case "$suite" in
+  bookworm) release='Debian 12' ;;
+  trixie) release='Debian 13' ;;
+  *)
+    echo "test-in-container.sh: there is no suite '$suite'; choose bookworm or trixie" >&2
+    exit 2
+    ;;
+esac
 if [ -n "$upgrade" ] && [ -z "$deb" ]; then
   echo "test-in-container.sh: --upgrade goes with --deb" >&2
   exit 2
@@ -98,7 +108,7 @@ fi
 mapfile -t depends < <(dpkg-deb --field "$deb" Pre-Depends Depends | sed 's/^[A-Za-z-]*: //; s/,/\n/g' |
   sed 's/|.*//; s/(.*//; s/:any//; s/ //g' | grep -v '^$')
 make_root() {
-  mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include="$(IFS=,; echo "${packages[*]},${depends[*]}")" bookworm "$1"
+  mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include="$(IFS=,; echo "${packages[*]},${depends[*]}")" "$suite" "$1"
 }
 root=$work/root
 mkdir -p "$root" "$work/results/first" "$work/results/second"
@@ -108,8 +118,13 @@ if [ -n "$image" ]; then
     make_root "$image"
   fi
   tar -C "$root" -xf "$image" --exclude='./dev/*'
+  found=$(sed -n 's/^VERSION_CODENAME=//p' "$root/etc/os-release")
+  if [ "$found" != "$suite" ]; then
+    echo "test-in-container.sh: $image is of the suite '$found', not '$suite'; give --suite $found, or another --image" >&2
+    exit 2
+  fi
 else
-  note "making a Debian 12"
+  note "making a $release"
   make_root "$root" || cannot "mmdebstrap failed"
 fi
 

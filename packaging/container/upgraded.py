@@ -54,6 +54,11 @@ def what_the_administrator_wrote_survives_the_upgrade():
 @check
 def the_test_of_autopkgtest_passes():
     expect(Path("/package/debian/tests/control").exists(), "there is no debian/tests/control")
-    said = run("autopkgtest", "--no-built-binaries", "/package", "--", "null", status=None, timeout=120)
-    expect("roundtrip" in said and "PASS" in said and "FAIL" not in said, said)
+    # This container isolates the test. autopkgtest does not know that, and since Debian 13 skips a test that asks for it.
+    said = run(
+        *("autopkgtest", "--ignore-restrictions=isolation-container", "--no-built-binaries", "/package", "--", "null"),
+        status=None,
+        timeout=120,
+    )
+    expect("roundtrip" in said and "PASS" in said and "FAIL" not in said and "SKIP" not in said, said)
     return " ".join(said.strip().splitlines()[-1].split())
