@@ -10,6 +10,14 @@ extension JSONValue: Equatable {
 }
 
 extension JSONValue {
+    /// Whether the value is a whole document and not a part of one.
+    package var isWholeDocument: Bool { node == 0 }
+
+    /// Whether both are the same whole document in memory.
+    package func isSameDocument(as other: JSONValue) -> Bool {
+        document === other.document && isWholeDocument && other.isWholeDocument
+    }
+
     /// Whether two values have the same compact text: members in the same order, and strings written the same way.
     package func hasSameText(as other: JSONValue) -> Bool {
         withTextBytes { text in

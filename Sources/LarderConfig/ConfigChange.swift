@@ -23,8 +23,8 @@ indirect enum ConfigChange: Sendable {
         /// Nothing: the layers already said so.
         case none
         /// The layer changed.
-        /// - Parameter replacement: how the configuration changes, if only a scalar is replaced by another one
-        case changed(JournalRecord.Operation?, replacement: JSONValue.Replacement? = nil)
+        /// - Parameter replacements: how the configuration changes, if only scalars are replaced by others
+        case changed(JournalRecord.Operation?, replacements: [JSONValue.Replacement]? = nil)
     }
 
     /// Whether a local client waits for this to be on disk.
@@ -91,7 +91,7 @@ indirect enum ConfigChange: Sendable {
             case .set(let old):
                 // An object merges into what the lower layers have there, and null lets nothing show.
                 guard let old, old.isPlainScalar, value.isPlainScalar else { return .changed(.set(entry)) }
-                return .changed(.set(entry), replacement: JSONValue.Replacement(at: path, by: value))
+                return .changed(.set(entry), replacements: [JSONValue.Replacement(at: path, by: value)])
             }
         case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
@@ -181,8 +181,10 @@ indirect enum ConfigChange: Sendable {
             document: document.value, version: document.version, validator: document.validator, origin: origin,
             updatedAt: now, pushedBy: document.pushedBy)
         try next.follow(layers.rules, now: now)
-        let isSame = next.remote?.saysTheSame(as: held) ?? false
-        if !isSame, let maximumDeletion, let held, let new = next.remote {
+        let edits = document.edits.flatMap { $0.replacements(in: held?.document) }
+        let isSame = edits.map(\.isEmpty) ?? next.remote?.saysTheSame(as: held) ?? false
+        let mayDelete = edits?.contains { $0.value.isEmptyString } ?? true
+        if !isSame, mayDelete, let maximumDeletion, let held, let new = next.remote {
             try checkDeletion(from: held.document, to: new.document, maximumDeletion)
         }
         if isSame, let held {
@@ -200,7 +202,8 @@ indirect enum ConfigChange: Sendable {
         layers = next
         let isNothingNew = isSame && held?.version == document.version && held?.origin == origin && !endsHold
         guard !isNothingNew, let remote = next.remote else { return .none }
-        return .changed(.remote(remote, endsHold: endsHold))
+        let isVisible = edits?.allSatisfy { layers.shows(.remote, at: $0.path) } ?? false
+        return .changed(.remote(remote, endsHold: endsHold), replacements: isVisible && !endsHold ? edits : nil)
     }
 
     private static func checkDeletion(
@@ -245,7 +248,26 @@ extension Duration {
     }
 }
 
+extension SourceDocument.Edits {
+    /// The replacements, without those that say the same; nil if they are not of a document.
+    fileprivate func replacements(in document: JSONValue?) -> [JSONValue.Replacement]? {
+        guard let document, document.isSameDocument(as: base) else { return nil }
+        return replacements.filter { document.value(at: JSONPath($0.path)) != $0.value }
+    }
+}
+
+extension Layers {
+    /// Whether what a layer has at a path is what the configuration has there, as far as the layers above it and the rules
+    /// are concerned.
+    fileprivate func shows(_ layer: ConfigLayer, at path: [String]) -> Bool {
+        hold == nil && rules.locks.isEmpty
+            && ConfigLayer.allCases.drop { $0 != layer }.dropFirst().allSatisfy { says($0, at: path) == .nothing }
+    }
+}
+
 extension JSONValue {
+    fileprivate var isEmptyString: Bool { kind == .string && textSize == 2 }
+
     /// Whether it is a number, a string or a truth value.
     fileprivate var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
 

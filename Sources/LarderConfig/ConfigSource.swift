@@ -69,6 +69,14 @@ public enum SourceAnswer: Sendable {
 
 /// A document as a source gave it.
 public struct SourceDocument: Sendable {
+    /// How a document differs from an earlier one of the same source, if scalars have changed and nothing else.
+    struct Edits: Sendable {
+        /// The earlier document.
+        var base: JSONValue
+        /// The scalars that have changed, each once.
+        var replacements: [JSONValue.Replacement]
+    }
+
     /// The document, an object.
     public var value: JSONValue
     /// What the source calls its version, where it does.
@@ -77,6 +85,8 @@ public struct SourceDocument: Sendable {
     public var validator: Validator?
     /// Who pushed it; nil for one that a source gave.
     public var pushedBy: Peer?
+    /// How the document differs from an earlier one; nil if that is not known.
+    var edits: Edits?
 
     public init(
         value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil, pushedBy: Peer? = nil

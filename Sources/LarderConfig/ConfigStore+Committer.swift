@@ -25,7 +25,7 @@ extension ConfigStore {
         accepted.reserveCapacity(batch.count)
         var operations: [JournalRecord.Operation] = []
         var made: [ConfigChange] = []
-        // nil once a change does more than replace a scalar.
+        // nil once a change does more than replace scalars.
         var replacements: [JSONValue.Replacement]? = []
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
@@ -37,11 +37,11 @@ extension ConfigStore {
                     maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, now: now)
                 {
                 case .none: accepted.append((pending, false, candidate.hold?.rule))
-                case .changed(let operation, let replacement):
+                case .changed(let operation, let some):
                     accepted.append((pending, true, candidate.hold?.rule))
                     made.append(pending.change)
                     if let operation { operations.append(operation) }
-                    if let replacement { replacements?.append(replacement) } else { replacements = nil }
+                    if let some { replacements?.append(contentsOf: some) } else { replacements = nil }
                 }
             } catch {
                 pending.completion(.failure(error))
@@ -116,11 +116,23 @@ extension ConfigStore {
         if snapshot.revision == 0, layers.isEmpty, status.hasRemote { return (snapshot, snapshot.contentDigest) }
         // Members of another order stay in it.
         let replacements = snapshot.contentDigest === layersDigest ? replacements : nil
+        let isShared = self.layers.remote.map { snapshot.value.isSameDocument(as: $0.document) } ?? false
+        let former = Resolved(
+            snapshot: snapshot, isRemote: isShared && self.layers.isRemoteAlone && layers.isRemoteAlone)
         // The placeholder's number says nothing of those that were given before a start that found nothing.
         let revision = max(snapshot.revision, highestLost) + 1
         return isLarge
-            ? await Self.resolveConcurrently(layers, replacements, in: snapshot, revision: revision, now: now)
-            : Self.resolveHere(layers, replacements, in: snapshot, revision: revision, now: now)
+            ? await Self.resolveConcurrently(layers, replacements, in: former, revision: revision, now: now)
+            : Self.resolveHere(layers, replacements, in: former, revision: revision, now: now)
+    }
+
+    /// The current snapshot, as what the next one is made from.
+    private struct Resolved {
+        let snapshot: ConfigSnapshot
+        /// Whether its value is the remote document itself, because no other layer says anything.
+        let isRemote: Bool
+
+        var value: JSONValue { snapshot.value }
     }
 
     private static let largeBytes = 64 * 1024
@@ -130,32 +142,34 @@ extension ConfigStore {
 
     @concurrent
     private static func resolveConcurrently(
-        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: Resolved, revision: Int, now: Int
     ) async -> (ConfigSnapshot, digest: SnapshotDigest) {
         resolveHere(layers, replacements, in: former, revision: revision, now: now)
     }
 
     private static func resolveHere(
-        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: ConfigSnapshot, revision: Int, now: Int
+        _ layers: Layers, _ replacements: [JSONValue.Replacement]?, in former: Resolved, revision: Int, now: Int
     ) -> (ConfigSnapshot, digest: SnapshotDigest) {
-        let edited = replacements.flatMap { former.value.replacing($0) }
-        let value = edited ?? layers.resolved()
+        let edited = replacements.flatMap { former.isRemote ? layers.remote?.document : former.value.replacing($0) }
+        let value = edited ?? layers.resolvedSharing()
         assert(edited == nil || value.compactText == layers.resolved().compactText, "what was edited is no resolution")
         // Only texts of the same length can say the same: both are compact.
         let isSame =
-            former.revision > 0 && value.textSize == former.bytes
+            former.snapshot.revision > 0 && value.textSize == former.snapshot.bytes
             && !isKnownToDiffer(former.value, replacements) && value == former.value
         if !isSame {
             let next = ConfigSnapshot(value: value, revision: revision, publishedAt: now)
             return (next, next.contentDigest)
         }
-        return (former, value.hasSameText(as: former.value) ? former.contentDigest : SnapshotDigest(of: value))
+        let digest = value.hasSameText(as: former.value) ? former.snapshot.contentDigest : SnapshotDigest(of: value)
+        return (former.snapshot, digest)
     }
 
-    /// Whether a value differs by a lone replacement, which takes less time to find out than to compare all of it.
+    /// Whether a value differs by the last replacement, which counts whatever those before it say. That takes less time to
+    /// find out than to compare all of it.
     private static func isKnownToDiffer(_ value: JSONValue, _ replacements: [JSONValue.Replacement]?) -> Bool {
-        guard let replacements, replacements.count == 1 else { return false }
-        return value.value(at: JSONPath(replacements[0].path)) != replacements[0].value
+        guard let last = replacements?.last else { return false }
+        return value.value(at: JSONPath(last.path)) != last.value
     }
 
     /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.

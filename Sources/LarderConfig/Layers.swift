@@ -130,9 +130,24 @@ struct Layers: Sendable {
         return base.map { rules.locks.pin(merged, to: $0) } ?? merged
     }
 
+    /// What ``resolved()`` returns. It is the remote document itself if no other layer says anything: one document in memory
+    /// instead of two.
+    func resolvedSharing() -> JSONValue {
+        let value = resolved()
+        guard isRemoteAlone, let remote = remote?.document, remote.isWholeDocument, remote.isCompact,
+            remote.hasSameText(as: value)
+        else { return value }
+        return remote
+    }
+
+    /// Whether no layer says anything besides the remote one.
+    var isRemoteAlone: Bool {
+        FileLayer.allCases.allSatisfy { (self[$0]?.document.count ?? 0) == 0 } && experiment.overlays.isEmpty
+            && override.isEmpty && hold == nil
+    }
+
     /// Whether any layer says anything.
     var isEmpty: Bool {
-        FileLayer.allCases.allSatisfy { (self[$0]?.document.count ?? 0) == 0 } && remote == nil
-            && experiment.overlays.isEmpty && override.isEmpty && hold == nil
+        remote == nil && isRemoteAlone
     }
 }

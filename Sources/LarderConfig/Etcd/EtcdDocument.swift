@@ -13,7 +13,6 @@ struct EtcdDocument: Sendable {
 
     private struct Leaf {
         let key: [UInt8]
-        let segments: [ArraySlice<UInt8>]
         let value: [UInt8]
     }
 
@@ -33,7 +32,7 @@ struct EtcdDocument: Sendable {
                     "no key with a value begins with \(Self.shown(Array(prefix.utf8))); put one there or correct the prefix, "
                         + "or force a refresh if an empty configuration is intended")
             }
-            return try nested(leaves(of: entries, under: prefix))
+            return try nested(leaves(of: entries), under: prefix)
         }
     }
 
@@ -81,33 +80,47 @@ struct EtcdDocument: Sendable {
 
     // MARK: One key for each value
 
-    /// The keys with their paths, sorted by path, so that what belongs together is together.
-    private func leaves(of entries: [[UInt8]: [UInt8]], under prefix: String) throws(ConfigError) -> [Leaf] {
+    /// The keys sorted by path, so that what belongs together is together.
+    private func leaves(of entries: [[UInt8]: [UInt8]]) throws(ConfigError) -> [Leaf] {
         var leaves: [Leaf] = []
         leaves.reserveCapacity(entries.count)
-        for (key, value) in entries {
-            if Self.isMark(key, value) { continue }
-            let segments = key.dropFirst(prefix.utf8.count)
-                .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-            leaves.append(Leaf(key: key, segments: segments, value: value))
-        }
-        leaves.sort { left, right in
-            left.segments.lexicographicallyPrecedes(right.segments) { $0.lexicographicallyPrecedes($1) }
-        }
-        for (leaf, next) in zip(leaves, leaves.dropFirst()) where next.segments.starts(with: leaf.segments) {
+        for (key, value) in entries where !Self.isMark(key, value) { leaves.append(Leaf(key: key, value: value)) }
+        leaves.sort { Self.precedes($0.key, $1.key) }
+        for (leaf, next) in zip(leaves, leaves.dropFirst()) where Self.isBelow(next.key, leaf.key) {
             throw Self.rejected(
                 "\(Self.shown(leaf.key)) is both a value and the parent of \(Self.shown(next.key)); remove one of them")
         }
         return leaves
     }
 
-    private func nested(_ leaves: [Leaf]) throws(ConfigError) -> JSONValue {
+    private static let slash = UInt8(ascii: "/")
+
+    private static func isBelow(_ key: [UInt8], _ parent: [UInt8]) -> Bool {
+        key.count > parent.count && key[parent.count] == slash && key.starts(with: parent)
+    }
+
+    /// Whether a key's path precedes another's, segment by segment: as if a slash were the smallest byte.
+    private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.withUnsafeBufferPointer { left in
+            right.withUnsafeBufferPointer { right in
+                for index in 0..<min(left.count, right.count) where left[index] != right[index] {
+                    return left[index] == slash || (right[index] != slash && left[index] < right[index])
+                }
+                return left.count < right.count
+            }
+        }
+    }
+
+    private func nested(_ leaves: [Leaf], under prefix: String) throws(ConfigError) -> JSONValue {
         try checkSize(leaves.reduce(0) { $0 + $1.value.count })
         var writer = JSONWriter()
+        var parser = JSONParser()
         var open: [ArraySlice<UInt8>] = []
         writer.beginObject()
         for leaf in leaves {
-            let parents = leaf.segments.dropLast()
+            let segments = leaf.key.dropFirst(prefix.utf8.count)
+                .split(separator: Self.slash, omittingEmptySubsequences: false)
+            let parents = segments.dropLast()
             let shared = zip(open, parents).prefix { $0 == $1 }.count
             while open.count > shared {
                 writer.endObject()
@@ -118,8 +131,8 @@ struct EtcdDocument: Sendable {
                 writer.beginObject()
                 open.append(parent)
             }
-            writer.name(try name(leaf.segments.last ?? [], leaf.key))
-            try write(leaf, to: &writer)
+            writer.name(try name(segments.last ?? [], leaf.key))
+            writer.value(try value(leaf.value, of: leaf.key, &parser))
         }
         for _ in open { writer.endObject() }
         writer.endObject()
@@ -142,24 +155,30 @@ struct EtcdDocument: Sendable {
         return name
     }
 
-    private func write(_ leaf: Leaf, to writer: inout JSONWriter) throws(ConfigError) {
+    /// What the value of a key is in the document.
+    /// - Parameter parser: Its memory is used again for the next value if this one is gone by then.
+    /// - Throws: `rejected` if the format does not allow it.
+    func value(_ bytes: [UInt8], of key: [UInt8], _ parser: inout JSONParser) throws(ConfigError) -> JSONValue {
         if format != .text {
-            do {
-                return writer.value(try JSONValue(parsing: leaf.value))
-            } catch {
+            let result: Result<JSONValue, JSONError> = bytes.withUnsafeBytes { bytes in
+                Result { () throws(JSONError) in try parser.parse(bytes) }
+            }
+            switch result {
+            case .success(let value): return value
+            case .failure(let error):
                 // What begins like an array or object was meant as one; as a text it would be a surprise.
-                let first = leaf.value.first { !" \t\r\n".utf8.contains($0) }
+                let first = bytes.first { !" \t\r\n".utf8.contains($0) }
                 guard format == .auto, first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
                     throw Self.rejected(
-                        "the value of key \(Self.shown(leaf.key)) is not JSON (\(error)); correct it"
+                        "the value of key \(Self.shown(key)) is not JSON (\(error)); correct it"
                             + (format == .json ? ", or set \"format\" to \"text\" or \"auto\"" : ""))
                 }
             }
         }
-        guard let text = String(validating: leaf.value, as: UTF8.self) else {
-            throw Self.rejected("the value of key \(Self.shown(leaf.key)) is not UTF-8; encode it as text")
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Self.rejected("the value of key \(Self.shown(key)) is not UTF-8; encode it as text")
         }
-        writer.string(text)
+        return .string(text)
     }
 
     private func checkSize(_ bytes: Int) throws(ConfigError) {

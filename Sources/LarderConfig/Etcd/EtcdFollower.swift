@@ -135,15 +135,15 @@ struct EtcdFollower: Sendable {
     /// The watch said something.
     /// - Throws: why the watch is of no use any more; ``watchEnded(_:number:using:)`` is to be told.
     mutating func watchSaid(_ message: EtcdWatchMessage, number: Int) throws(EtcdError) -> Effects {
-        guard number == step.number, case .watch(let after) = step.task, var known else { return [] }
+        guard number == step.number, case .watch(let after) = step.task, let cluster = known?.cluster else { return [] }
         if message.compactRevision > 0 {
-            throw EtcdError(.compacted, "etcd has compacted the revisions after \(known.revision)")
+            throw EtcdError(.compacted, "etcd has compacted the revisions after \(known?.revision ?? 0)")
         }
         if let reason = message.cancelReason {
             throw EtcdComplaint(cancelReason: reason.isEmpty ? "the watch was cancelled" : reason)
                 .error(from: "the watch's endpoint")
         }
-        guard message.header.cluster == known.cluster else {
+        guard message.header.cluster == cluster else {
             throw EtcdError(.compacted, "the watch is answered by another cluster than the keys were read from")
         }
         if message.isCreated {
@@ -160,12 +160,12 @@ struct EtcdFollower: Sendable {
         if message.isFragment { return [] }
         let events = fragments
         fragments = []
-        let hasChanged = known.apply(events)
-        if message.isProgress { known.advance(to: message.header.revision) }
-        if known.exceeds(maximumBytes) {
+        if known?.exceeds(maximumBytes, after: events) == true {
             throw EtcdError(.rejected, EtcdDocument.tooLarge(maximumBytes).message)
         }
-        self.known = known
+        // In place: the keys are not copied for each event.
+        let hasChanged = known?.apply(events) ?? false
+        if message.isProgress { known?.advance(to: message.header.revision) }
         return hasChanged ? .signal : []
     }
 

@@ -1,7 +1,17 @@
 import Crypto
 
 /// What is known of a source's keys: all of them, as of one revision.
-struct EtcdKeyspace: Sendable, Equatable {
+struct EtcdKeyspace: Sendable {
+    /// Identifies the content of a keyspace.
+    struct Stamp: Sendable {
+        /// The identity of the reading that the keyspace began with.
+        fileprivate final class Reading: Sendable {}
+
+        fileprivate let reading: Reading
+        /// The number of changes since then.
+        fileprivate let mark: Int
+    }
+
     /// The cluster's id.
     let cluster: String
     /// Every change up to this revision is in here.
@@ -12,6 +22,9 @@ struct EtcdKeyspace: Sendable, Equatable {
     private(set) var values: [[UInt8]: [UInt8]] = [:]
     /// Keys and values together.
     private(set) var bytes = 0
+    private let reading = Stamp.Reading()
+    private var sum = EtcdDigestSum()
+    private var changes = EtcdChanges()
 
     /// What a cluster says at a revision.
     init(_ header: EtcdHeader) {
@@ -39,10 +52,23 @@ struct EtcdKeyspace: Sendable, Equatable {
             if set(event.pair.key, to: value) {
                 hasChanged = true
                 changedAt = event.pair.modified
+                changes.add(event.pair.key)
             }
             advance(to: event.pair.modified)
         }
         return hasChanged
+    }
+
+    /// Whether the keyspace would exceed a limit after these events.
+    func exceeds(_ documentBytes: Int, after events: [EtcdEvent]) -> Bool {
+        var last: [[UInt8]: Int] = [:]
+        for event in events where event.pair.modified > revision {
+            last[event.pair.key] = event.isDeletion ? 0 : event.pair.key.count + event.pair.value.count
+        }
+        let growth = last.reduce(0) { sum, entry in
+            sum + entry.value - (values[entry.key].map { entry.key.count + $0.count } ?? 0)
+        }
+        return growth > 0 && bytes + growth > 2 * documentBytes
     }
 
     /// Notes that everything up to a revision was told.
@@ -53,25 +79,22 @@ struct EtcdKeyspace: Sendable, Equatable {
         guard let former, former.revision <= revision, cluster == former.cluster, values == former.values else {
             return self
         }
-        var reading = self
-        reading.changedAt = former.changedAt
-        return reading
+        var same = former
+        same.advance(to: revision)
+        return same
+    }
+
+    // MARK: Changes
+
+    var stamp: Stamp { Stamp(reading: reading, mark: changes.end) }
+
+    /// The keys that have changed since, each once; nil if that is not known.
+    func keys(changedSince stamp: Stamp) -> Set<[UInt8]>? {
+        stamp.reading === reading ? changes.keys(since: stamp.mark) : nil
     }
 
     /// A digest of the keys and their values, and of the cluster that has them.
-    var digest: String {
-        var hash = SHA256()
-        func add(_ bytes: [UInt8]) {
-            withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { hash.update(bufferPointer: $0) }
-            hash.update(data: bytes)
-        }
-        add(Array(cluster.utf8))
-        for (key, value) in values.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            add(key)
-            add(value)
-        }
-        return String(hash.finalize().hex.prefix(32))
-    }
+    var digest: String { sum.digest(of: cluster) }
 
     /// - Returns: whether the value differs from before.
     @discardableResult
@@ -79,8 +102,63 @@ struct EtcdKeyspace: Sendable, Equatable {
         let former = values[key]
         guard former != value else { return false }
         values[key] = value
-        if let former { bytes -= key.count + former.count }
-        if let value { bytes += key.count + value.count }
+        if let former {
+            bytes -= key.count + former.count
+            sum.remove(key, former)
+        }
+        if let value {
+            bytes += key.count + value.count
+            sum.add(key, value)
+        }
         return true
+    }
+}
+
+/// A digest of a set of pairs that is updated with each pair: the sum of the digests of the pairs.
+private struct EtcdDigestSum {
+    private var lanes = SIMD4<UInt64>()
+
+    mutating func add(_ key: [UInt8], _ value: [UInt8]) { lanes &+= Self.lanes(key, value) }
+    mutating func remove(_ key: [UInt8], _ value: [UInt8]) { lanes &-= Self.lanes(key, value) }
+
+    /// - Parameter cluster: What the pairs belong to.
+    func digest(of cluster: String) -> String {
+        var hash = SHA256()
+        withUnsafeBytes(of: lanes) { hash.update(bufferPointer: $0) }
+        hash.update(data: Array(cluster.utf8))
+        return String(hash.finalize().hex.prefix(32))
+    }
+
+    private static func lanes(_ key: [UInt8], _ value: [UInt8]) -> SIMD4<UInt64> {
+        var hash = SHA256()
+        withUnsafeBytes(of: UInt64(key.count).littleEndian) { hash.update(bufferPointer: $0) }
+        hash.update(data: key)
+        hash.update(data: value)
+        return hash.finalize().withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
+    }
+}
+
+/// The keys of the last changes, in their order.
+private struct EtcdChanges {
+    /// More changes than this between two documents are rarer than a reading of all keys.
+    private static let capacity = 1024
+
+    private var keys: [[UInt8]] = []
+    /// The number of changes before the first of them.
+    private var start = 0
+
+    var end: Int { start + keys.count }
+
+    mutating func add(_ key: [UInt8]) {
+        if keys.count == Self.capacity {
+            keys.removeFirst(Self.capacity / 2)
+            start += Self.capacity / 2
+        }
+        keys.append(key)
+    }
+
+    func keys(since mark: Int) -> Set<[UInt8]>? {
+        guard (start...end).contains(mark) else { return nil }
+        return Set(keys[(mark - start)...])
     }
 }

@@ -7,6 +7,8 @@ import Synchronization
 final class EtcdSource: ConfigSource {
     private struct State {
         var follower: EtcdFollower
+        /// The document that was answered last.
+        var rendering: EtcdRendering?
         /// The source of chance for the distance between two connections.
         var generator: any RandomNumberGenerator & Sendable
         /// Who hears of changes.
@@ -54,24 +56,58 @@ final class EtcdSource: ConfigSource {
                 throw error.configError
             }
         }
-        let (known, failure) = state.withLock { ($0.follower.known, $0.follower.failure) }
+        let failure = state.withLock { $0.follower.failure }
         if occasion == .signalled, let failure { throw failure.configError }
-        guard let known else { throw ConfigError(.upstreamFailed, "\(location) was not read yet; ask again") }
-        return try await answer(known, validator, mayBeEmpty: occasion == .forced)
+        return try await answer(validator, mayBeEmpty: occasion == .forced)
     }
 
     /// Large documents are made away from every actor.
     @concurrent
-    private func answer(
-        _ known: EtcdKeyspace, _ validator: Validator?, mayBeEmpty: Bool
-    ) async throws(ConfigError) -> SourceAnswer {
-        // It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
-        let own = Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\"")
-        if validator != nil, validator == own { return .notModified }
-        return .document(
-            SourceDocument(
-                value: try document.value(of: known.values, mayBeEmpty: mayBeEmpty),
-                version: UpstreamVersion(String(known.changedAt), series: known.cluster), validator: own))
+    private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceAnswer {
+        if let answer = try answerByEditing(validator) { return answer }
+        guard let known = state.withLock({ $0.follower.known }) else {
+            throw ConfigError(.upstreamFailed, "\(location) was not read yet; ask again")
+        }
+        let head = head(of: known)
+        if validator != nil, validator == head.validator { return .notModified }
+        let value = try document.value(of: known.values, mayBeEmpty: mayBeEmpty)
+        return answer(value, head)
+    }
+
+    /// The answer if it is the last document, or this one with other scalars; nil if it has to be made of all keys.
+    private func answerByEditing(_ validator: Validator?) throws(ConfigError) -> SourceAnswer? {
+        // The keys stay in the state: a copy outside of the lock would make the next event copy all of them.
+        let known = state.withLock { state -> (Head, EtcdRendering, [(key: [UInt8], value: [UInt8])])? in
+            guard let known = state.follower.known, let rendering = state.rendering,
+                let pairs = rendering.pairs(changedIn: known)
+            else { return nil }
+            return (head(of: known), rendering, pairs)
+        }
+        guard let (head, rendering, pairs) = known else { return nil }
+        if validator != nil, validator == head.validator { return .notModified }
+        guard let (value, edits) = try document.editing(rendering.document, pairs) else { return nil }
+        return answer(value, head, edits)
+    }
+
+    /// What an answer says about the keys.
+    private struct Head {
+        let stamp: EtcdKeyspace.Stamp
+        let version: UpstreamVersion
+        /// It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
+        let validator: Validator?
+    }
+
+    private func head(of known: EtcdKeyspace) -> Head {
+        Head(
+            stamp: known.stamp, version: UpstreamVersion(String(known.changedAt), series: known.cluster),
+            validator: Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\""))
+    }
+
+    private func answer(_ value: JSONValue, _ head: Head, _ edits: SourceDocument.Edits? = nil) -> SourceAnswer {
+        state.withLock { $0.rendering = EtcdRendering(stamp: head.stamp, document: value) }
+        var document = SourceDocument(value: value, version: head.version, validator: head.validator)
+        document.edits = edits
+        return .document(document)
     }
 
     func key(of path: [String]) -> String? {
