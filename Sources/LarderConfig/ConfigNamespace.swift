@@ -245,9 +245,11 @@ public final class ConfigNamespace: Sendable {
             _ = try? await flow.refresh()
             return
         }
-        for await _ in environment.watcher.changes(at: path) {
+        let problem = FileWatcher.Problem()
+        for await _ in environment.watcher.changes(at: path, reporting: problem) {
             // A failure is in the status and the log already.
             _ = try? await flow.refresh()
+            await store.watching(layer.layer, problem: problem.message)
         }
     }
 

@@ -31,6 +31,10 @@ public protocol ConfigSource: Sendable {
     /// again when the one before has ended.
     func changes() -> AsyncStream<Void>?
 
+    /// Why changes are not signalled although ``changes()`` has a consumer; nil if they are, or for a source whose failures say
+    /// so. It is up to date when a change is signalled.
+    var watchProblem: String? { get }
+
     /// The key that what is at a path comes from, for sources that are stores of keys; nil where that is not known.
     func key(of path: [String]) -> String?
 }
@@ -40,6 +44,8 @@ extension ConfigSource {
     public var reconnects: Bool { false }
     /// A source that answers at once.
     public var longPollWait: Duration? { nil }
+    /// A source whose failures say what is wrong.
+    public var watchProblem: String? { nil }
     /// A source that is no store of keys.
     public func key(of path: [String]) -> String? { nil }
 }

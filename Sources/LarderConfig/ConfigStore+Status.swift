@@ -71,6 +71,13 @@ extension ConfigStore {
         report()
     }
 
+    /// Notes whether changes of a layer's files are watched.
+    func watching(_ layer: ConfigLayer, problem: String?) {
+        guard status.watchProblems[layer] != problem else { return }
+        status.watchProblems[layer] = problem
+        report()
+    }
+
     /// Takes over what the settings now say of the namespace.
     func configure(
         durability: Durability, maximumBytes: Int, maximumDeletion: Int?, status newStatus: NamespaceStatus

@@ -8,6 +8,7 @@ final class FileSource: ConfigSource {
     private let configuration: NamespaceConfiguration.File
     private let watcher: FileWatcher
     private let blocking: BlockingWork
+    private let problem = FileWatcher.Problem()
 
     init(configuration: NamespaceConfiguration.File, watcher: FileWatcher, blocking: BlockingWork) {
         self.configuration = configuration
@@ -48,5 +49,7 @@ final class FileSource: ConfigSource {
         return documents.dropFirst().reduce(documents[0], MergePatch.compose)
     }
 
-    func changes() -> AsyncStream<Void>? { watcher.changes(at: configuration.path) }
+    func changes() -> AsyncStream<Void>? { watcher.changes(at: configuration.path, reporting: problem) }
+
+    var watchProblem: String? { problem.message }
 }

@@ -11,6 +11,8 @@ struct NamespaceStatus: Sendable {
     private var staleIfError: Duration?
     /// Why a layer of files could not be read last time.
     private(set) var fileProblems: [FileLayer: String] = [:]
+    /// Why changes of a layer's files are not watched.
+    var watchProblems: [ConfigLayer: String] = [:]
     /// Why the disk did not take a change last time.
     private var storageProblem: ConfigStatusReport.Problem?
     /// When the source will be asked next.
@@ -75,6 +77,7 @@ struct NamespaceStatus: Sendable {
         status.files = files
         status.staleIfError = staleIfError
         status.fileProblems = [:]
+        status.watchProblems = [:]
         status.nextAttemptAt = nil
         if source?.kind != old.source?.kind || source?.location != old.source?.location {
             status.isRefreshing = false
@@ -202,7 +205,7 @@ struct NamespaceStatus: Sendable {
             return ConfigStatusReport.Layer(
                 layer, isPresent: layers.remote != nil, bytes: layers.remote?.document.textSize ?? 0,
                 origin: layers.remote?.origin ?? source?.location ?? "", updatedAt: layers.remote?.updatedAt,
-                problem: lastError?.error.message)
+                problem: lastError?.error.message ?? watchProblems[.remote])
         case .experiment:
             return ConfigStatusReport.Layer(
                 layer, isPresent: !layers.experiment.overlays.isEmpty, bytes: layers.experiment.bytes,
@@ -219,7 +222,7 @@ struct NamespaceStatus: Sendable {
         let held = layers[layer].flatMap { $0.document.count > 0 ? $0 : nil }
         return ConfigStatusReport.Layer(
             layer.layer, isPresent: held != nil, bytes: held?.document.textSize ?? 0, origin: files[layer] ?? "",
-            updatedAt: held?.updatedAt, problem: fileProblems[layer])
+            updatedAt: held?.updatedAt, problem: fileProblems[layer] ?? watchProblems[layer.layer])
     }
 }
 

@@ -56,7 +56,10 @@ struct SourcePoller: Sendable {
         }
         guard let changes = source.changes() else { return }
         // A failure is in the status and the log already.
-        for await _ in changes { _ = try? await refresher.refreshAfterChange() }
+        for await _ in changes {
+            _ = try? await refresher.refreshAfterChange()
+            await store.watching(.remote, problem: source.watchProblem)
+        }
     }
 
     /// One long poll.

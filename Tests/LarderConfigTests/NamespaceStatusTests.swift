@@ -75,6 +75,20 @@ struct NamespaceStatusTests {
         }
     }
 
+    @Test("a layer whose files are not watched says so, and its state is what it was")
+    func watchProblem() async throws {
+        try await StoreFixture().withFlow { (store, _, _) async throws in
+            for layer in [ConfigLayer.defaults, .host, .remote] {
+                await store.watching(layer, problem: "no watches left")
+                let status = store.publication.status
+                #expect(status.layers.filter { $0.problem == "no watches left" }.map(\.layer) == [layer])
+                #expect(status.freshness == .initializing)
+                await store.watching(layer, problem: nil)
+                #expect(store.publication.status.layers.allSatisfy { $0.problem == nil })
+            }
+        }
+    }
+
     @Test("what is current gets another version with each change of it, and with nothing else")
     func version() async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in

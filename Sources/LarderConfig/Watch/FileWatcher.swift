@@ -1,5 +1,6 @@
 import Glibc
 public import Logging
+internal import Synchronization
 
 /// Tells when files may have changed: "read again", never what happened.
 ///
@@ -18,17 +19,34 @@ public final class FileWatcher: Sendable {
         public var longestBurst: Int
         /// The time between two elements when nothing happens.
         public var poll: Duration
+        /// The same while the kernel grants too few watches; after it they are requested again.
+        public var retry: Duration
 
         public init(
-            settle: Duration = .milliseconds(20), longestBurst: Int = 10, poll: Duration = .seconds(30)
+            settle: Duration = .milliseconds(20), longestBurst: Int = 10, poll: Duration = .seconds(30),
+            retry: Duration = .seconds(5)
         ) {
             self.settle = settle
             self.longestBurst = longestBurst
             self.poll = poll
+            self.retry = retry
         }
     }
 
-    private let inotify = Inotify()
+    /// Why a path is not watched, or not completely. It is up to date when an element of the stream arrives.
+    public final class Problem: Sendable {
+        private let text = Mutex<String?>(nil)
+
+        public init() {}
+
+        /// What is wrong and what to do; nil if all is well.
+        public internal(set) var message: String? {
+            get { text.withLock { $0 } }
+            set { text.withLock { $0 = newValue } }
+        }
+    }
+
+    private let inotify: Inotify
     private let clock: any Clock<Duration>
     private let timing: Timing
     private let logger: Logger?
@@ -39,9 +57,14 @@ public final class FileWatcher: Sendable {
     ///   - clock: measures the settling and the polling
     ///   - timing: how long to wait
     ///   - logger: hears when the kernel refuses to watch
-    public init(
+    public convenience init(
         clock: any Clock<Duration> = ContinuousClock(), timing: Timing = Timing(), logger: Logger? = nil
     ) {
+        self.init(clock: clock, timing: timing, logger: logger, system: Inotify.System())
+    }
+
+    init(clock: any Clock<Duration>, timing: Timing = Timing(), logger: Logger? = nil, system: Inotify.System) {
+        inotify = Inotify(system: system)
         self.clock = clock
         self.timing = timing
         self.logger = logger
@@ -55,12 +78,16 @@ public final class FileWatcher: Sendable {
     /// element misses nothing, not even what happens between the first reading and the next line. Elements that are not
     /// fetched in time become one. The stream ends when the watcher stops.
     ///
-    /// - Parameter path: where it is; a relative path starts from the current directory as it is now
-    public func changes(at path: String) -> AsyncStream<Void> {
+    /// If the kernel grants no watches, elements come every ``Timing/retry`` until it does again.
+    ///
+    /// - Parameters:
+    ///   - path: where it is; a relative path starts from the current directory as it is now
+    ///   - problem: gets what is wrong
+    public func changes(at path: String, reporting problem: Problem = Problem()) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let follower = PathFollower(
             path: Self.absolute(path), inotify: inotify, clock: clock, timing: timing, logger: logger,
-            output: continuation)
+            problem: problem, output: continuation)
         let task = Task { await follower.run() }
         continuation.onTermination = { _ in task.cancel() }
         return stream

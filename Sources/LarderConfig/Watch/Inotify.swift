@@ -40,6 +40,12 @@ final class Inotify: Sendable {
         }
     }
 
+    enum WatchResult: Equatable {
+        case watching(Int32)
+        /// The path is gone or not readable, or the user has no watches left; 0 if there is no queue.
+        case failed(errno: Int32)
+    }
+
     private struct Subscriber {
         let signal: Signal
         var watches: Set<Int32> = []
@@ -63,12 +69,26 @@ final class Inotify: Sendable {
         var stopWaiters: [CheckedContinuation<Void, Never>] = []
     }
 
+    /// The system calls that fail if a user has used up what the kernel grants, in a form that tests replace. They return
+    /// a number from 0, or -1 and set errno.
+    struct System: Sendable {
+        var makeQueue: @Sendable () -> Int32 = { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) }
+        var addWatch: @Sendable (_ queue: Int32, _ path: String, _ mask: UInt32) -> Int32 = {
+            inotify_add_watch($0, $1, $2)
+        }
+    }
+
+    private let system: System
     private let state = Mutex(State())
 
-    /// Why there are no events at all, if so: the error number of the system call.
-    var unavailable: Int32? {
+    init(system: System = System()) { self.system = system }
+
+    /// The error number of the system call that gave no queue; nil if there is a queue. Tries again to get one.
+    func unavailability() -> Int32? {
         state.withLock { state in
-            if case .unavailable(let number) = state.phase { number } else { nil }
+            guard case .unavailable = state.phase else { return nil }
+            state.phase = start()
+            return if case .unavailable(let number) = state.phase { number } else { nil }
         }
     }
 
@@ -103,17 +123,17 @@ final class Inotify: Sendable {
 
     /// Watches a path for a subscriber, besides what it watches already.
     ///
-    /// - Returns: the watch, or nothing if there is none to be had: the path is gone or not readable, or the user has no
-    ///   watches left
-    func watch(_ path: String, as kind: Kind, _ interest: Interest, for id: Int) -> Int32? {
+    func watch(_ path: String, as kind: Kind, _ interest: Interest, for id: Int) -> WatchResult {
         state.withLock { state in
-            guard case .running(let queue, _) = state.phase, state.subscribers[id] != nil else { return nil }
-            let watch = inotify_add_watch(queue, path, UInt32(kind.mask))
-            guard watch >= 0 else { return nil }
+            guard case .running(let queue, _) = state.phase, state.subscribers[id] != nil else {
+                return .failed(errno: 0)
+            }
+            let watch = system.addWatch(queue, path, UInt32(kind.mask))
+            guard watch >= 0 else { return .failed(errno: errno) }
             let known = state.interests[watch]?[id]
             state.interests[watch, default: [:]][id] = known.map { $0.union(interest) } ?? interest
             state.subscribers[id]?.watches.insert(watch)
-            return watch
+            return .watching(watch)
         }
     }
 
@@ -167,7 +187,7 @@ final class Inotify: Sendable {
     // MARK: Life
 
     private func start() -> State.Phase {
-        let queue = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        let queue = system.makeQueue()
         guard queue >= 0 else { return .unavailable(errno: errno) }
         var pair: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0 else {

@@ -9,6 +9,7 @@ struct PathFollower: Sendable {
     let clock: any Clock<Duration>
     let timing: FileWatcher.Timing
     let logger: Logger?
+    let problem: FileWatcher.Problem
     let output: AsyncStream<Void>.Continuation
 
     /// Runs until it is cancelled or the watcher stops.
@@ -19,11 +20,6 @@ struct PathFollower: Sendable {
             inotify.unsubscribe(subscriber)
             output.finish()
         }
-        if let number = inotify.unavailable {
-            logger?.warning(
-                "files cannot be watched and are polled instead",
-                metadata: ["path": "\(path)", "error": "\(String(cString: strerror(number)))"])
-        }
         await withTaskGroup { group in
             group.addTask { await follow(signal, wakeUps, subscriber) }
             group.addTask { await poll(signal) }
@@ -33,15 +29,18 @@ struct PathFollower: Sendable {
     }
 
     private func follow(_ signal: Signal, _ wakeUps: AsyncStream<Void>, _ subscriber: Int) async {
+        var retry: Task<Void, Never>?
+        defer { retry?.cancel() }
         signal.take()
-        survey(subscriber)
+        retry = survey(subscriber, signal)
         output.yield()
         for await _ in wakeUps {
             // The wake-up may be for events that were taken while earlier ones settled.
             guard signal.take() else { continue }
+            retry?.cancel()
             await settle(signal)
             if Task.isCancelled { return }
-            survey(subscriber)
+            retry = survey(subscriber, signal)
             output.yield()
         }
     }
@@ -58,12 +57,52 @@ struct PathFollower: Sendable {
     }
 
     /// Sets the watches for the way as it is now, the new ones before the old ones go.
-    private func survey(_ subscriber: Int) {
+    /// - Returns: a task that raises the signal when the watches are to be requested again; nil if all were granted
+    private func survey(_ subscriber: Int, _ signal: Signal) -> Task<Void, Never>? {
+        let unavailability = inotify.unavailability()
         var survey = PathSurvey(inotify, subscriber: subscriber)
         survey.run(path)
         inotify.keepOnly(survey.interests, for: subscriber)
-        if survey.isBlind {
-            logger?.debug("a part of the way cannot be watched and is polled", metadata: ["path": "\(path)"])
+        report(unavailability.map(queueProblem) ?? survey.refusal.map(watchProblem))
+        guard problem.message != nil else {
+            if survey.isBlind {
+                logger?.debug("a part of the way cannot be watched and is polled", metadata: ["path": "\(path)"])
+            }
+            return nil
         }
+        let (clock, retry) = (clock, timing.retry)
+        return Task {
+            try? await clock.sleep(for: retry)
+            if !Task.isCancelled { signal.raise() }
+        }
+    }
+
+    private func report(_ message: String?) {
+        let former = problem.message
+        problem.message = message
+        if let message, message != former {
+            logger?.warning("\(path): \(message)", metadata: ["path": "\(path)"])
+        } else if message == nil, former != nil {
+            logger?.notice("\(path): changes are watched again", metadata: ["path": "\(path)"])
+        }
+    }
+
+    private func queueProblem(_ number: Int32) -> String {
+        switch number {
+        case EMFILE:
+            unwatched("this user has no inotify instances left", "raise fs.inotify.max_user_instances, see sysctl(8)")
+        case ENFILE: unwatched("the system has no open files left", "raise fs.file-max, see sysctl(8)")
+        default: unwatched("inotify is not available: \(String(cString: strerror(number)))", "see inotify(7)")
+        }
+    }
+
+    private func watchProblem(_ number: Int32) -> String {
+        number == ENOSPC
+            ? unwatched("this user has no inotify watches left", "raise fs.inotify.max_user_watches, see sysctl(8)")
+            : unwatched("the kernel grants no inotify watch: \(String(cString: strerror(number)))", "free memory")
+    }
+
+    private func unwatched(_ cause: String, _ advice: String) -> String {
+        "changes are not watched, \(cause); the files are read every \(timing.retry) instead. To correct it, \(advice)"
     }
 }

@@ -10,6 +10,9 @@ struct PathSurvey {
     private(set) var interests: [Int32: Inotify.Interest] = [:]
     /// Whether something on the way could not be watched, so that its changes are found by polling only.
     private(set) var isBlind = false
+    /// The error number of a watch that the kernel did not grant although the path is there: the user has no watches left,
+    /// or the kernel no memory.
+    private(set) var refusal: Int32?
 
     private let inotify: Inotify
     private let subscriber: Int
@@ -75,8 +78,12 @@ struct PathSurvey {
     }
 
     private mutating func watch(_ path: String, as kind: Inotify.Kind, _ interest: Inotify.Interest) {
-        guard let watch = inotify.watch(path, as: kind, interest, for: subscriber) else {
+        let watch: Int32
+        switch inotify.watch(path, as: kind, interest, for: subscriber) {
+        case .watching(let number): watch = number
+        case .failed(let number):
             isBlind = true
+            if [ENOSPC, ENOMEM].contains(number) { refusal = number }
             return
         }
         interests[watch] = interests[watch].map { $0.union(interest) } ?? interest

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -220,6 +221,43 @@ struct FileWatcherTests {
             clock.advance(by: .seconds(30))
             #expect(await changes.next())
         }
+    }
+
+    @Test(
+        "watching resumes within ten seconds after the kernel grants queues and watches again, and until then it says why not",
+        arguments: [EMFILE, ENOSPC])
+    func exhausted(number: Int32) async throws {
+        let isExhausted = Mutex(true)
+        var system = Inotify.System()
+        let (makeQueue, addWatch) = (system.makeQueue, system.addWatch)
+        @Sendable func refuses(_ call: Int32) -> Bool {
+            guard call == number, isExhausted.withLock({ $0 }) else { return false }
+            errno = number
+            return true
+        }
+        system.makeQueue = { refuses(EMFILE) ? -1 : makeQueue() }
+        system.addWatch = { refuses(ENOSPC) ? -1 : addWatch($0, $1, $2) }
+        let (clock, log) = (Self.clock(), LogRecorder())
+        let watcher = FileWatcher(clock: clock, logger: log.logger, system: system)
+        let problem = FileWatcher.Problem()
+        let changes = watcher.changes(at: scratch.at("f"), reporting: problem)
+        #expect(await changes.next())
+        for _ in 1...2 {
+            #expect(problem.message?.contains(number == EMFILE ? "max_user_instances" : "max_user_watches") == true)
+            await clock.waitForSleepers(2)
+            clock.advance(by: .seconds(5))
+            #expect(await changes.next())
+        }
+        #expect(log.take().map(\.level) == [.warning])
+        isExhausted.withLock { $0 = false }
+        await clock.waitForSleepers(2)
+        clock.advance(by: .seconds(5))
+        #expect(await changes.next())
+        #expect(problem.message == nil)
+        #expect(log.take().map(\.level) == [.notice])
+        try scratch.write("text", to: "f")
+        await expect(changes) { scratch.text("f") == "text" }
+        await watcher.stop()
     }
 
     @Test("events that do not cease do not hold an element back for ever")
