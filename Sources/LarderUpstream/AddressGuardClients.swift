@@ -70,14 +70,14 @@ final class GuardedClients: Sendable {
     /// - Throws: what the body throws; ``UpstreamError/Code/forbiddenAddress`` if the host has no allowed address;
     ///   ``UpstreamError/Code/connectFailed`` if it has none at all
     func withClient<Value: Sendable>(
-        for url: FetchURL, _ body: (HTTPClient) async throws(UpstreamError) -> Value
+        for url: FetchURL, _ body: (ClientRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
         var failure: UpstreamError?
         for address in try await allowedAddresses(of: url).prefix(Self.attempts) {
             let pin = Pin(host: url.host, address: address)
             let client = try enter(pin, url)
             do throws(UpstreamError) {
-                let value = try await body(client)
+                let value = try await body(ClientRoute(client: client, address: address))
                 await leave(pin)
                 return value
             } catch {

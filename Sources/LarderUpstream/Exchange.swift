@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+import Glibc
 internal import NIOCore
 internal import NIOHTTP1
 
@@ -12,13 +13,20 @@ enum ClientSource: Sendable {
     /// Runs a body with the client for an address, which is the body's until it returns. The body may run again for another
     /// address of the same host if it could not connect.
     func withClient<Value: Sendable>(
-        for url: FetchURL, _ body: (HTTPClient) async throws(UpstreamError) -> Value
+        for url: FetchURL, _ body: (ClientRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
         switch self {
-        case .shared(let client): try await body(client)
+        case .shared(let client): try await body(ClientRoute(client: client, address: nil))
         case .guarded(let clients): try await clients.withClient(for: url, body)
         }
     }
+}
+
+/// A client, and where it connects to.
+struct ClientRoute: Sendable {
+    let client: HTTPClient
+    /// The only address that may be connected to; nil for any of the host's.
+    let address: IPAddress?
 }
 
 /// One request from its first byte to the last of its answer: redirects, limits in time, cancellation.
@@ -83,9 +91,9 @@ struct Exchange: Sendable {
         for _ in 0...max(0, maximumRedirects) {
             let hop: Hop<Output>
             do throws(UpstreamError) {
-                hop = try await clients.withClient(for: target) { client throws(UpstreamError) -> Hop<Output> in
+                hop = try await clients.withClient(for: target) { route throws(UpstreamError) -> Hop<Output> in
                     deadline.progressed()
-                    let response = try await send(to: target, client)
+                    let response = try await send(to: target, route)
                     deadline.progressed()
                     guard let next = try redirect(response, from: target) else {
                         return .read(try await read(response, target))
@@ -134,7 +142,9 @@ struct Exchange: Sendable {
         return target.isSameOrigin(as: url) ? error : error.behindRedirect
     }
 
-    private func send(to target: FetchURL, _ client: HTTPClient) async throws(UpstreamError) -> HTTPClientResponse {
+    private func send(
+        to target: FetchURL, _ route: ClientRoute
+    ) async throws(UpstreamError) -> HTTPClientResponse {
         var message = HTTPClientRequest(url: target.text)
         for field in fields { message.headers.add(name: field.name, value: field.value) }
         let isSameOrigin = target.isSameOrigin(as: url)
@@ -156,10 +166,20 @@ struct Exchange: Sendable {
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         do {
             // Deadline decides; this one is only there because the client wants one.
-            return try await client.execute(message, deadline: .distantFuture)
+            return try await route.client.execute(message, deadline: .distantFuture)
         } catch {
-            throw UpstreamError(before: error, from: target)
+            guard TLSFailure(description: String(describing: error)).isUntrusted,
+                let reason = await certificateProblem(of: target, route)
+            else { throw UpstreamError(before: error, from: target) }
+            throw .tlsFailed(reason, target)
         }
+    }
+
+    /// What is wrong with the certificates of a server that is not trusted, if it is their time.
+    private func certificateProblem(of target: FetchURL, _ route: ClientRoute) async -> String? {
+        let certificates = await ServerCertificates.read(
+            from: target, at: route.address?.description, on: route.client.eventLoopGroup, timeout: .seconds(5))
+        return certificates?.problem(at: time(nil))
     }
 
     private func timeout(_ expiry: Deadline.Expiry) -> UpstreamError {

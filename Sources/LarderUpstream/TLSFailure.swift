@@ -3,11 +3,14 @@
 struct TLSFailure: Sendable {
     /// What happened, and what to do about it.
     let text: String
+    /// Whether the server's certificate was refused for a reason that the library does not tell.
+    let isUntrusted: Bool
 
     /// Reads an error's description, such as
     /// `handshakeFailed(… error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /src/handshake.cc:320)`.
     init(description: String) {
         let reasons = Self.reasons(in: description)
+        isUntrusted = reasons.contains("CERTIFICATE_VERIFY_FAILED")
         if description.contains("failedToValidateHostname") {
             text = "its certificate is for another name; use a name that it has, or replace the certificate"
         } else if description.hasSuffix("unknownError([])") {
@@ -45,7 +48,7 @@ struct TLSFailure: Sendable {
     private static func advice(on reason: String) -> String? {
         switch reason {
         case "CERTIFICATE_VERIFY_FAILED":
-            "its certificate is not signed by an authority that is trusted here, has expired, or is for another name; "
+            "its certificate is not signed by an authority that is trusted here, or is for another name; "
                 + "set certificateAuthority to its authority, or replace the certificate"
         case "TLSV1_ALERT_CERTIFICATE_REQUIRED", "TLSV13_ALERT_CERTIFICATE_REQUIRED":
             "it asks for a client certificate; set certificate and privateKey"

@@ -32,7 +32,7 @@ public struct TLSOptions: Sendable, Hashable {
         guard (certificate == nil) == (privateKey == nil) else {
             throw UpstreamError(.invalidRequest, "a client certificate and its private key only go together")
         }
-        guard let privateKey else {
+        guard let certificate, let privateKey else {
             key = nil
             return
         }
@@ -43,6 +43,21 @@ public struct TLSOptions: Sendable, Hashable {
             throw UpstreamError(
                 .invalidRequest, "\(privateKey.path) holds no private key in PEM form without a passphrase; replace it")
         }
+        guard hasMatchingKey else {
+            throw UpstreamError(
+                .invalidRequest,
+                "\(privateKey.path) is not the key of the first certificate in \(certificate.path); replace one of the two, "
+                    + "or put the client's own certificate first")
+        }
+    }
+
+    /// Whether the key is that of the first certificate: a TLS context refuses any other.
+    private var hasMatchingKey: Bool {
+        var configuration = configuration(withIdentity: true)
+        // The system's authorities take milliseconds to load.
+        configuration.trustRoots = .certificates([])
+        configuration.certificateVerification = .none
+        return (try? NIOSSLContext(configuration: configuration)) != nil
     }
 
     private static func certificates(_ file: PEM) throws(UpstreamError) -> [NIOSSLCertificate] {

@@ -117,10 +117,7 @@ extension UpstreamError {
     private static func ofHandler(_ error: any Error, _ url: FetchURL) -> UpstreamError? {
         switch error {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
-            let (place, reason) = ("\(url.host):\(url.port)", TLSFailure(description: String(describing: error)).text)
-            return UpstreamError(
-                .tlsFailed, "TLS with \(place) for \(url.display) failed: \(reason)",
-                originFailure: "TLS with \(place) failed: \(reason)")
+            return .tlsFailed(TLSFailure(description: String(describing: error)).text, url)
         case let error as NIOHTTPDecompression.ExtraDecompressionError where error == .truncatedData:
             return UpstreamError(.truncated, "\(url.display) sent a compressed body without its end; \(kept)")
         case let error as NIOHTTPDecompression.DecompressionError where error == .limit:
@@ -133,6 +130,15 @@ extension UpstreamError {
         default:
             return nil
         }
+    }
+
+    /// A handshake that failed.
+    /// - Parameter reason: why, and what to do
+    static func tlsFailed(_ reason: String, _ url: FetchURL) -> UpstreamError {
+        let place = "\(url.host):\(url.port)"
+        return UpstreamError(
+            .tlsFailed, "TLS with \(place) for \(url.display) failed: \(reason)",
+            originFailure: "TLS with \(place) failed: \(reason)")
     }
 
     /// The words of a library, held to one line of a sensible length.

@@ -33,9 +33,10 @@ struct AddressGuardClientsTests {
 
     private func answer(_ url: String, _ clients: GuardedClients) async throws -> (status: UInt, body: String) {
         let url = try FetchURL(url)
-        return try await clients.withClient(for: url) { client throws(UpstreamError) in
+        return try await clients.withClient(for: url) { route throws(UpstreamError) in
             do {
-                let response = try await client.execute(HTTPClientRequest(url: url.text), timeout: .seconds(30))
+                let response = try await route.client.execute(
+                    HTTPClientRequest(url: url.text), timeout: .seconds(30))
                 let body = try await response.body.collect(upTo: 1 << 16)
                 return (response.status.code, String(buffer: body))
             } catch {

@@ -24,6 +24,22 @@ struct TLSFailureTests {
         #expect(!text.contains("OPENSSL"), "\(text)")
     }
 
+    @Test("certificates are judged by their time, the server's own first")
+    func validity() {
+        func problem(_ validities: (Int, Int)...) -> String? {
+            ServerCertificates(validities: validities.map { ServerCertificates.Validity(begin: $0.0, end: $0.1) })
+                .problem(at: 1_000_000_000)
+        }
+        #expect(problem() == nil)
+        #expect(problem((0, 1_000_000_000), (1_000_000_000, 2_000_000_000)) == nil)
+        #expect(
+            problem((0, 999_999_999))?.hasPrefix("its certificate expired on 2001-09-09 01:46:39 UTC; renew") == true)
+        #expect(
+            problem((1_000_000_001, 2_000_000_000))?.contains("is not valid before 2001-09-09 01:46:41 UTC") == true)
+        #expect(
+            problem((0, 2_000_000_000), (0, 1))?.hasPrefix("a certificate between its own and its authority") == true)
+    }
+
     @Test("of several reasons the one counts that says what to do")
     func several() {
         let text = TLSFailure(description: Self.sslError("DECODE_ERROR", "CERTIFICATE_VERIFY_FAILED")).text

@@ -85,6 +85,42 @@ struct TLSTests {
         }
     }
 
+    @Test("an expired certificate of the server is named as such, with the day", arguments: [-1, 2])
+    func expired(days: Int) async throws {
+        let nginx = try Nginx("", tls: true, http2: true) { directory in
+            let certificates = Certificates(directory: directory)
+            for authority in ["ours", "other"] { try certificates.makeAuthority(authority) }
+            try certificates.make("server", by: "ours", days: days)
+        }
+        try await withFetcher { fetcher in
+            var request = FetchRequest(url: nginx.url("c.json"), timeouts: .patient)
+            for authority in days < 0 ? ["ours", "other"] : ["other"] {
+                request.tls = try TLSOptions(
+                    authorities: Self.pem("\(authority).pem", of: nginx), certificate: nil, privateKey: nil)
+                let error = await #expect(throws: UpstreamError.self) { try await fetcher.fetch(request) }
+                #expect(error?.code == .tlsFailed)
+                let isNamed = error?.message.contains("failed: its certificate expired on 20") == true
+                #expect(isNamed == (days < 0), "\(error?.message ?? "")")
+                #expect(error?.originFailure?.contains("expired on") == (days < 0))
+            }
+        }
+    }
+
+    @Test("a private key that is not that of the certificate is refused, and both files are named")
+    func otherKey() throws {
+        let nginx = try Self.server()
+        let error = #expect(throws: UpstreamError.self) {
+            try TLSOptions(
+                authorities: nil, certificate: Self.pem("client-of-ours.pem", of: nginx),
+                privateKey: Self.pem("client-of-other.key", of: nginx))
+        }
+        #expect(error?.code == .invalidRequest)
+        #expect(
+            error?.message.hasPrefix(
+                "\(nginx.directory)/client-of-other.key is not the key of the first certificate in "
+                    + "\(nginx.directory)/client-of-ours.pem; ") == true)
+    }
+
     @Test("files that are no PEM are refused by name, without a word of what is in them")
     func garbage() throws {
         let garbage = TLSOptions.PEM(path: "/etc/larder/x.pem", bytes: Array("hunter2".utf8))

@@ -16,12 +16,13 @@ package struct Certificates {
     }
 
     /// Makes a certificate for 127.0.0.1, signed by an authority: `NAME.pem` and `NAME.key`.
-    package func make(_ name: String, by authority: String) throws {
+    /// - Parameter days: How long it is valid from now on; -1 for one that expired a day ago.
+    package func make(_ name: String, by authority: String, days: Int = 2) throws {
         try openssl(
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout \(name).key -out \(name).csr",
             ["-subj", "/CN=\(name)"])
         try openssl(
-            "x509 -req -in \(name).csr -CA \(authority).pem -CAkey \(authority).key -CAcreateserial -days 2 "
+            "x509 -req -in \(name).csr -CA \(authority).pem -CAkey \(authority).key -CAcreateserial -days \(days) "
                 + "-extfile /dev/stdin -out \(name).pem", input: "subjectAltName=IP:127.0.0.1\n")
     }
 

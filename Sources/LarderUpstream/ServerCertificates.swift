@@ -1,0 +1,90 @@
+import Glibc
+internal import NIOCore
+internal import NIOPosix
+internal import NIOSSL
+
+/// The certificates that a server presents, read by a handshake of their own, to tell why they are not trusted: the library
+/// only says that they are not.
+struct ServerCertificates: Sendable {
+    /// When a certificate is valid, in seconds since 1970.
+    struct Validity: Sendable, Equatable {
+        let begin: Int
+        let end: Int
+    }
+
+    /// The server's own certificate first.
+    let validities: [Validity]
+
+    /// Reads the certificates. Nothing is sent after them.
+    ///
+    /// - Parameters:
+    ///   - address: The address to connect to, if it must be a certain one of the host's.
+    ///   - timeout: The limit for the connection and the handshake together.
+    /// - Returns: nil if the server cannot be reached any more, or not in time.
+    static func read(
+        from url: FetchURL, at address: String?, on group: any EventLoopGroup, timeout: Duration
+    ) async -> ServerCertificates? {
+        guard let context = try? NIOSSLContext(configuration: .makeClientConfiguration()) else { return nil }
+        let loop = group.next()
+        let result = loop.makePromise(of: [Validity].self)
+        let limit = loop.scheduleTask(in: TimeAmount(timeout)) {
+            result.fail(ChannelError.connectTimeout(TimeAmount(timeout)))
+        }
+        let isAddress = (try? SocketAddress(ipAddress: url.host, port: 0)) != nil
+        let connection = ClientBootstrap(group: loop)
+            .connectTimeout(TimeAmount(timeout))
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let handler = try NIOSSLClientHandler(
+                        context: context, serverHostname: isAddress ? nil : url.host,
+                        customVerificationCallback: { certificates, verdict in
+                            result.succeed(certificates.map(Validity.init))
+                            verdict.succeed(.failed)
+                        })
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                }
+            }
+            .connect(host: address ?? url.host, port: url.port)
+        connection.whenFailure { result.fail($0) }
+        connection.whenSuccess { $0.closeFuture.whenComplete { _ in result.fail(ChannelError.eof) } }
+        let validities = try? await result.futureResult.get()
+        limit.cancel()
+        connection.whenSuccess { $0.close(promise: nil) }
+        return validities.map(ServerCertificates.init)
+    }
+
+    /// Why the certificates are not valid at a time, and what to do; nil if they are.
+    /// - Parameter now: In seconds since 1970.
+    func problem(at now: Int) -> String? {
+        for (index, validity) in validities.enumerated() {
+            let name = index == 0 ? "its certificate" : "a certificate between its own and its authority"
+            if now > validity.end {
+                return
+                    "\(name) expired on \(Self.text(validity.end)); renew it on the server, or correct this host's clock"
+            }
+            if now < validity.begin {
+                return
+                    "\(name) is not valid before \(Self.text(validity.begin)); correct this host's clock, or replace it"
+            }
+        }
+        return nil
+    }
+
+    /// Date and time in UTC.
+    private static func text(_ seconds: Int) -> String {
+        var (time, parts) = (time_t(seconds), tm())
+        gmtime_r(&time, &parts)
+        let text = [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+            count = buffer.withMemoryRebound(to: CChar.self) {
+                strftime($0.baseAddress!, $0.count, "%F %T UTC", &parts)
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+extension ServerCertificates.Validity {
+    fileprivate init(_ certificate: NIOSSLCertificate) {
+        self.init(begin: Int(certificate.notValidBefore), end: Int(certificate.notValidAfter))
+    }
+}
