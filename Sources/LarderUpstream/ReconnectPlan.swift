@@ -6,7 +6,7 @@
 /// attempt fails, or if the host never had a connection, the waits are random and grow (``Backoff``), from the length of
 /// the window on, so that the attempts of a short outage are not repeated within seconds either.
 public struct ReconnectPlan: Sendable, Hashable {
-    /// What is known about a connection that ended.
+    /// The state of a connection when it ended.
     public enum End: Sendable, Hashable {
         /// It delivered a document, so the source works.
         case delivered

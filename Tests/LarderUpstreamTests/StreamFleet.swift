@@ -21,7 +21,7 @@ struct StreamFleet {
     private(set) var load: [Int] = []
     private var hosts: [Host]
     private var generator: SeededGenerator
-    /// What is due in each second.
+    /// The events that are due in each second.
     private var calendar: [[(host: Int, timer: Timer, due: Duration)]] = []
 
     private static let start = Duration.seconds(1_700_000_000)
@@ -60,7 +60,7 @@ struct StreamFleet {
             load.append(0)
             if second == Int(outage.lowerBound / .seconds(1)) { cut(at: outage.lowerBound) }
             guard second < calendar.count else { continue }
-            // What comes due in the second that runs is added behind.
+            // An event may add another one to the current second.
             var next = 0
             while next < calendar[second].count {
                 turn(calendar[second][next], outage, retryAfter)

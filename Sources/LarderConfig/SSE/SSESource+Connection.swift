@@ -91,7 +91,7 @@ private final class StreamConnection: Sendable {
                 throw ConfigError(error)
             }
             guard let bytes else {
-                if hasDelivered, !parser.isInsideEvent { return .ended }
+                if source.state.withLock({ $0.isGood }), !parser.isInsideEvent { return .ended }
                 throw ConfigError(.upstreamFailed, "\(source.location) ended its stream; it is opened again in a while")
             }
             for event in parser.parse(bytes) {

@@ -16,8 +16,8 @@ final class SSESource: ConfigSource {
     private let generator: any RandomNumberGenerator & Sendable
     let state = Mutex(StreamState())
 
-    /// A stream that resumed without a new document succeeded if it lasted so long. Shorter ones may be those of an origin
-    /// that accepts connections and ends them at once.
+    /// A stream that resumed, delivered nothing and then broke succeeded if it lasted so long. A shorter one may be that of a
+    /// proxy that accepts connections and cannot forward them.
     private static let steadyAfter = Duration.seconds(30)
 
     init(

@@ -216,7 +216,7 @@ struct StreamState: Sendable {
 
 /// How a connection of a stream ended.
 enum StreamEnd: Sendable {
-    /// The origin ended it between two events, after it had delivered a document. That is not a failure.
+    /// The origin ended it between two events, after it had delivered a document or resumed. That is not a failure.
     case ended
     /// It failed; `hasDelivered`: after it had delivered a document.
     case failed(ConfigError, hasDelivered: Bool)

@@ -10,7 +10,7 @@ import Testing
 struct StreamReconnectTests {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-    /// Follows a stream whose connections take these steps, one after the other; the last steps stay.
+    /// Follows a stream whose connections take these steps in order. The last steps are repeated.
     private func follow<Value: Sendable>(
         _ connections: [RawOrigin.Answer], _ body: (SSESource, ManualClock) async throws -> Value
     ) async throws -> Value {
@@ -63,6 +63,14 @@ struct StreamReconnectTests {
         let ends: [RawOrigin.Answer] = [
             [document, .close], [document, .close], [document, .send("data: {"), .close], [document, .close],
         ]
+        #expect(try await waits(after: ends) == ends.map { _ in Self.plan.splay })
+    }
+
+    @Test("a stream that resumed and that its origin ended in order is opened again after the host's splay")
+    func resumed() async throws {
+        let document: RawOrigin.Answer = [.send(Self.head + "id: 1\ndata: {\"v\":1}\n\n"), .close]
+        let nothingNew: RawOrigin.Answer = [.send(Self.head + ": nothing is new\n\n"), .close]
+        let ends = [document, nothingNew, nothingNew, nothingNew]
         #expect(try await waits(after: ends) == ends.map { _ in Self.plan.splay })
     }
 
