@@ -8,7 +8,7 @@ import Glibc
 /// guarded by a lock file beside it, and only its own inode is unlinked at the end.
 public final class ListeningSocket: Sendable {
     public let descriptor: CInt
-    /// Its path, for people.
+    /// Its path, for people. That of an abstract socket (unix(7)) is its name with `@` before it.
     public let path: String
     /// Whether it was handed over.
     public let isActivated: Bool
@@ -18,6 +18,12 @@ public final class ListeningSocket: Sendable {
     private static let backlog = CInt.max
     private let lock: CInt?
     private let inode: UInt64?
+
+    /// The directory that the socket is in; nil if it is abstract.
+    public var directory: String? {
+        guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return nil }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
 
     /// Takes a socket that was handed over.
     public init(activated descriptor: CInt) {
@@ -159,8 +165,11 @@ public final class ListeningSocket: Sendable {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
         }
         guard result == 0 else { return "" }
+        let count = Int(length) - (MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 0)
         return withUnsafeBytes(of: &address.sun_path) { bytes in
-            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            guard count > 1, bytes[0] == 0 else { return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+            // An abstract name ends with the address and may have zeros in it, which systemd shows as "@", too.
+            return String(decoding: bytes.prefix(count).map { $0 == 0 ? UInt8(ascii: "@") : $0 }, as: UTF8.self)
         }
     }
 

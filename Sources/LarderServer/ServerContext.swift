@@ -30,7 +30,7 @@ public final class ServerContext: Sendable {
     public let namespaces: ConfigNamespaces
     /// Who the agent is.
     public let identity: Identity
-    /// The plain copies of the snapshots; nil where the settings want none.
+    /// The plain copies of the snapshots; nil if the settings want none or the socket is abstract.
     public let copies: CurrentCopies?
     /// The image cache; nil where the settings switch it off, or it cannot be used.
     public let images: ImageService?

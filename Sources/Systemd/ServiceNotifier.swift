@@ -3,9 +3,9 @@ import Glibc
 
 /// Tells the service manager how this service is doing (`sd_notify(3)`).
 ///
-/// Every method returns whether somebody was told: `false` when the process runs without `NOTIFY_SOCKET`, which is no
-/// failure, only nobody who listens. Each throws ``SystemdError`` with `notificationFailed` when there is a socket and
-/// the message could not be put into it. Messages are single datagrams; a call does not wait for the manager.
+/// Every method returns whether the message was sent: `false` if the process runs without `NOTIFY_SOCKET`, which is not a
+/// failure. Each throws ``SystemdError`` with `notificationFailed` if there is a socket and the message cannot be put into
+/// it, also because it is full (`EAGAIN`): messages are single datagrams, and no call waits for the manager.
 public struct ServiceNotifier: Sendable {
     /// A notifier for this process. The environment is read at each call, and left as it is.
     public init() {}
@@ -58,14 +58,15 @@ public struct ServiceNotifier: Sendable {
             let line = status.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : String($0) }
             lines.append("STATUS=\(line.joined())")
         }
-        let result = sd_notify(0, lines.joined(separator: "\n"))
-        guard result >= 0 else {
+        guard let path = getenv("NOTIFY_SOCKET") else { return false }
+        let failure = NotificationSocket.send(lines.joined(separator: "\n"), to: String(cString: path))
+        guard failure == 0 else {
             throw SystemdError(
                 .notificationFailed,
                 "the service manager could not be told \(lines.first ?? ""); check NOTIFY_SOCKET and NotifyAccess=",
-                systemError: -result)
+                systemError: failure)
         }
-        return result > 0
+        return true
     }
 }
 

@@ -91,7 +91,7 @@ struct Agent {
             socket.remove()
             throw error
         }
-        let copies = await copies(besideSocket: socket.path, BlockingWork(threads))
+        let copies = await copies(beside: socket, BlockingWork(threads))
         let rules = plan.settings.accessRules(isForHost: isForHost(socket), logger: logger)
         await copies?.start(namespaces.all, by: rules)
         let context = ServerContext(
@@ -203,13 +203,17 @@ struct Agent {
         }
     }
 
-    private func copies(besideSocket path: String, _ blocking: BlockingWork) async -> CurrentCopies? {
-        let settings = plan.settings.current
-        guard settings.isEnabled else {
-            await CurrentCopies.clear(besideSocket: path, blocking: blocking)
+    private func copies(beside socket: ListeningSocket, _ blocking: BlockingWork) async -> CurrentCopies? {
+        guard socket.directory != nil else {
+            logger.info("there are no plain copies of the configuration, because the socket is in no directory")
             return nil
         }
-        return CurrentCopies(besideSocket: path, settings: settings, blocking: blocking, logger: logger)
+        let settings = plan.settings.current
+        guard settings.isEnabled else {
+            await CurrentCopies.clear(besideSocket: socket.path, blocking: blocking)
+            return nil
+        }
+        return CurrentCopies(besideSocket: socket.path, settings: settings, blocking: blocking, logger: logger)
     }
 
     private func listeningSocket() throws -> ListeningSocket {

@@ -40,6 +40,29 @@ extension Integration {
             }
         }
 
+        @Test("an abstract socket from systemd has a name, no plain copies, and nothing is written elsewhere")
+        func abstractSocket() throws {
+            try AgentHome.with { home in
+                let name = "larder-test-\(getpid())-\(UInt32.random(in: .min ... .max))"
+                let listener = try Descriptor.socket(AF_UNIX, SOCK_STREAM)
+                let bound = try withUnixAddress("\0" + name) { address, _ in
+                    let length = MemoryLayout<sa_family_t>.size + 1 + name.utf8.count
+                    return bind(listener.number, address, socklen_t(length))
+                }
+                guard bound == 0, listen(listener.number, 8) == 0 else { throw HarnessError.system("listen") }
+                // The copies of an agent that had no directory for them went to its working directory, which is home.
+                let before = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory))
+                _ = try home.start(listener: listener)
+                let reply = try Command.run(
+                    "socat", Socat.patience + ["-", "ABSTRACT-CONNECT:\(name)"],
+                    input: #"{"id":1,"method":"agent.info"}"# + "\n" + #"{"id":2,"method":"config.status"}"#)
+                #expect(reply.text.contains(#""socket":"@\#(name)""#), "\(reply.text)")
+                #expect(reply.text.contains(#""copy":null"#), "\(reply.text)")
+                let made = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory)).subtracting(before)
+                #expect(made == ["state", "cache", "notify0"])
+            }
+        }
+
         @Test("a client that comes while the activated agent is down is served by the next one")
         func socketActivationQueues() throws {
             try AgentHome.with { home in

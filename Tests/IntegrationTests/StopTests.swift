@@ -121,6 +121,15 @@ extension Integration {
             }
         }
 
+        @Test("a service manager that reads nothing does not delay the end")
+        func fullNotificationSocket() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                try agent.fillNotifications()
+                try stop(agent)
+            }
+        }
+
         @Test("the service manager is told that it stops, and nothing is said after \"stopped\"")
         func notification() throws {
             try AgentHome.with { home in

@@ -13,7 +13,28 @@ final class DatagramReceiver {
         descriptor = try DatagramReceiver.bound(to: path)
     }
 
+    /// One on an abstract socket (unix(7)): its path begins with `@`.
+    init(abstractName: String) throws {
+        directory = try TemporaryDirectory()
+        path = "@" + abstractName
+        descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
+        let bound = try withUnixAddress("\0" + abstractName) { address, _ in
+            let length = MemoryLayout<sa_family_t>.size + 1 + abstractName.utf8.count
+            return bind(descriptor, address, socklen_t(length))
+        }
+        guard bound == 0 else { throw HarnessError.system("bind \(path)") }
+    }
+
     deinit { close(descriptor) }
+
+    /// Sends datagrams with the text "x" to it until it takes no more.
+    func fill() {
+        let sender = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
+        defer { close(sender) }
+        _ = try? withUnixAddress(path) { address, length in
+            while sendto(sender, "x", 1, CInt(MSG_DONTWAIT), address, length) == 1 {}
+        }
+    }
 
     /// The next datagram, as text; "" when none comes within ten seconds.
     func receive() -> String {

@@ -65,6 +65,40 @@ struct ServiceNotifierTests {
         }
     }
 
+    @Test("a socket that is full delays nothing and is an error")
+    func fullSocket() async {
+        await #expect(processExitsWith: .success) {
+            // A call that waits ends the process.
+            alarm(60)
+            let manager = try DatagramReceiver()
+            setenv("NOTIFY_SOCKET", manager.path, 1)
+            manager.fill()
+            let error = #expect(throws: SystemdError.self) { try ServiceNotifier().stopping() }
+            #expect(error?.systemError == EAGAIN)
+            #expect(manager.receive() == "x")
+            try #expect(ServiceNotifier().stopping())
+        }
+    }
+
+    @Test("a manager that listens on an abstract socket is told")
+    func abstractSocket() async {
+        await #expect(processExitsWith: .success) {
+            let manager = try DatagramReceiver(abstractName: "larder-test-\(getpid())")
+            setenv("NOTIFY_SOCKET", manager.path, 1)
+            try #expect(ServiceNotifier().ready())
+            #expect(manager.receive() == "READY=1")
+        }
+    }
+
+    @Test("a value of NOTIFY_SOCKET that names no socket is an error", arguments: ["", "relative", "vsock:2:1234"])
+    func wrongSocket(value: String) async {
+        await #expect(processExitsWith: .success) { [value] in
+            setenv("NOTIFY_SOCKET", value, 1)
+            let error = #expect(throws: SystemdError.self) { try ServiceNotifier().ready() }
+            #expect(error?.code == .notificationFailed)
+        }
+    }
+
     @Test("a manager's socket that is gone is an error that names the system's reason")
     func deadSocket() async {
         await #expect(processExitsWith: .success) {

@@ -148,7 +148,7 @@ public enum ConfigStatus: WireMethod {
         public var layers: [Layer]
         /// What the clients say that are connected.
         public var acknowledgements = Acknowledgements()
-        /// The plain copy of the snapshot; nil where the settings want none.
+        /// The plain copy of the snapshot; nil if the settings want none or the socket is abstract.
         public var copy: Copy?
 
         /// Makes it, with nothing in quarantine, held or acknowledged.

@@ -64,6 +64,9 @@ final class AgentProcess {
     /// Waits until it tells the service manager something, such as `STOPPING=1`.
     func waitForNotification(_ line: String) throws { try notify.wait(for: line, orUntilEndOf: process) }
 
+    /// Fills the service manager's socket, so that it takes nothing more until something is read from it.
+    func fillNotifications() throws { try notify.fill() }
+
     /// Takes the service manager's socket away, so that it can be told nothing more.
     func closeNotifications() { unlink(notify.path) }
 

@@ -27,6 +27,14 @@ final class NotifySocket {
         }
     }
 
+    /// Sends messages to it until it takes no more, as if the service manager had stopped reading.
+    func fill() throws {
+        let sender = try Descriptor.socket(AF_UNIX, SOCK_DGRAM)
+        try withUnixAddress(path) { address, length in
+            while sendto(sender.number, "x", 1, CInt(MSG_DONTWAIT), address, length) == 1 {}
+        }
+    }
+
     private func receive() -> String? {
         let bytes = [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
             count = max(0, recv(descriptor.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT)))
