@@ -117,6 +117,32 @@ struct ParameterTests {
         #expect(error.detail.contains("\"ttlMilliseconds\" is 0, it must be from 1"))
     }
 
+    @Test("every method takes the largest revision, and refuses a larger one")
+    func largestRevision() throws {
+        func read(_ revision: String) -> [String?] {
+            let readers: [(JSONValue) throws -> Void] = [
+                { _ = try ConfigSubscribe.Parameters(params: ["since": $0]) },
+                { _ = try ConfigWait.Parameters(params: ["revisionAtLeast": $0]) },
+                { _ = try ConfigRollback.Parameters(params: ["revision": $0]) },
+                { _ = try ConfigDiff.Parameters(params: ["from": $0]) },
+                { _ = try ConfigDiff.Parameters(params: ["from": 1, "to": $0]) },
+                { _ = try ConfigAcknowledge.Parameters(params: ["revision": $0, "epoch": "e", "accepted": true]) },
+            ]
+            return readers.map { reader in
+                do {
+                    try reader(JSONValue(parsing: revision))
+                    return nil
+                } catch {
+                    return (error as? WireError)?.detail ?? "\(error)"
+                }
+            }
+        }
+        #expect(read("9007199254740991").allSatisfy { $0 == nil })
+        for detail in read("9007199254740992") {
+            #expect(detail?.contains("is 9007199254740992, it must be from 0 to 9007199254740991") == true)
+        }
+    }
+
     @Test("what one side writes the other side reads")
     func roundTrips() throws {
         let set = ConfigSet.Parameters(

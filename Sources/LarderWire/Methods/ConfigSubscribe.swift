@@ -46,7 +46,7 @@ public enum ConfigSubscribe: WireMethod {
                     .invalidParams, "\"mode\" must be \"snapshot\", \"patch\" or \"revision\", not \"\(name)\"")
             }
             self.mode = mode
-            since = try reader.int("since")
+            since = try reader.int("since", in: 0...largestRevision)
             epoch = try reader.string("epoch")
         }
         public func write(to writer: inout JSONWriter) {
