@@ -19,13 +19,15 @@ public final class ConfigNamespaces: Sendable {
     ///   - threads: where system calls that may wait for the disk are made.
     ///   - hostIdentity: what tells this host from others, for the phase of its polls.
     ///   - generator: the source of chance for everything that waits before it goes to the network.
-    /// - Throws: ``FileError`` or ``StateDirectory/Locked``.
+    ///   - files: the file system; nil for the real one, in which no symbolic link below the state directory is followed
+    /// - Throws: ``FileError``, ``StateDirectory/Locked`` or ``UnsafeDirectory``.
     public init(
         _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
         fetcher: HTTPFetcher, hostIdentity: String, clock: any Clock<Duration> = ContinuousClock(),
         wallClock: WallClock = .system, generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
-        files: any FileSystem = LocalFileSystem(), logger: Logger
+        files: (any FileSystem)? = nil, logger: Logger
     ) async throws {
+        let files = files ?? LocalFileSystem(beneath: path)
         stateDirectory = try StateDirectory(path: path, machine: hostIdentity, files: files)
         if stateDirectory.isMoved {
             logger.notice(

@@ -25,14 +25,9 @@ public final class StateDirectory: Sendable {
     /// - Parameter machine: what tells this host from others
     init(path: String, machine: String = "", files: any FileSystem) throws {
         try files.createDirectory(path)
+        try UnsafeDirectory.check(path)
         let lockPath = path + "/lock"
-        var descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
-        let failure = errno
-        // A file system that turned read-only after an error still has what is to be served.
-        if descriptor < 0, failure == EROFS {
-            descriptor = uninterrupted { open(lockPath, O_RDONLY | O_CLOEXEC) }
-        }
-        guard descriptor >= 0 else { throw FileError("open", lockPath, errno: failure) }
+        let descriptor = try Self.openLock(lockPath)
         guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
             let failure = errno
             close(descriptor)
@@ -67,6 +62,25 @@ public final class StateDirectory: Sendable {
         // Closing alone would leave the claim with a child that is between fork(2) and execve(2).
         flock(lock, LOCK_UN)
         close(lock)
+    }
+
+    /// Opens the lock file, and makes it if it does not exist. A symbolic link is refused, because the file is truncated.
+    private static func openLock(_ path: String) throws(FileError) -> CInt {
+        let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        var descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | flags, 0o600) }
+        let failure = errno
+        // A file system that turned read-only after an error still has what is to be served.
+        if descriptor < 0, failure == EROFS { descriptor = uninterrupted { open(path, O_RDONLY | flags) } }
+        guard descriptor >= 0 else {
+            let reason = failure == ELOOP ? "\(path) is a symbolic link; remove it" : nil
+            throw FileError("open", path, errno: failure, reason: reason)
+        }
+        var information = stat()
+        guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+            close(descriptor)
+            throw FileError(notARegularFile: path)
+        }
+        return descriptor
     }
 
     /// A name that no other life has.

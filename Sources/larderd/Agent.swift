@@ -165,7 +165,8 @@ struct Agent {
 
     /// Opens the image cache. Where its disk does not let us, configuration is served all the same: what is in the cache can be
     /// had again, and who waits for configuration does not wait for images.
-    /// - Throws: where another agent holds the directory, which is a mistake to be told of at once.
+    /// - Throws: if another agent holds the directory or another user can write to it, which are mistakes that somebody
+    ///   has to correct.
     private func imagesOrProblem(
         _ fetcher: ImageFetcher, _ blocking: BlockingWork
     ) async throws -> (ImageService?, problem: String?) {
@@ -188,6 +189,8 @@ struct Agent {
     private func imageService(_ fetcher: ImageFetcher, _ blocking: BlockingWork) async throws -> ImageService? {
         guard let directory = plan.imageDirectory else { return nil }
         try Self.makeDirectory(above: directory)
+        try UnsafeDirectory.check(Self.directory(of: directory))
+        try UnsafeDirectory.check(directory, followsLink: false)
         let settings = try plan.settings.images.cacheSettings(directory: directory, logger: logger)
         let cache = try await ImageCache.open(settings, fetcher: fetcher, blocking: blocking, logger: logger)
         return ImageService(
@@ -221,9 +224,15 @@ struct Agent {
             throw AgentError(
                 "systemd handed over \(sockets.count) sockets; larder.socket must have one ListenStream= only")
         }
-        if let activated = sockets.first { return ListeningSocket(activated: activated.descriptor) }
+        if let activated = sockets.first {
+            let socket = ListeningSocket(activated: activated.descriptor)
+            if let directory = socket.directory { try UnsafeDirectory.check(directory, allowsSticky: true) }
+            return socket
+        }
         let path = try plan.socketPath.get()
         try LocalFileSystem().createDirectory(Self.directory(of: path))
+        // The socket may be in a directory such as /tmp: other users cannot replace it there.
+        try UnsafeDirectory.check(Self.directory(of: path), allowsSticky: true)
         return try ListeningSocket(path: path, mode: plan.settings.socket.mode, group: plan.settings.socket.group)
     }
 

@@ -8,12 +8,12 @@ enum IndexFormat {
     /// Its copy.
     static let copy = "index-copy.sqlite"
 
-    /// Checks that no newer agent wrote the index or its copy, and changes nothing.
+    /// Checks that the index and its copy are regular files and that no newer agent wrote them, and changes nothing.
     ///
-    /// - Throws: ``ImageError/Code/newerIndex``
+    /// - Throws: ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``
     static func refuseNewer(in directory: String) throws(ImageError) {
         for name in [index, copy] {
-            guard let version = version(ofFile: directory + "/" + name), version > IndexDatabase.version else {
+            guard let version = try version(ofFile: directory + "/" + name), version > IndexDatabase.version else {
                 continue
             }
             throw newer(name, version, directory)
@@ -29,10 +29,15 @@ enum IndexFormat {
 
     /// The version in the header of an SQLite database (sqlite.org/fileformat2.html, section 1.3.12); nil if the file does
     /// not exist, is shorter than the header, or is not a database.
-    private static func version(ofFile path: String) -> Int? {
-        let file = uninterrupted { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
-        guard file >= 0 else { return nil }
-        defer { close(file) }
+    private static func version(ofFile path: String) throws(ImageError) -> Int? {
+        // A FIFO must not hold the start up until somebody writes to it.
+        let file = uninterrupted { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+        if file < 0, errno != ELOOP { return nil }
+        defer { if file >= 0 { close(file) } }
+        var status = stat()
+        guard file >= 0, fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw ImageError(.storageFailed, "\"\(path)\" is not a regular file; remove it and restart the agent")
+        }
         var header = [UInt8](repeating: 0, count: 64)
         let count = header.withUnsafeMutableBytes { bytes in
             uninterrupted { pread(file, bytes.baseAddress, bytes.count, 0) }

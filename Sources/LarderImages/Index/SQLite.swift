@@ -1,4 +1,5 @@
 internal import CSQLite
+import Glibc
 
 /// What SQLite says went wrong.
 struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -38,11 +39,12 @@ struct SQLiteError: Error, Sendable, Hashable, CustomStringConvertible {
 final class SQLiteDatabase {
     fileprivate let handle: OpaquePointer
 
-    /// Opens a database, or makes an empty one.
+    /// Opens a database, or makes an empty one. A file that is a symbolic link is refused; its directory may be reached
+    /// through one.
     init(path: String) throws(SQLiteError) {
         var handle: OpaquePointer?
-        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-        let result = sqlite3_open_v2(path, &handle, flags, nil)
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW
+        let result = sqlite3_open_v2(Self.resolvingDirectory(of: path), &handle, flags, nil)
         guard let handle, result == SQLITE_OK else {
             let message = handle.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             sqlite3_close_v2(handle)
@@ -53,6 +55,15 @@ final class SQLiteDatabase {
     }
 
     deinit { sqlite3_close_v2(handle) }
+
+    /// The path without symbolic links in its directory, of which SQLITE_OPEN_NOFOLLOW would refuse every one.
+    private static func resolvingDirectory(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), let directory = realpath(String(path[...slash]), nil) else {
+            return path
+        }
+        defer { free(directory) }
+        return String(cString: directory) + path[slash...]
+    }
 
     /// Runs statements that give no rows.
     func run(_ sql: String) throws(SQLiteError) {

@@ -107,7 +107,7 @@ final class CopyDirectory: Sendable {
 
     /// Removes what earlier agents left: copies of namespaces that are none any more, and files that were not finished.
     func removeStale(keeping namespaces: Set<String>) {
-        for name in (try? LocalFileSystem().list(path)) ?? [] {
+        for name in Self.names(in: path) {
             guard let namespace = Self.namespace(of: name) else { continue }
             if name.hasPrefix(".") || !namespaces.contains(namespace) { unlinkat(descriptor, name, 0) }
         }
@@ -117,10 +117,16 @@ final class CopyDirectory: Sendable {
     static func clear(_ path: String) {
         guard let descriptor = try? open(path) else { return }
         defer { close(descriptor) }
-        for name in (try? LocalFileSystem().list(path)) ?? [] where namespace(of: name) != nil {
+        for name in names(in: path) where namespace(of: name) != nil {
             unlinkat(descriptor, name, 0)
         }
         rmdir(path)
+    }
+
+    /// The names in the directory, which is not followed if it is a symbolic link.
+    private static func names(in path: String) -> [String] {
+        let parent = path.lastIndex(of: "/").map { String(path[..<$0]) }
+        return (try? LocalFileSystem(beneath: parent).list(path)) ?? []
     }
 
     /// The file's name of a namespace's copy.

@@ -60,9 +60,19 @@ extension Settings {
 enum SettingsFile {
     /// The bytes of a file of at most ``Settings/maximumFileBytes``.
     static func read(_ path: String) throws(SettingsError) -> [UInt8] {
-        let descriptor = uninterrupted { open(path, O_RDONLY | O_CLOEXEC) }
+        // A FIFO must not hold the agent up until somebody writes to it.
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else { throw failure(errno) }
         defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure(errno) }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: break
+        case S_IFDIR: throw failure(EISDIR)
+        default:
+            throw SettingsError(
+                .fileUnreadable, "this is not a regular file; write the settings to a file and name that")
+        }
         var content: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 16384)
         while true {

@@ -1,7 +1,6 @@
 import Foundation
+import LarderUpstream
 import Testing
-
-@testable import LarderImages
 
 @Suite("Opening what is below a directory, and nothing elsewhere")
 struct OpenBeneathTests {

@@ -1,0 +1,173 @@
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+extension Integration {
+    @Suite("The directories of the agent")
+    struct AgentDirectoriesTests {
+        /// Makes a directory with a mode, whatever the umask.
+        private func makeDirectory(_ path: String, mode: mode_t) throws {
+            guard mkdir(path, 0o700) == 0, chmod(path, mode) == 0 else { throw HarnessError.system("mkdir \(path)") }
+        }
+
+        private func link(_ path: String, to target: String) throws {
+            guard symlink(target, path) == 0 else { throw HarnessError.system("symlink \(path)") }
+        }
+
+        private func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+        // MARK: Links
+
+        @Test(
+            "a symbolic link as a file of the state is refused, and what it leads to is unchanged",
+            arguments: ["lock", "epoch"])
+        func linkedFile(name: String) throws {
+            try AgentHome.with { home in
+                try home.write("precious", "0123456789abcdef\n")
+                try makeDirectory(home.state, mode: 0o700)
+                try link("\(home.state)/\(name)", to: home.directory + "/precious")
+                let agent = try home.startInVain()
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains("\(home.state)/\(name) is a symbolic link"), "\(agent.log)")
+                #expect(try text(home.directory + "/precious") == "0123456789abcdef\n")
+                #expect(!home.exists(home.socket))
+            }
+        }
+
+        @Test(
+            "a symbolic link on the path to a namespace is refused by name",
+            arguments: ["config", "config/default", "config/default/generations", "config/default/journal"])
+        func linkedDirectory(name: String) throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                try agent.ask("config.set", ["path": "n", "value": 1])
+                #expect(try agent.stop() == .exit(0))
+                let (path, moved) = ("\(home.state)/\(name)", home.directory + "/moved")
+                try FileManager.default.moveItem(atPath: path, toPath: moved)
+                try link(path, to: moved)
+                let refused = try home.startInVain()
+                #expect(refused.end == .exit(1))
+                #expect(refused.log.contains("\(path) is a symbolic link"), "\(refused.log)")
+            }
+        }
+
+        @Test("the directories themselves may be reached through a symbolic link")
+        func linkedRoots() throws {
+            try AgentHome.with { home in
+                for name in ["state", "cache"] {
+                    try makeDirectory("\(home.directory)/real-\(name)", mode: 0o700)
+                    try link("\(home.directory)/\(name)", to: "\(home.directory)/real-\(name)")
+                }
+                let agent = try home.start()
+                try agent.ask("config.set", ["path": "n", "value": 1])
+                #expect(try agent.ask("agent.info")["imageProblem"] == nil)
+                #expect(try agent.stop() == .exit(0))
+                #expect(try home.start().ask("config.get", ["n"])["value"] == 1)
+            }
+        }
+
+        @Test("a symbolic link in the place of the image directory is refused")
+        func linkedImages() throws {
+            try AgentHome.with { home in
+                try makeDirectory(home.directory + "/cache", mode: 0o750)
+                try makeDirectory(home.directory + "/elsewhere", mode: 0o750)
+                try link(home.directory + "/cache/images", to: home.directory + "/elsewhere")
+                let agent = try home.startInVain()
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains("/cache/images is a symbolic link"), "\(agent.log)")
+            }
+        }
+
+        // MARK: Owner and mode
+
+        @Test(
+            "a directory that others can write to is refused with the command that changes it",
+            arguments: ["run", "state", "cache", "cache/images"], [mode_t(0o777), 0o770, 0o1777])
+        func writableByOthers(name: String, mode: mode_t) throws {
+            try AgentHome.with { home in
+                let path = "\(home.directory)/\(name)"
+                if name == "cache/images" { try makeDirectory(home.directory + "/cache", mode: 0o750) }
+                try makeDirectory(path, mode: mode)
+                let socket = home.directory + "/run/sock"
+                if name == "run", mode == 0o1777 {
+                    // In a directory such as /tmp nobody can replace the files of another user.
+                    #expect(try home.start(socket: socket).ask("agent.ping") == ["pong": true])
+                    return
+                }
+                let agent = try home.startInVain(socket: socket)
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains("mode 0\(String(mode, radix: 8))"), "\(agent.log)")
+                #expect(agent.log.contains("chmod go-w \(path)"), "\(agent.log)")
+                #expect(!home.exists(path + "/lock"))
+                chmod(path, 0o755)
+                #expect(try home.start(socket: socket).ask("agent.ping") == ["pong": true])
+            }
+        }
+
+        @Test(
+            "a directory of another user is refused with the command that changes it",
+            .enabled(if: geteuid() == 0, "only root can give a directory away"), arguments: ["run", "state", "cache"])
+        func ownedByOther(name: String) throws {
+            try AgentHome.with { home in
+                let path = "\(home.directory)/\(name)"
+                try makeDirectory(path, mode: 0o755)
+                chown(path, 4711, 4711)
+                let agent = try home.startInVain(socket: home.directory + "/run/sock")
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains("belongs to user 4711"), "\(agent.log)")
+                #expect(agent.log.contains("chown -R 0 \(path)"), "\(agent.log)")
+            }
+        }
+
+        // MARK: What is no file
+
+        @Test("a FIFO as a file of the state is refused", arguments: ["lock", "epoch", "config/default/journal"])
+        func pipe(name: String) throws {
+            try AgentHome.with { home in
+                #expect(try home.start().stop() == .exit(0))
+                let path = "\(home.state)/\(name)"
+                unlink(path)
+                guard mkfifo(path, 0o600) == 0 else { throw HarnessError.system("mkfifo") }
+                let agent = try home.startInVain()
+                #expect(agent.end == .exit(1))
+                #expect(agent.log.contains(path) && agent.log.contains("not a regular file"), "\(agent.log)")
+            }
+        }
+
+        @Test("a FIFO as the settings file is refused")
+        func settingsPipe() throws {
+            try AgentHome.with { home in
+                guard mkfifo(home.settings, 0o600) == 0 else { throw HarnessError.system("mkfifo") }
+                let agent = try home.startInVain()
+                #expect(agent.end == .exit(78))
+                #expect(
+                    agent.log.contains(home.settings) && agent.log.contains("not a regular file"), "\(agent.log)")
+            }
+        }
+
+        @Test("a FIFO as the image index costs the image cache, not the configuration")
+        func indexPipe() throws {
+            try AgentHome.with { home in
+                #expect(try home.start().stop() == .exit(0))
+                let path = home.directory + "/cache/images/index.sqlite"
+                unlink(path)
+                guard mkfifo(path, 0o600) == 0 else { throw HarnessError.system("mkfifo") }
+                let problem = try home.start().ask("agent.info")["imageProblem"]?.string ?? ""
+                #expect(problem.contains("not a regular file"), "\(problem)")
+            }
+        }
+
+        @Test("a symbolic link as the image index is not followed")
+        func linkedIndex() throws {
+            try AgentHome.with { home in
+                #expect(try home.start().stop() == .exit(0))
+                let path = home.directory + "/cache/images/index.sqlite"
+                try FileManager.default.moveItem(atPath: path, toPath: home.directory + "/elsewhere")
+                try link(path, to: home.directory + "/elsewhere")
+                let problem = try home.start().ask("agent.info")["imageProblem"]?.string ?? ""
+                #expect(problem.contains("not a regular file"), "\(problem)")
+            }
+        }
+    }
+}
