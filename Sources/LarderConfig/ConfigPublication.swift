@@ -28,6 +28,7 @@ public final class ConfigPublication: Sendable {
         var nextFollower = 0
         var followers: [Int: AsyncStream<Current>.Continuation] = [:]
         var observers: [Observer] = []
+        var freshnessObservers: [@Sendable (Freshness) -> Void] = []
     }
 
     /// Somebody who is told that something else is current.
@@ -106,32 +107,47 @@ public final class ConfigPublication: Sendable {
         state.withLock { state in state.observers.removeAll { $0 === observer } }
     }
 
+    /// Reports the state of the namespace now, and each other state that it takes until it ends.
+    /// - Parameter report: called by the thread that publishes, one call after the other; returns within microseconds
+    public func observeFreshness(_ report: @escaping @Sendable (Freshness) -> Void) {
+        let freshness = state.withLock { state in
+            if !state.current.hasEnded { state.freshnessObservers.append(report) }
+            return state.current.freshness
+        }
+        report(freshness)
+    }
+
     /// Replaces the snapshot and tells the followers. Only the store calls it, and it publishes one after the other.
     func publish(_ snapshot: ConfigSnapshot, status: StatusRecord) {
-        let (current, followers, observers) = state.withLock { state in
+        let (current, followers, observers, freshnessObservers) = state.withLock { state in
+            let freshnessObservers = status.freshness == state.current.freshness ? [] : state.freshnessObservers
             state.current.snapshot = snapshot
             state.current.freshness = status.freshness
             state.current.awaitsSource = status.awaitsSource
             state.status = status
             state.history.append(snapshot)
             changed(&state)
-            return (state.current, state.followers, state.observers)
+            return (state.current, state.followers, state.observers, freshnessObservers)
         }
         // Outside the lock: a yield may wait for a task that is being cancelled, and the stream that ends with that task
         // waits for the lock.
         for observer in observers { observer.tell() }
         for follower in followers.values { follower.yield(current) }
+        for report in freshnessObservers { report(status.freshness) }
     }
 
     /// Replaces the status; subscribers hear of snapshots only.
     func update(_ status: StatusRecord) {
-        state.withLock { state in
+        let observers = state.withLock { state -> [@Sendable (Freshness) -> Void] in
+            let previous = state.current.freshness
             state.status = status
-            if state.current.freshness == status.freshness, state.current.awaitsSource == status.awaitsSource { return }
+            if previous == status.freshness, state.current.awaitsSource == status.awaitsSource { return [] }
             state.current.freshness = status.freshness
             state.current.awaitsSource = status.awaitsSource
             changed(&state)
+            return previous == status.freshness ? [] : state.freshnessObservers
         }
+        for report in observers { report(status.freshness) }
     }
 
     private func changed(_ state: inout State) {
@@ -152,7 +168,7 @@ public final class ConfigPublication: Sendable {
         let (current, followers, observers) = state.withLock { state in
             state.current.hasEnded = true
             changed(&state)
-            defer { (state.followers, state.observers) = ([:], []) }
+            defer { (state.followers, state.observers, state.freshnessObservers) = ([:], [], []) }
             return (state.current, state.followers, state.observers)
         }
         for observer in observers { observer.tell() }

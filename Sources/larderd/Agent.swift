@@ -109,7 +109,8 @@ struct Agent {
         // They end with the process.
         let loops = try (1...Self.clientThreads).map { try EpollLoop(name: "clients-\($0)") }
         let server = AgentServer(context: context, socket: socket, loops: loops)
-        let status = ServiceStatus(namespaces: namespaces, server: server)
+        let status = ServiceStatus(server: server)
+        status.follow(namespaces.all)
         // They are stopped in the reverse order: the copies last, for what is published until then, and the images when no
         // client has one any more.
         var services: [any Service] = copies.map { [CopyService(copies: $0)] } ?? []

@@ -1,32 +1,107 @@
 import LarderConfig
 import LarderServer
+import LarderUpstream
 import ServiceLifecycle
 import Synchronization
 import Systemd
 
-/// The line that `systemctl status` shows of the agent.
+/// What the service manager is told of the agent: that it is ready, and the line that `systemctl status` shows.
+///
+/// A message is not waited for. One that the manager does not take, because its socket is full, remains due.
 final class ServiceStatus: Sendable {
-    private let namespaces: ConfigNamespaces
-    private let server: AgentServer
-    private let settingsProblem = Mutex<String?>(nil)
-
-    init(namespaces: ConfigNamespaces, server: AgentServer) {
-        self.namespaces = namespaces
-        self.server = server
+    /// A message to the service manager. Both have the status line.
+    enum Message: Equatable, Sendable {
+        /// The start or a reload is complete.
+        case ready(String)
+        case status(String)
     }
 
-    /// Says why the settings of the last reload are not in force; nil where they are.
-    func note(settingsProblem problem: String?) { settingsProblem.withLock { $0 = problem } }
-
-    /// The line as of now.
-    var line: String {
-        Self.line(
-            namespaces.all.map { ($0.name, $0.publication.current.freshness) }, clients: server.connections,
-            settingsProblem: settingsProblem.withLock { $0 })
+    private struct State {
+        var settingsProblem: String?
+        /// The line that the manager has.
+        var reported: String?
+        var isReadyDue = false
+        /// The last state of each namespace in which it was not being refreshed.
+        var settled: [String: Freshness] = [:]
+        var publications: [String: ConfigPublication] = [:]
     }
 
-    /// Puts the line together: how many namespaces there are and those that fare worst, how many clients, and what is wrong
-    /// with the settings.
+    /// The number of clients.
+    private let clients: @Sendable () -> Int
+    private let send: @Sendable (Message) throws -> Void
+    private let state = Mutex(State())
+    /// Raised when the line may be another one.
+    let (changes, wakeUps) = Signal.makeStream()
+
+    init(clients: @escaping @Sendable () -> Int, send: @escaping @Sendable (Message) throws -> Void) {
+        self.clients = clients
+        self.send = send
+    }
+
+    convenience init(server: AgentServer) {
+        self.init(clients: { server.connections }) { message in
+            switch message {
+            case .ready(let line): try ServiceNotifier().ready(status: line)
+            case .status(let line): try ServiceNotifier().status(line)
+            }
+        }
+    }
+
+    /// Reports on these namespaces from now on, and on no others.
+    func follow(_ namespaces: [ConfigNamespace]) {
+        let publications = Dictionary(uniqueKeysWithValues: namespaces.map { ($0.name, $0.publication) })
+        let new = state.withLock { state in
+            defer { state.publications = publications }
+            for name in state.settled.keys where publications[name] == nil { state.settled[name] = nil }
+            return publications.filter { state.publications[$0.key] !== $0.value }
+        }
+        for (name, publication) in new {
+            publication.observeFreshness { [weak self] in self?.note($0, of: name) }
+        }
+    }
+
+    /// Takes note of a namespace's state.
+    func note(_ freshness: Freshness, of namespace: String) {
+        // A namespace that is being refreshed is as good as it was.
+        if freshness == .refreshing { return }
+        let isNew = state.withLock { $0.settled.updateValue(freshness, forKey: namespace) != freshness }
+        if isNew { changes.raise() }
+    }
+
+    /// Takes note of why the settings of the last reload are not in force; nil if they are.
+    func note(settingsProblem problem: String?) {
+        state.withLock { $0.settingsProblem = problem }
+        changes.raise()
+    }
+
+    /// Reports that the start or a reload is complete.
+    func becomeReady() {
+        state.withLock { $0.isReadyDue = true }
+        if !report() { changes.raise() }
+    }
+
+    /// Sends what the manager was not told yet.
+    /// - Returns: false if it does not take the message now
+    func report() -> Bool {
+        let clients = clients()
+        return state.withLock { state in
+            let names = state.publications.isEmpty ? Array(state.settled.keys) : Array(state.publications.keys)
+            let line = Self.line(
+                names.sorted().map { ($0, state.settled[$0] ?? .initializing) }, clients: clients,
+                settingsProblem: state.settingsProblem)
+            if !state.isReadyDue, line == state.reported { return true }
+            do {
+                try send(state.isReadyDue ? .ready(line) : .status(line))
+            } catch {
+                return false
+            }
+            (state.reported, state.isReadyDue) = (line, false)
+            return true
+        }
+    }
+
+    /// Puts the line together: how many namespaces there are and those in the worst state, how many clients, and what is
+    /// wrong with the settings.
     static func line(
         _ namespaces: [(name: String, freshness: Freshness)], clients: Int, settingsProblem: String?
     ) -> String {
@@ -44,7 +119,7 @@ final class ServiceStatus: Sendable {
         return line
     }
 
-    /// How bad a state is. One that is being refreshed is as good as it was; nobody needs to act.
+    /// How bad a state is.
     private static func rank(_ freshness: Freshness) -> Int {
         switch freshness {
         case .fresh, .refreshing: 0
@@ -55,22 +130,29 @@ final class ServiceStatus: Sendable {
     }
 }
 
-/// Keeps the line up to date: tells of a change within ten seconds, and not more often.
+/// Keeps the status line up to date: reports each change of a state, and the number of clients every ten seconds.
 struct StatusService: AgentService {
     let status: ServiceStatus
+    var clock: any Clock<Duration> = ContinuousClock()
 
-    private static let pause = Duration.seconds(10)
+    /// Changes within this time after a message go into one further message. A message that was not taken is repeated
+    /// after this time.
+    static let pause = Duration.seconds(1)
+    static let interval = Duration.seconds(10)
 
     func run() async {
-        let notifier = ServiceNotifier()
         await cancelWhenGracefulShutdown {
-            var told = status.line
-            while !Task.isCancelled {
-                do { try await Task.sleep(for: Self.pause) } catch { return }
-                let line = status.line
-                if line == told { continue }
-                _ = try? notifier.status(line)
-                told = line
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    while (try? await clock.sleep(for: Self.interval)) != nil { status.changes.raise() }
+                }
+                for await _ in status.wakeUps {
+                    status.changes.take()
+                    let isReported = status.report()
+                    if (try? await clock.sleep(for: Self.pause)) == nil { break }
+                    if !isReported { status.changes.raise() }
+                }
+                group.cancelAll()
             }
         }
     }

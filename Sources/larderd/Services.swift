@@ -14,17 +14,16 @@ struct ServingService: AgentService {
     let status: ServiceStatus
 
     func run() async throws {
-        let notifier = ServiceNotifier()
         try await withGracefulShutdownHandler {
             try await cancelWhenGracefulShutdown {
                 try await server.run {
                     namespaces.start()
-                    _ = try? notifier.ready(status: status.line)
+                    status.becomeReady()
                     CodePages.giveBack()
                 }
             }
         } onGracefulShutdown: {
-            _ = try? notifier.stopping()
+            _ = try? ServiceNotifier().stopping()
         }
     }
 }
@@ -74,8 +73,7 @@ struct ReloadService: AgentService {
     func run() async throws {
         var inForce = plan
         for await _ in hangups.cancelOnGracefulShutdown() {
-            let notifier = ServiceNotifier()
-            _ = try? notifier.reloading()
+            _ = try? ServiceNotifier().reloading()
             do {
                 let next = try plan.reread()
                 warnOfRestart(inForce, next)
@@ -92,6 +90,7 @@ struct ReloadService: AgentService {
                 context.settingsReadAt = next.settingsReadAt
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
+                status.follow(context.namespaces.all)
                 status.note(settingsProblem: nil)
             } catch {
                 logger.error(
@@ -99,7 +98,7 @@ struct ReloadService: AgentService {
                     metadata: ["error": "\(error)"])
                 status.note(settingsProblem: "\(error)")
             }
-            _ = try? notifier.ready(status: status.line)
+            status.becomeReady()
         }
     }
 

@@ -44,6 +44,24 @@ struct ConfigPublicationTests {
         #expect(isEverybodyDone, "a publisher and a cancelled follower wait for each other")
     }
 
+    @Test("an observer of the state is told of each other state, and of no snapshot without one")
+    func freshness() {
+        let publication = ConfigPublication(
+            namespace: "default", epoch: "e", snapshot: Self.snapshot(0), status: Self.status)
+        let reported = Mutex<[Freshness]>([])
+        publication.observeFreshness { freshness in reported.withLock { $0.append(freshness) } }
+        var status = NamespaceStatus(source: nil)
+        func record() -> StatusRecord { StatusRecord(status, holding: Layers()) }
+        publication.publish(Self.snapshot(1), status: record())
+        status.filesRead(.host, problem: "broken", now: 1)
+        publication.update(record())
+        publication.update(record())
+        status.filesRead(.host, problem: nil, now: 2)
+        publication.publish(Self.snapshot(2), status: record())
+        publication.end()
+        #expect(reported.withLock { $0 } == [.fresh, .stale, .fresh])
+    }
+
     @Test("a follower that begins while others publish ends on the last snapshot and never goes back")
     func lateFollower() async {
         let publication = ConfigPublication(

@@ -1,4 +1,6 @@
 import LarderConfig
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import larderd
@@ -24,5 +26,73 @@ struct ServiceStatusTests {
     func settings() {
         let refused = line(.fresh, problem: "line 3")
         #expect(refused == "1 namespace, fresh; 2 clients; the new settings are wrong, the former are in force: line 3")
+    }
+
+    // MARK: Reports
+
+    /// A service manager that takes messages, or says that its socket is full.
+    private final class Manager: Sendable {
+        struct SocketFull: Error {}
+        private let (messages, continuation) = AsyncStream.makeStream(of: ServiceStatus.Message.self)
+        let isFull = Mutex(false)
+
+        /// The next message.
+        func next() async -> ServiceStatus.Message? {
+            for await message in messages { return message }
+            return nil
+        }
+
+        func take(_ message: ServiceStatus.Message) throws {
+            if isFull.withLock({ $0 }) { throw SocketFull() }
+            continuation.yield(message)
+        }
+    }
+
+    private func run(
+        _ body: (ServiceStatus, Manager, ManualClock) async -> Void
+    ) async {
+        let (manager, clock) = (Manager(), ManualClock())
+        let status = ServiceStatus(clients: { 0 }, send: { try manager.take($0) })
+        let service = Task { await StatusService(status: status, clock: clock).run() }
+        // The service waits for the next count of clients.
+        await clock.waitForSleepers(1)
+        await body(status, manager, clock)
+        service.cancel()
+        await service.value
+    }
+
+    @Test("a change of a state is reported when it happens, and a refresh changes none")
+    func changes() async {
+        await run { status, manager, clock in
+            status.note(.fresh, of: "shop")
+            #expect(await manager.next() == .status("1 namespace, fresh; 0 clients"))
+            await clock.waitForSleepers(2)
+            clock.advance(by: StatusService.pause)
+            status.note(.stale, of: "shop")
+            #expect(await manager.next() == .status("1 namespace, stale: shop; 0 clients"))
+            await clock.waitForSleepers(2)
+            status.note(.refreshing, of: "shop")
+            status.note(.failed, of: "shop")
+            status.note(.refreshing, of: "shop")
+            clock.advance(by: StatusService.pause)
+            #expect(await manager.next() == .status("1 namespace, failed: shop; 0 clients"))
+        }
+    }
+
+    @Test("a message that a full socket does not take is sent later")
+    func fullSocket() async {
+        await run { status, manager, clock in
+            status.note(.fresh, of: "shop")
+            #expect(await manager.next() == .status("1 namespace, fresh; 0 clients"))
+            await clock.waitForSleepers(2)
+            manager.isFull.withLock { $0 = true }
+            status.becomeReady()
+            clock.advance(by: StatusService.pause)
+            // It has failed again.
+            await clock.waitForSleepers(2)
+            manager.isFull.withLock { $0 = false }
+            clock.advance(by: StatusService.pause)
+            #expect(await manager.next() == .ready("1 namespace, fresh; 0 clients"))
+        }
     }
 }

@@ -7,7 +7,21 @@ import struct
 import zlib
 from pathlib import Path
 
-from harness import Failed, active, check, eventually, expect, journal, larder, logged, main_pid, now, run, write
+from harness import (
+    Failed,
+    active,
+    check,
+    eventually,
+    expect,
+    journal,
+    larder,
+    logged,
+    main_pid,
+    now,
+    properties,
+    run,
+    write,
+)
 from prepared import ORIGIN, TOKEN
 from readme import block, login
 from larder_client import Connection
@@ -116,9 +130,20 @@ def broken_settings_are_refused_and_the_running_ones_stay():
     try:
         write(SETTINGS, CONTENT.replace("intervalSeconds", "intervalSecond", 1))
         checked = run("larderd", "--check-settings", status=78)
-        run("systemctl", "reload", "larder.service")
+        run("systemctl", "reload", "larder.service", status=1)
+        eventually(
+            lambda: any("intervalSecond" in str(entry.get("MESSAGE")) for entry in journal(since)),
+            "the reason of the failed reload in the journal",
+        )
+        # The agent refuses them as well.
+        since = now()
+        run("systemctl", "kill", "--signal=HUP", "--kill-who=main", "larder.service")
         entry = logged(since, PRIORITY="3")
         expect("intervalSecond" in entry["MESSAGE"], f"the journal does not say what is wrong: {entry['MESSAGE']}")
+        eventually(
+            lambda: "intervalSecond" in properties("larder.service", "StatusText")["StatusText"],
+            "the reason in the status line",
+        )
         eventually(active, "the service is active")
         expect(main_pid() == pid, "the agent did not go on")
         expect(larder("get", "--namespace", "shop", "checkout.enabled") == "true", "the running settings did not stay")

@@ -1,0 +1,49 @@
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+extension Integration {
+    @Suite("A reload by the packaged units")
+    struct PackagedReloadTests {
+        /// The commands of `ExecReload=` in a unit.
+        private func reloadCommands(_ unit: String) throws -> [String] {
+            let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent()
+            let text = try String(contentsOf: root.appending(path: "packaging/systemd/\(unit)"), encoding: .utf8)
+            return text.split(separator: "\n").filter { $0.hasPrefix("ExecReload=") }
+                .map { String($0.dropFirst("ExecReload=".count)) }
+        }
+
+        /// Runs the commands as systemd does: one after the other, until one fails.
+        private func reload(_ unit: String, _ agent: AgentProcess, _ home: AgentHome) throws -> Command {
+            let program = try Products.agent
+            let commands = try reloadCommands(unit).map {
+                $0.replacing("/usr/sbin/larderd", with: program).replacing("$MAINPID", with: "\(agent.pid)")
+            }
+            return try Command.run(
+                "/bin/sh", ["-c", commands.joined(separator: " && ")], environment: home.environment)
+        }
+
+        @Test(
+            "it fails with the reason if the settings are wrong, and else the agent reads them",
+            arguments: ["larder.service", "user/larder.service"])
+        func reload(unit: String) throws {
+            try AgentHome.with { home in
+                try home.makeDirectory("etc")
+                try home.write("etc/larder.json", "{}")
+                let agent = try home.start()
+
+                try home.write("etc/larder.json", "{ namespaces: { shop: { durabilty: 'full' } } }")
+                let refused = try reload(unit, agent, home)
+                #expect(refused.status == 78)
+                #expect(refused.log.contains("etc/larder.json") && refused.log.contains("durabilty"), "\(refused.log)")
+
+                try home.write("etc/larder.json", "{ namespaces: { shop: {} } }")
+                #expect(try reload(unit, agent, home).status == 0)
+                try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "shop"] })
+                #expect(!agent.log.contains("refused"), "\(agent.log)")
+            }
+        }
+    }
+}
