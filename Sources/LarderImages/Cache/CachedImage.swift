@@ -37,10 +37,12 @@ public struct CachedImage: Sendable, Hashable {
     public var source: Source
     /// Its age in seconds (RFC 9111, section 4.2.3).
     public var age: Int
+    /// What else its header and its origin tell.
+    public var details: ImageDetails
 
     public init(
         digest: BlobDigest, type: ImageType, width: Int, height: Int, bytes: Int, freshness: Freshness, source: Source,
-        age: Int
+        age: Int, details: ImageDetails = .unknown
     ) {
         self.digest = digest
         self.type = type
@@ -50,5 +52,6 @@ public struct CachedImage: Sendable, Hashable {
         self.freshness = freshness
         self.source = source
         self.age = age
+        self.details = details
     }
 }

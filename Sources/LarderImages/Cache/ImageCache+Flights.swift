@@ -130,6 +130,7 @@ extension ImageCache {
         do throws(ImageError) {
             // Opens the file: an origin that says that nothing changed is of no use where it is gone.
             try await verify(entry.digest)
+            await loadDetails(entry)
             let row = try await indexQueue.submit { () throws(ImageError) in try index.row(key) }.value()
             if let row, row.digest == entry.digest, store.isVerified(entry.digest) { return row }
         } catch {

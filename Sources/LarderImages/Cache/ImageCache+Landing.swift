@@ -91,7 +91,7 @@ extension ImageCache {
                 metadata: ["url": "\(ImageAddress(row.url)?.display ?? "")", "bytes": "\(row.size)"])
         }
         store.giveToRow(row.digest)
-        put(row)
+        put(row, ImageDetails(header: row.header, response: row.response))
         return true
     }
 
@@ -106,13 +106,15 @@ extension ImageCache {
         var row = row
         row.isPinned = old.isPinned
         store.giveToRow(row.digest)
-        put(row)
+        put(row, catalog.details(of: old)?.with(row.response))
     }
 
-    /// Changes the table, and hands in the same for the index.
-    private func put(_ row: ImageRow) {
+    /// Changes the table, and submits the same for the index.
+    ///
+    /// - Parameter details: nil if they have to be loaded
+    private func put(_ row: ImageRow, _ details: ImageDetails?) {
         let index = index
-        let old = catalog.put(row.entry)
+        let old = catalog.put(row.entry, details)
         let written = indexQueue.submit { () throws(ImageError) in try index.put([row]) }
         Task {
             do throws(ImageError) {
@@ -163,7 +165,9 @@ extension ImageCache {
         let isFirst: CachedImage.Source = freshness == .revalidated ? .hit : .miss
         return .image(
             CachedImage(
-                row.entry, source: waiter.isFirst ? isFirst : .joined, now: now, freshness: freshness))
+                row.entry,
+                catalog.details(of: row.entry) ?? ImageDetails(header: row.header, response: row.response),
+                source: waiter.isFirst ? isFirst : .joined, now: now, freshness: freshness))
     }
 
     private func failAll(_ flight: ImageFlight, _ error: ImageError) {

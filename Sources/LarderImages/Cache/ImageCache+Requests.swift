@@ -36,6 +36,7 @@ extension ImageCache {
                     return image
                 }
                 try await verify(entry.digest)
+                await loadDetails(entry)
             case .error(let error): throw error
             case .flight(let isUnconditional):
                 switch await wait(request, place, isUnconditional: isUnconditional) {
@@ -83,6 +84,19 @@ extension ImageCache {
         return ImageError(
             failure.error.code, "\(failure.error.message) (not tried again for another \(failure.until - now) s)",
             cause: failure.error.cause)
+    }
+
+    /// Loads what the table of all images does not have. The table of a new process has it of no image.
+    func loadDetails(_ entry: ImageEntry) async {
+        guard catalog.details(of: entry) == nil else { return }
+        let (index, store, catalog) = (index, store, catalog)
+        // A row that cannot be read is no reason not to answer with its image.
+        try? await indexQueue.submit { () throws(ImageError) in
+            let row = try? index.row(entry.key)
+            let header = store.header(of: entry.digest)
+            catalog.setDetails(
+                ImageDetails(header: row?.header.completed(by: header) ?? header, response: row?.response), of: entry)
+        }.value()
     }
 
     private func isVariantOurs(_ entry: ImageEntry) async throws(ImageError) -> Bool {

@@ -198,8 +198,15 @@ extension ImageCache {
             // One more shows whether there is another page.
             try index.rows(after: key, limit: count + 1)
         }.value()
-        let (page, lookup) = (rows.prefix(count), catalog.lookup)
-        return (page.filter { !lookup.isForgotten($0) }, rows.count > count ? page.last?.key.description : nil)
+        let (page, lookup, store) = (rows.prefix(count), catalog.lookup, store)
+        let shown = await blocking.run {
+            page.filter { !lookup.isForgotten($0) }.map { row in
+                var row = row
+                row.header = row.header.completed(by: store.header(of: row.digest))
+                return row
+            }
+        }
+        return (shown, rows.count > count ? page.last?.key.description : nil)
     }
 
     func place(of request: ImageRequest) throws(ImageError) -> ImagePlace {

@@ -156,7 +156,7 @@ public actor ImageCache {
             let entry = catalog.held(place, request.expectedDigest, now: now),
             entry.matches(catalog.fingerprint) != false
         else { return nil }
-        return CachedImage(entry, source: .hit, now: now)
+        return CachedImage(entry, catalog.details(of: entry) ?? .unknown, source: .hit, now: now)
     }
 
     /// Counts another reference to a blob; no if it is gone.

@@ -11,6 +11,8 @@ final class ImageCatalog: Sendable {
         var pinned: PinnedBlobs
         /// Slots of images that were used since their rows were told.
         var touched: Set<UInt32> = []
+        /// By slot; nil until the image is used first.
+        var details: [ImageDetails?] = []
         var lookup: ImageLookup
         var maximumAge: Int?
         var statistics = ImageStatistics()
@@ -101,9 +103,11 @@ final class ImageCatalog: Sendable {
     }
 
     private func take(_ slot: UInt32, _ state: inout State, source: CachedImage.Source, now: Int) -> CachedImage? {
-        guard let entry = state.table[slot], store.retain(entry.digest, ifVerified: true) else { return nil }
+        guard let entry = state.table[slot], let details = state.details(of: slot),
+            store.retain(entry.digest, ifVerified: true)
+        else { return nil }
         state.use(slot, now: now)
-        let image = CachedImage(entry, source: source, now: now)
+        let image = CachedImage(entry, details, source: source, now: now)
         state.statistics.hits += 1
         if image.freshness == .stale { state.statistics.staleAnswers += 1 }
         return image
@@ -124,7 +128,31 @@ final class ImageCatalog: Sendable {
     }
 
     /// Puts an image in; what was there before.
-    func put(_ entry: ImageEntry) -> ImageEntry? { state.withLock { $0.put(entry) } }
+    func put(_ entry: ImageEntry, _ details: ImageDetails?) -> ImageEntry? {
+        state.withLock { state in
+            let old = state.put(entry)
+            if let slot = state.table.slot(of: entry.key) { state.setDetails(details, of: slot) }
+            return old
+        }
+    }
+
+    /// What is known of an image, or nil if that was not loaded yet.
+    func details(of entry: ImageEntry) -> ImageDetails? {
+        state.withLock { state in
+            guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
+                return nil
+            }
+            return state.details(of: slot)
+        }
+    }
+
+    /// Sets what is known of an image, unless there is another one by now.
+    func setDetails(_ details: ImageDetails, of entry: ImageEntry) {
+        state.withLock { state in
+            guard let slot = state.table.slot(of: entry.key), state.table[slot] == entry else { return }
+            state.setDetails(details, of: slot)
+        }
+    }
 
     /// Takes an image out, if it is still the one that is meant.
     func remove(_ entry: ImageEntry) -> Bool {
@@ -242,6 +270,16 @@ extension ImageCatalog.State {
         return now - entry.freshness.responseTime > maximumAge
     }
 
+    func details(of slot: UInt32) -> ImageDetails? { Int(slot) < details.count ? details[Int(slot)] : nil }
+
+    fileprivate mutating func setDetails(_ new: ImageDetails?, of slot: UInt32) {
+        if Int(slot) >= details.count {
+            guard new != nil else { return }
+            details += Array(repeating: nil, count: Int(slot) + 1 - details.count)
+        }
+        details[Int(slot)] = new
+    }
+
     fileprivate mutating func use(_ slot: UInt32, now: Int) {
         order.touch(slot)
         guard let entry = table[slot], entry.lastUse != now else { return }
@@ -273,6 +311,7 @@ extension ImageCatalog.State {
         order.remove(slot)
         pinned.remove(entry)
         touched.remove(slot)
+        setDetails(nil, of: slot)
         return entry
     }
 }
@@ -310,10 +349,13 @@ struct PinnedBlobs: Sendable {
 
 extension CachedImage {
     /// An answer with what is held.
-    init(_ entry: ImageEntry, source: Source, now: Int, freshness: Freshness? = nil) {
+    init(
+        _ entry: ImageEntry, _ details: ImageDetails, source: Source, now: Int, freshness: Freshness? = nil
+    ) {
         let isFresh = entry.freshness.remaining(at: now) > 0 && !entry.freshness.requiresValidation
         self.init(
             digest: entry.digest, type: entry.type, width: entry.width, height: entry.height, bytes: entry.size,
-            freshness: freshness ?? (isFresh ? .fresh : .stale), source: source, age: entry.freshness.age(at: now))
+            freshness: freshness ?? (isFresh ? .fresh : .stale), source: source, age: entry.freshness.age(at: now),
+            details: details)
     }
 }

@@ -32,7 +32,8 @@ struct FormatSniffer: HeaderParser {
         case .jpeg: JPEGHeaderParser()
         case .gif: GIFHeaderParser()
         case .webp: WebPHeaderParser()
-        case .avif: AVIFHeaderParser()
+        case .avif, .heic: HEIFHeaderParser()
+        case .jxl: JPEGXLHeaderParser()
         case .ico: IconHeaderParser()
         case .bmp: BMPHeaderParser()
         case .svg: SVGHeaderParser()
@@ -46,7 +47,10 @@ struct FormatSniffer: HeaderParser {
         if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return .jpeg }
         if window.has("GIF87a") || window.has("GIF89a") { return .gif }
         if window.has("RIFF"), window.has("WEBP", at: 8) { return .webp }
+        // AVIF or HEIC: the brands tell.
         if window.has("ftyp", at: 4) { return .avif }
+        if window[0] == 0xFF, window[1] == 0x0A { return .jxl }
+        if window.has("\0\0\0\u{0c}JXL ") { return .jxl }
         if window.little16(0) == 0, [1, 2].contains(window.little16(2)), window.little16(4) > 0 { return .ico }
         // Two letters are little to go by, so the size of the second header is looked at too.
         if window.has("BM"), window.count < 18 || BMPHeaderParser.knownSizes.contains(window.little32(14)) {
@@ -62,7 +66,6 @@ struct FormatSniffer: HeaderParser {
         for (bytes, offset, name) in unsupportedImages where window.has(bytes, at: offset) { return .unsupported(name) }
         for (bytes, offset, name) in others where window.has(bytes, at: offset) { return .notAnImage(name) }
         // Signatures with bytes that are no UTF-8.
-        if window[0] == 0xFF, window[1] == 0x0A { return .unsupported("JPEG XL") }
         if window[0] == 0x1F, window[1] == 0x8B { return .notAnImage("gzip data; a compressed SVG must be unpacked") }
         if isUTF16(window) {
             return .unsupported("text in UTF-16 (an SVG must be in UTF-8)")
@@ -81,7 +84,7 @@ struct FormatSniffer: HeaderParser {
 
     private static let unsupportedImages: [(StaticString, Int, String)] = [
         ("II*\0", 0, "TIFF"), ("MM\0*", 0, "TIFF"), ("8BPS", 0, "a Photoshop document"),
-        ("\0\0\0\u{0c}JXL ", 0, "JPEG XL"), ("\0\0\0\u{0c}jP  ", 0, "JPEG 2000"), ("icns", 0, "an Apple icon"),
+        ("\0\0\0\u{0c}jP  ", 0, "JPEG 2000"), ("icns", 0, "an Apple icon"),
         ("DDS ", 0, "a DirectDraw surface"), ("qoif", 0, "QOI"),
     ]
 

@@ -3,13 +3,14 @@
 ///
 /// The number of frames is said nowhere.
 struct GIFHeaderParser: TypedHeaderParser {
-    static var type: ImageType { .gif }
+    var type: ImageType { .gif }
     static var lookAhead: Int { 1 << 20 }
 
     private enum Place { case screen, blocks, subBlocks }
     private var place = Place.screen
     private var width = 0
     private var height = 0
+    private var hasAlpha = false
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
         switch place {
@@ -24,13 +25,19 @@ struct GIFHeaderParser: TypedHeaderParser {
             switch window[0] {
             case 0x21:
                 guard window.count >= 2 else { return .need(2) }
+                // The graphic control of the first picture has a flag for a transparent colour (section 23).
+                if window[1] == 0xF9 {
+                    guard window.count >= 4 else { return .need(4) }
+                    hasAlpha = window[3] & 1 == 1
+                }
                 place = .subBlocks
                 return .consume(2)
             case 0x2C:
                 guard window.count >= 10 else { return .need(10) }
                 return found(
                     max(width, window.little16(1) + window.little16(5)),
-                    max(height, window.little16(3) + window.little16(7)), frames: nil)
+                    max(height, window.little16(3) + window.little16(7)), frames: nil,
+                    hasAlpha: hasAlpha)
             case 0x3B: return damaged("it has no picture")
             default: return damaged("a block has an unknown type")
             }

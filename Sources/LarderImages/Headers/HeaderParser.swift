@@ -32,20 +32,25 @@ protocol HeaderParser: Sendable {
 
 /// A parser that knows the type already.
 protocol TypedHeaderParser: HeaderParser {
-    static var type: ImageType { get }
+    var type: ImageType { get }
 }
 
 extension TypedHeaderParser {
-    func ended(_ window: Span<UInt8>) -> ImageError { .truncated(Self.type) }
+    func ended(_ window: Span<UInt8>) -> ImageError { .truncated(type) }
 
-    var tooLong: ImageError { .headerTooLong(Self.type, limit: Self.lookAhead) }
+    var tooLong: ImageError { .headerTooLong(type, limit: Self.lookAhead) }
 
-    func damaged(_ what: String) -> HeaderStep { .refused(.damaged(Self.type, what)) }
+    func damaged(_ what: String) -> HeaderStep { .refused(.damaged(type, what)) }
 
-    func found(_ width: Int, _ height: Int, frames: Int?, orientation: Int? = nil) -> HeaderStep {
+    func found(
+        _ width: Int, _ height: Int, frames: Int?, orientation: Int? = nil, isAnimated: Bool? = nil,
+        hasAlpha: Bool? = nil
+    ) -> HeaderStep {
         guard width > 0, height > 0 else { return damaged("it is \(width) by \(height) pixels") }
         return .found(
-            ImageHeader(Self.type, width: width, height: height, frameCount: frames, orientation: orientation))
+            ImageHeader(
+                type, width: width, height: height, frameCount: frames, orientation: orientation,
+                isAnimated: isAnimated, hasAlpha: hasAlpha))
     }
 }
 

@@ -4,7 +4,7 @@
 /// The directory has one byte for each side (0 means 256), and decoders do not believe it: what counts is the header of
 /// each picture. So all of them are looked at, or an icon of "16 by 16" could hide a bomb.
 struct IconHeaderParser: TypedHeaderParser {
-    static var type: ImageType { .ico }
+    var type: ImageType { .ico }
     static var lookAhead: Int { 16 << 20 }
 
     /// Icons have ten pictures, some have fifty.

@@ -16,6 +16,10 @@ public enum ImageType: String, Sendable, Hashable, CaseIterable {
     case ico
     /// Scalable Vector Graphics, not compressed.
     case svg
+    /// HEVC images and image sequences (ISO/IEC 23008-12).
+    case heic
+    /// JPEG XL (ISO/IEC 18181), with or without a container.
+    case jxl
 
     /// The type for `Content-Type` and for clients.
     public var mediaType: String {
@@ -27,7 +31,13 @@ public enum ImageType: String, Sendable, Hashable, CaseIterable {
     }
 
     /// The name that people use.
-    public var name: String { self == .webp ? "WebP" : rawValue.uppercased() }
+    public var name: String {
+        switch self {
+        case .webp: "WebP"
+        case .jxl: "JPEG XL"
+        default: rawValue.uppercased()
+        }
+    }
 }
 
 /// What an image's header says.
@@ -44,18 +54,28 @@ public struct ImageHeader: Sendable, Hashable {
     /// How a decoder has to turn or mirror the picture, 2 to 8 as EXIF counts (tag 0x0112); nothing where it is upright
     /// already. Only JPEG says it like that.
     public let orientation: Int?
+    /// Whether the image is an animation; nil if only the whole file would tell (GIF, icons).
+    public let isAnimated: Bool?
+    /// Whether pixels may be transparent; nil if the header does not tell.
+    public let hasAlpha: Bool?
 
-    init(_ type: ImageType, width: Int, height: Int, frameCount: Int?, orientation: Int? = nil) {
+    init(
+        _ type: ImageType, width: Int, height: Int, frameCount: Int?, orientation: Int? = nil,
+        isAnimated: Bool? = nil, hasAlpha: Bool? = nil
+    ) {
         self.type = type
         self.width = width
         self.height = height
         self.frameCount = frameCount
         self.orientation = orientation
+        self.isAnimated = isAnimated ?? frameCount.map { $0 > 1 }
+        self.hasAlpha = hasAlpha
     }
 
     /// The header of the first frame alone.
     var still: ImageHeader {
-        ImageHeader(type, width: width, height: height, frameCount: 1, orientation: orientation)
+        ImageHeader(
+            type, width: width, height: height, frameCount: 1, orientation: orientation, hasAlpha: hasAlpha)
     }
 
     /// How many pixels a decoder would have to hold: width times height times the frames that are known of; nothing
@@ -75,10 +95,13 @@ public struct ImageLimits: Sendable, Hashable {
     public var excludedTypes: Set<ImageType>
 
     /// Makes limits. The default of 1,000 megapixels admits the photos of all phones; nothing is decoded here.
-    public init(maximumPixels: Int = 1_000_000_000, excludedTypes: Set<ImageType> = []) {
+    public init(maximumPixels: Int = 1_000_000_000, excludedTypes: Set<ImageType> = Self.rare) {
         self.maximumPixels = maximumPixels
         self.excludedTypes = excludedTypes
     }
+
+    /// Types that most clients cannot decode. They are excluded unless the settings name other types.
+    public static let rare: Set<ImageType> = [.heic, .jxl]
 
     /// Refuses an image that is over a limit.
     ///
@@ -86,7 +109,9 @@ public struct ImageLimits: Sendable, Hashable {
     public func check(_ header: ImageHeader) throws(ImageError) {
         guard !excludedTypes.contains(header.type) else {
             throw ImageError(
-                .excludedType, "the settings exclude \(header.type.name) images; allow them or use another type")
+                .excludedType,
+                "the settings exclude \(header.type.name) images; remove \"\(header.type.rawValue)\" from images.excludedTypes or request another type"
+            )
         }
         guard let pixels = header.pixelCount, pixels <= maximumPixels else {
             let frames = header.frameCount.map { $0 > 1 ? " in \($0) frames" : "" } ?? ""

@@ -1,7 +1,7 @@
 /// JPEG (ITU-T T.81, annex B): segments up to the first frame header. Thumbnails lie within application segments, which
 /// are passed over as a whole, so that none is taken for the picture.
 struct JPEGHeaderParser: TypedHeaderParser {
-    static var type: ImageType { .jpeg }
+    var type: ImageType { .jpeg }
     static var lookAhead: Int { 16 << 20 }
 
     private var orientation: Int?
@@ -45,7 +45,7 @@ struct JPEGHeaderParser: TypedHeaderParser {
         let turned = (orientation ?? 1) >= 5
         return found(
             turned ? height : width, turned ? width : height, frames: 1,
-            orientation: orientation == 1 ? nil : orientation)
+            orientation: orientation == 1 ? nil : orientation, hasAlpha: false)
     }
 
     /// APP1, which has EXIF, XMP or anything else. The first EXIF block counts.

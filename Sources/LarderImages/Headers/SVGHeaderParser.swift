@@ -4,7 +4,7 @@
 /// The root's namespace is not looked at, because widespread editors write it as an entity. Any encoding will do that
 /// has ASCII in it; UTF-16 is refused before it comes here.
 struct SVGHeaderParser: TypedHeaderParser {
-    static var type: ImageType { .svg }
+    var type: ImageType { .svg }
     static var lookAhead: Int { 1 << 20 }
 
     /// Longer names and values are none that matter.

@@ -2,7 +2,7 @@
 ///
 /// An animation's frames follow one by one and are counted nowhere.
 struct WebPHeaderParser: TypedHeaderParser {
-    static var type: ImageType { .webp }
+    var type: ImageType { .webp }
     static var lookAhead: Int { 64 }
 
     mutating func step(_ window: Span<UInt8>) -> HeaderStep {
@@ -22,20 +22,22 @@ struct WebPHeaderParser: TypedHeaderParser {
         guard window[20] & 1 == 0, window[23] == 0x9D, window[24] == 0x01, window[25] == 0x2A else {
             return damaged("it does not begin with a key frame")
         }
-        return found(window.little16(26) & 0x3FFF, window.little16(28) & 0x3FFF, frames: 1)
+        return found(window.little16(26) & 0x3FFF, window.little16(28) & 0x3FFF, frames: 1, hasAlpha: false)
     }
 
     /// RFC 9649, section 3.4: a signature, 14 bits each less one, one bit for alpha, three for the version 0.
     private func lossless(_ window: Span<UInt8>) -> HeaderStep {
         let bits = window.little32(21)
         guard window[20] == 0x2F, bits >> 29 == 0 else { return damaged("its lossless header is invalid") }
-        return found((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, frames: 1)
+        return found((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, frames: 1, hasAlpha: bits >> 28 & 1 == 1)
     }
 
     /// RFC 9649, section 2.7: flags, then the canvas, 24 bits each less one.
     private func extended(_ window: Span<UInt8>) -> HeaderStep {
         guard window.little32(16) >= 10 else { return damaged("its VP8X chunk is too short") }
         let isAnimated = window[20] & 0x02 != 0
-        return found(window.little24(24) + 1, window.little24(27) + 1, frames: isAnimated ? nil : 1)
+        return found(
+            window.little24(24) + 1, window.little24(27) + 1, frames: isAnimated ? nil : 1, isAnimated: isAnimated,
+            hasAlpha: window[20] & 0x10 != 0)
     }
 }

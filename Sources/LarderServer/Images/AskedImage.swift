@@ -17,8 +17,8 @@ final class AskedImage {
     let restriction: ImageOrigin?
     /// The settings that this was concluded from.
     let settingsVersion: Int
-    /// The beginning of the result, which is the same as long as the bytes are.
-    private var constant: (digest: BlobDigest, bytes: [UInt8])?
+    /// The beginning of the result, which stays the same until the bytes or the details change.
+    private var constant: (digest: BlobDigest, details: ImageDetails, bytes: [UInt8])?
 
     init(_ parameters: ImageGet.Parameters, _ images: ImageService) {
         // First: whatever changes meanwhile makes this one too old, and not the next.
@@ -38,10 +38,10 @@ final class AskedImage {
 
     /// The beginning of the result for an image.
     func constant(for image: CachedImage, _ cache: ImageCache) -> [UInt8] {
-        if let constant, constant.digest == image.digest { return constant.bytes }
+        if let constant, constant.digest == image.digest, constant.details === image.details { return constant.bytes }
         var writer = JSONWriter()
         ImageGet.Result.writeConstant(path: cache.path(of: image.digest), image: WireImage(image), to: &writer)
-        constant = (image.digest, writer.bytes)
+        constant = (image.digest, image.details, writer.bytes)
         return writer.bytes
     }
 }

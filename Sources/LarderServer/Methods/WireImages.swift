@@ -59,14 +59,23 @@ extension WireImage {
     init(_ image: CachedImage) {
         self.init(
             digest: WireDigest(image.digest), mediaType: image.type.mediaType, width: image.width, height: image.height,
-            bytes: image.bytes)
+            bytes: image.bytes, details: WireImageDetails(image.details))
     }
 
     /// An image that is held.
     init(_ row: ImageRow) {
         self.init(
             digest: WireDigest(row.digest), mediaType: row.header.type.mediaType, width: row.header.width,
-            height: row.header.height, bytes: row.size)
+            height: row.header.height, bytes: row.size, details: WireImageDetails(row.details))
+    }
+}
+
+extension WireImageDetails {
+    fileprivate init(_ details: ImageDetails) {
+        self.init(
+            frames: details.frames, isAnimation: details.isAnimated, hasAlpha: details.hasAlpha,
+            orientation: details.orientation, lastModified: details.lastModified.map { Timestamp(seconds: $0) },
+            etag: details.etag)
     }
 }
 

@@ -46,7 +46,7 @@ extension ImageSettings {
         let excluded = try reader.strings(
             "excludedTypes", each: "one of \(types.map { "\"\($0)\"" }.joined(separator: ", "))",
             where: types.contains)
-        limits.excludedTypes = Set((excluded ?? []).compactMap(ImageType.init(rawValue:)))
+        if let excluded { limits.excludedTypes = Set(excluded.compactMap(ImageType.init(rawValue:))) }
         let networks = try reader.strings(
             "allowNetworks", each: "an address or a block of them such as \"10.0.0.0/8\" or \"fd00::/8\"",
             where: { AddressRange($0) != nil })

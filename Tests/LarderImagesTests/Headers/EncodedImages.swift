@@ -1,6 +1,7 @@
 import Foundation
 
-/// Small files as real encoders write them: libpng's format by hand, libjpeg, libwebp 1.2.4, libavif 0.11.1.
+/// Small files as real encoders write them: libpng's format by hand, libjpeg, libwebp 1.2.4, libavif 0.11.1,
+/// libheif with x265, libjxl.
 enum EncodedImages {
     static let all: [(name: String, type: String, width: Int, height: Int, bytes: [UInt8])] = [
         (
@@ -108,7 +109,59 @@ enum EncodedImages {
                 bWRhdBIACgg4CLRhAQ0GkDIKH0A////EAADqRQ==
                 """)
         ),
+        (
+            "rgb.heic", "heic", 20, 12,
+            bytes(
+                """
+                AAAAHGZ0eXBoZWljAAAAAG1pZjFoZWljbWlhZgAAAXxtZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAA
+                ACJpbG9jAAAAAERAAAEAAQAAAAABoAABAAAAAAAAAD8AAAAjaWluZgAAAAAAAQAAABVpbmZlAgAAAAABAABodmMxAAAAAA5waXRt
+                AAAAAAABAAAA/GlwcnAAAADcaXBjbwAAAHVodmNDAQNwAAAAkAAAAAAAHvAA/P34+AAADwNgAAEAGEABDAH//wNwAAADAJAAAAMA
+                AAMAHroCQGEAAQApQgEBA3AAAAMAkAAAAwAAAwAeoCCBBZbqrprm4CGgwIAAAAyAAAADAIRiAAEABkQBwXPBiQAAABNjb2xybmNs
+                eAABAA0ABoAAAAAUaXNwZQAAAAAAAABAAAAAQAAAAChjbGFwAAAAFAAAAAEAAAAMAAAAAf///9QAAAAC////zAAAAAIAAAAQcGl4
+                aQAAAAADCAgIAAAAGGlwbWEAAAAAAAAAAQABBYECAwWEAAAAR21kYXQAAAA7KAGvGSFvAkDvXBZn8Ag3yd3PDBdjVvJUd92vpqGF
+                gNDAycbE3+XdSfVoOW6JrvfL0LipdRTlsjAMwWA=
+                """)
+        ),
+        (
+            "alpha.heic", "heic", 10, 14,
+            bytes(
+                """
+                AAAAHGZ0eXBoZWljAAAAAG1pZjFoZWljbWlhZgAAAmttZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAA
+                ADRpbG9jAAAAAERAAAIAAQAAAAACjwABAAAAAAAAADUAAgAAAAACxAABAAAAAAAAACkAAAA4aWluZgAAAAAAAgAAABVpbmZlAgAA
+                AAABAABodmMxAAAAABVpbmZlAgAAAAACAABodmMxAAAAAA5waXRtAAAAAAABAAABqmlwcnAAAAGCaXBjbwAAAHVodmNDAQNwAAAA
+                kAAAAAAAHvAA/P34+AAADwNgAAEAGEABDAH//wNwAAADAJAAAAMAAAMAHroCQGEAAQApQgEBA3AAAAMAkAAAAwAAAwAeoCCBBZbq
+                rprm4CGgwIAAAAyAAAADAIRiAAEABkQBwXPBiQAAABNjb2xybmNseAABAA0ABoAAAAAUaXNwZQAAAAAAAABAAAAAQAAAAChjbGFw
+                AAAACgAAAAEAAAAOAAAAAf///8oAAAAC////zgAAAAIAAAAQcGl4aQAAAAADCAgIAAAAcWh2Y0MBBAgAAACf+AAAAAAe8AD8/Pj4
+                AAAPA2AAAQAXQAEMAf//BAgAAAMAn/gAAAMAAB66AkBhAAEAJkIBAQQIAAADAJ/4AAADAAAewIIEFluqumubAgAAAwAyAAADAAIQ
+                YgABAAZEAcFzwYkAAAAOcGl4aQAAAAABCAAAACdhdXhDAAAAAHVybjptcGVnOmhldmM6MjAxNTphdXhpZDoxAAAAACBpcG1hAAAA
+                AAAAAAIAAQWBAgMFhAACBYYDB4iEAAAAGmlyZWYAAAAAAAAADmF1eGwAAgABAAEAAABmbWRhdAAAADEoAa8ZIWKywO9eVb/Z216a
+                LhhKZdJv9TPrULx2KgePg22+Nxl8QLNIxneJaLBETSqgAAAAJSgBrjJCchzFJA7twpyJho7oEKijHSjDegZYgLtUCWQXdrt1vvg=
+                """)
+        ),
+        (
+            "box.jxl", "jxl", 20, 12,
+            bytes(
+                """
+                AAAADEpYTCANCocKAAAAFGZ0eXBqeGwgAAAAAGp4bCAAAACganhsY/8KWAAmDAATiAIALAK1nyAAABUqo4wbvJzr+fJDh8W0jesM
+                bbVtYQljs70wSEg4Am9+S6LmWZWkTI/HJzyv0APtTn73HeKz049drwyKMAgAskqFFEiDUVV3vGOMUeTFGOOJyORADDDFAAl6TtBg
+                9ROfmey1EAELQIDcQVeVxv8Vbcb6ZpiCM7ciFf03bOl00BDAnTH1x9Ad
+                """)
+        ),
     ]
+
+    /// 20 by 12 pixels without a container.
+    static let opaqueJPEGXL = bytes(
+        """
+        /wpYACYMABOIAgAsArWfIAAAFSqjjBu8nOv58kOHxbSN6wxttW1hCWOzvTBISDgCb35LouZZlaRMj8cnPK/QA+1Ofvcd4rPTj12v
+        DIowCACySoUUSINRVXe8Y4xR5MUY44nI5EAMMMUACXpO0GD1E5+Z7LUQAQtAgNxBV5XG/xVtxvpmmIIztyIV/Tds6XTQEMCdMfXH
+        0B0=
+        """)
+
+    /// 10 by 14 pixels with alpha, without a container.
+    static let transparentJPEGXL = bytes(
+        """
+        /wpoABKAlQgAEADkAEs4aJjCg3cUFEyAESVijPEyJlIRgyfEGBGDA7NoHymBmNlATDMS8vQftF+A/onsxn9/rMP/qoqUCQ==
+        """)
 
     private static func bytes(_ base64: String) -> [UInt8] {
         [UInt8](Data(base64Encoded: base64, options: .ignoreUnknownCharacters) ?? Data())

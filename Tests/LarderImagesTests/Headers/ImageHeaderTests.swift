@@ -182,8 +182,65 @@ struct ImageHeaderTests {
         ] {
             #expect(summary(start + meta + Made.box("mdat", [0])) == "damagedImage", "\(meta)")
         }
-        #expect(summary(Made.brands("heic", "mif1") + Made.meta(Made.pitm(1), good)) == "unsupportedType")
+        #expect(summary(Made.brands("mif1", "miaf") + Made.meta(Made.pitm(1), good)) == "unsupportedType")
         #expect(summary(Made.brands("isom", "mp42") + [0, 0, 0, 8]) == "notAnImage")
+    }
+
+    @Test("HEIC: the brands tell it from AVIF, and the size is read in the same way")
+    func heic() {
+        let meta = Made.meta(Made.pitm(1), Made.iprp([Made.ispe(5, 6), Made.box("irot", [1])], [(1, [1, 2])]))
+        for brand in ["heic", "heix", "heim", "heis"] {
+            #expect(summary(Made.brands(brand, "mif1") + meta) == "heic 6×5 frames 1")
+        }
+        #expect(summary(Made.brands("mif1", "heic") + meta) == "heic 6×5 frames 1")
+        #expect(summary(Made.brands("hevc", "msf1", "heic") + meta) == "heic 6×5")
+        #expect(summary(Made.brands("avif", "heic") + meta) == "avif 6×5 frames 1")
+    }
+
+    @Test("JPEG XL: a codestream alone, and in one box or in parts")
+    func jpegXL() {
+        let (opaque, transparent) = (EncodedImages.opaqueJPEGXL, EncodedImages.transparentJPEGXL)
+        #expect(summary(opaque) == "jxl 20×12 frames 1")
+        #expect(summary(transparent) == "jxl 10×14 frames 1")
+        let start = Made.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A]) + Made.box("ftyp", Array("jxl \0\0\0\0jxl ".utf8))
+        #expect(summary(start + Made.box("Exif", [1, 2, 3]) + Made.box("jxlc", opaque)) == "jxl 20×12 frames 1")
+        #expect(summary(start + Made.box("jxlp", [0, 0, 0, 0] + opaque)) == "jxl 20×12 frames 1")
+        #expect(summary(start + Made.open(Made.box("jxlc", opaque))) == "jxl 20×12 frames 1")
+        #expect(summary(start + Made.box("jxlc", [1] + opaque)) == "damagedImage")
+        #expect(summary(start + Made.open(Made.box("Exif", opaque))) == "damagedImage")
+        #expect(summary(start) == "truncatedImage")
+    }
+
+    @Test("transparency and animation are read from the header")
+    func facts() {
+        func facts(_ bytes: [UInt8]) -> String {
+            guard case .found(let header) = readHeader(bytes) else { return "refused" }
+            return [header.hasAlpha, header.isAnimated].map { $0.map { "\($0)" } ?? "nil" }.joined(separator: " ")
+        }
+        let plain = Made.pngStart(3, 4, colour: 2)
+        let end = Made.chunk("IDAT", [1])
+        #expect(facts(Made.png(3, 4)) == "true false")
+        #expect(facts(plain + end) == "false false")
+        #expect(facts(plain + Made.chunk("tRNS", [0, 0, 0, 0, 0, 0]) + end) == "true false")
+        #expect(facts(Made.apng(3, 4, frames: 2)) == "true true")
+        #expect(facts(Made.jpeg(3, 4)) == "false false")
+        #expect(facts(Made.gif(3, 4)) == "false nil")
+        #expect(facts(Made.gif(3, 4, before: [0x21, 0xF9, 4, 1, 0, 0, 0, 0])) == "true nil")
+        #expect(facts(Made.lossy(3, 4)) == "false false")
+        #expect(facts(Made.webp("VP8L", [0x2F, 0, 0, 0, 0x10])) == "true false")
+        #expect(facts(Made.extended(3, 4)) == "true false")
+        #expect(facts(Made.extended(3, 4, isAnimated: true)) == "false true")
+        #expect(facts(Made.avif(3, 4)) == "false false")
+        let auxiliary = Made.box("auxC", [0, 0, 0, 0] + Array("urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0".utf8))
+        let properties = Made.iprp([Made.ispe(3, 4), auxiliary], [(1, [1]), (2, [2])])
+        #expect(facts(Made.brands("avif") + Made.meta(Made.pitm(1), properties)) == "true false")
+        #expect(facts(Made.bmp(3, 4)) == "false false")
+        #expect(facts(Made.svg("width='3' height='4'")) == "nil false")
+        #expect(facts(EncodedImages.opaqueJPEGXL) == "false false")
+        #expect(facts(EncodedImages.transparentJPEGXL) == "true false")
+        for file in EncodedImages.all where file.type == "heic" {
+            #expect(facts(file.bytes) == (file.name == "alpha.heic" ? "true false" : "false false"))
+        }
     }
 
     @Test("bitmaps: every header, and rows that run downwards", arguments: [12, 16, 40, 52, 56, 64, 108, 124])
@@ -238,5 +295,7 @@ struct ImageHeaderTests {
         #expect(try !check(Made.avif(0xFFFF_FFFF, 0xFFFF_FFFF)))
         #expect(try !check(Made.svg("viewBox='0 0 100000 100000'")))
         #expect(try !check(Made.png(1, 1), ImageLimits(excludedTypes: [.png])))
+        #expect(try !check(EncodedImages.opaqueJPEGXL))
+        #expect(try check(EncodedImages.opaqueJPEGXL, ImageLimits(excludedTypes: [])))
     }
 }

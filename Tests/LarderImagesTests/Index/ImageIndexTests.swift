@@ -13,9 +13,14 @@ struct ImageIndexTests {
             ("ETag", "\"\(number): ünï\""), ("Cache-Control", "max-age=\(number), stale-if-error=5"),
             ("Cache-Control", "immutable"), ("Vary", number % 2 == 0 ? "Accept, X-None" : ""), ("Date", date(0)),
         ])
+        // What only the file tells is not in the index.
+        let header = blob.header
+        let stored = ImageHeader(
+            header.type, width: header.width, height: header.height, frameCount: header.frameCount,
+            orientation: header.orientation)
         return ImageRow(
             keyText: "\nhttps://example.com/\(number)?a=b c%41\u{0}\u{2028}ü", url: "https://cdn.example/\(number)",
-            blob: blob,
+            blob: PublishedBlob(digest: blob.digest, size: blob.size, header: stored),
             response: StoredResponse(
                 status: 200, fields: fields, request: sent, requestTime: now - 1, responseTime: now + number),
             lastUse: now + number, isPinned: number % 3 == 0)

@@ -77,6 +77,20 @@ struct HeldImagesTests {
         #expect(ImageList.Result(images: [], next: nil).text == #"{"images":[],"next":null}"#)
     }
 
+    @Test("an image tells what its header and its origin say")
+    func details() throws {
+        var image = WireImage.example
+        image.details = WireImageDetails(
+            frames: 12, isAnimation: true, hasAlpha: false, orientation: 6,
+            lastModified: Timestamp(milliseconds: 5_000),
+            etag: "\"a\"")
+        let result = ImagePin.Result(image: image)
+        #expect(try result.sentAndRead() == result)
+        let members =
+            #""frames":12,"animation":true,"alpha":false,"orientation":6,"lastModified":"1970-01-01T00:00:05.000Z","etag":"\"a\"""#
+        #expect(result.text.contains(members), "\(result.text)")
+    }
+
     @Test("agent.stats tells of the images, or that there is no cache of them")
     func statistics() throws {
         var images = AgentStats.Images()

@@ -1,14 +1,17 @@
-/// AVIF: boxes as in ISO/IEC 14496-12. The `meta` box (ISO/IEC 23008-12) names the primary item (`pitm`) and has a list of
+/// AVIF and HEIC: boxes as in ISO/IEC 14496-12. The `meta` box (ISO/IEC 23008-12) names the primary item (`pitm`) and has a list of
 /// properties (`iprp`), of which the item's `ispe` is its size and `irot` turns it.
 ///
-/// A clean aperture (`clap`), which cuts the picture's edges off, is not applied: the size is what a decoder holds.
-struct AVIFHeaderParser: TypedHeaderParser {
-    static var type: ImageType { .avif }
+/// A clean aperture (`clap`), which cuts the edges of the picture off, is applied to HEIC only, where encoders pad with it.
+/// For AVIF the size is that of the decoded picture.
+struct HEIFHeaderParser: TypedHeaderParser {
+    /// Known once the brands were read.
+    private(set) var type = ImageType.avif
     static var lookAhead: Int { 16 << 20 }
 
     /// The properties may hold colour profiles. Larger ones than this are not known.
     private static let longestProperties = 1 << 20
     private static let longestBrands = 4096
+    private static let sequenceBrands: [StaticString] = ["avis", "hevc", "hevx", "msf1"]
 
     private enum Place: Equatable { case brands, top, meta(end: Int) }
     private var place = Place.brands
@@ -58,17 +61,20 @@ struct AVIFHeaderParser: TypedHeaderParser {
     private mutating func brands(_ window: Span<UInt8>, size: Int) -> HeaderStep {
         guard size >= 16, size <= Self.longestBrands else { return .refused(.notAnImage("a damaged video (MP4)")) }
         guard window.count >= size else { return .need(size) }
+        // The major brand counts more than those that the file is compatible with.
         let places = [8] + Array(stride(from: 16, through: size - 4, by: 4))
-        var isHEIF = false
-        var isAVIF = false
-        for place in places {
-            if window.has("avis", at: place) { mayMove = true }
-            if window.has("avif", at: place) || window.has("avis", at: place) { isAVIF = true }
-            if window.has("mif1", at: place) || window.has("msf1", at: place) || window.has("hei", at: place) {
-                isHEIF = true
-            }
+        for place in places where Self.sequenceBrands.contains(where: { window.has($0, at: place) }) {
+            mayMove = true
         }
-        guard isAVIF else { return .refused(isHEIF ? .unsupported("HEIC") : .notAnImage("a video (MP4)")) }
+        let types = places.compactMap { place -> ImageType? in
+            if window.has("avif", at: place) || window.has("avis", at: place) { return .avif }
+            return window.has("hei", at: place) || window.has("hev", at: place) ? .heic : nil
+        }
+        guard let first = types.first else {
+            let isHEIF = places.contains { window.has("mif1", at: $0) || window.has("msf1", at: $0) }
+            return .refused(isHEIF ? .unsupported("a HEIF image of another coding") : .notAnImage("a video (MP4)"))
+        }
+        type = first
         place = .top
         return consume(size)
     }
@@ -95,25 +101,34 @@ struct AVIFHeaderParser: TypedHeaderParser {
     /// The answer, once both parts of it are there.
     private func resolved() -> HeaderStep? {
         guard let primaryItem, let properties else { return nil }
-        guard let item = AVIFProperties(properties.span, of: primaryItem) else {
+        guard let item = HEIFProperties(properties.span, of: primaryItem) else {
             return damaged("the properties of its primary item are invalid")
         }
-        guard let size = item.size else { return damaged("its primary item has no size") }
+        guard var size = item.size else { return damaged("its primary item has no size") }
+        // Encoders of HEVC pad to whole blocks and cut the padding off by it.
+        if type == .heic, let crop = item.crop { size = (min(size.width, crop.width), min(size.height, crop.height)) }
         let isTurned = item.quarterTurns % 2 == 1
         return found(
-            isTurned ? size.height : size.width, isTurned ? size.width : size.height, frames: mayMove ? nil : 1)
+            isTurned ? size.height : size.width, isTurned ? size.width : size.height, frames: mayMove ? nil : 1,
+            isAnimated: mayMove, hasAlpha: item.hasAlpha)
     }
 }
 
 /// What an `iprp` box says of one item (ISO/IEC 23008-12, section 9.3): `ipco` is the list of all properties, `ipma` says
 /// which of them, counted from 1, belong to which item.
-struct AVIFProperties {
+struct HEIFProperties {
     private(set) var size: (width: Int, height: Int)?
     private(set) var quarterTurns = 0
+    /// The size of a clean aperture.
+    private(set) var crop: (width: Int, height: Int)?
+    /// Whether there is an auxiliary image of alpha.
+    private(set) var hasAlpha = false
 
     private enum Property {
         case size(width: Int, height: Int)
         case turn(Int)
+        case crop(width: Int, height: Int)
+        case alpha
         case other
     }
 
@@ -136,15 +151,22 @@ struct AVIFProperties {
                 offset = end
             }
         }
+        hasAlpha = properties.contains { if case .alpha = $0 { true } else { false } }
         for index in indices where index > 0 {
             guard index <= properties.count else { return nil }
             switch properties[index - 1] {
             case .size(let width, let height): size = (width, height)
             case .turn(let quarters): quarterTurns = quarters
-            case .other: break
+            case .crop(let width, let height): crop = (width, height)
+            case .alpha, .other: break
             }
         }
     }
+
+    /// The types of auxiliary images of alpha, for AVIF and for HEIC.
+    private static let alphaNames: [StaticString] = [
+        "urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", "urn:mpeg:hevc:2015:auxid:1",
+    ]
 
     private enum Pass { case list, associations }
 
@@ -166,6 +188,15 @@ struct AVIFProperties {
             } else if box.has("irot", at: offset + 4) {
                 guard end - offset >= 9 else { return nil }
                 result.append(.turn(Int(box[offset + 8] & 3)))
+            } else if box.has("clap", at: offset + 4) {
+                // Two fractions, then the offsets.
+                guard end - offset >= 40, box.big32(offset + 12) > 0, box.big32(offset + 20) > 0 else { return nil }
+                result.append(
+                    .crop(
+                        width: box.big32(offset + 8) / box.big32(offset + 12),
+                        height: box.big32(offset + 16) / box.big32(offset + 20)))
+            } else if box.has("auxC", at: offset + 4), alphaNames.contains(where: { box.has($0, at: offset + 12) }) {
+                result.append(.alpha)
             } else {
                 result.append(.other)
             }

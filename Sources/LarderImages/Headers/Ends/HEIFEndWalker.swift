@@ -1,7 +1,7 @@
-/// AVIF: boxes at the top, until the picture's description (`meta`) and its data (`mdat`, or `idat` within `meta`) went by; a
+/// AVIF and HEIC: boxes at the top, until the picture's description (`meta`) and its data (`mdat`, or `idat` within `meta`) went by; a
 /// sequence has its own description (`moov`) too. Boxes that go on to the end of the file end where the last extent of
 /// the `iloc` box does.
-struct AVIFEndWalker: EndWalker {
+struct HEIFEndWalker: EndWalker {
     private enum Place { case brands, top, meta(end: Int) }
     private var place = Place.brands
     private var position = 0
@@ -36,7 +36,7 @@ struct AVIFEndWalker: EndWalker {
         switch place {
         case .brands:
             // The sniffer has seen so many bytes.
-            isSequence = window.has("avis", at: 8)
+            isSequence = window.has("avis", at: 8) || window.has("hevc", at: 8) || window.has("hevx", at: 8)
             place = .top
             return consume(size)
         case .top:

@@ -1,0 +1,93 @@
+internal import LarderUpstream
+
+/// What an answer tells of an image besides its type and size. It is loaded when an image is used first: the table of all
+/// images in memory does not have it.
+public final class ImageDetails: Sendable, Hashable {
+    /// As in ``ImageHeader/frameCount``.
+    public let frames: Int?
+    /// As in ``ImageHeader/isAnimated``.
+    public let isAnimated: Bool?
+    /// As in ``ImageHeader/hasAlpha``.
+    public let hasAlpha: Bool?
+    /// As in ``ImageHeader/orientation``.
+    public let orientation: Int?
+    /// The field `Last-Modified`, in seconds since 1970.
+    public let lastModified: Int?
+    /// The field `ETag`, with its quotes.
+    public let etag: String?
+
+    /// Nothing is known.
+    public static let unknown = ImageDetails(header: nil, response: nil)
+
+    /// Takes the facts of a header and of a response.
+    init(header: ImageHeader?, response: StoredResponse?) {
+        frames = header?.frameCount
+        isAnimated = header?.isAnimated
+        hasAlpha = header?.hasAlpha
+        orientation = header?.orientation
+        lastModified = Self.lastModified(response)
+        etag = Self.etag(response)
+    }
+
+    private init(_ other: ImageDetails, _ response: StoredResponse) {
+        (frames, isAnimated) = (other.frames, other.isAnimated)
+        (hasAlpha, orientation) = (other.hasAlpha, other.orientation)
+        lastModified = Self.lastModified(response)
+        etag = Self.etag(response)
+    }
+
+    /// The same bytes under another response.
+    func with(_ response: StoredResponse) -> ImageDetails { ImageDetails(self, response) }
+
+    private static func lastModified(_ response: StoredResponse?) -> Int? {
+        response?.fields.first("last-modified").flatMap { HTTPDate(parsing: $0, now: .now()) }.map {
+            Int($0.secondsSinceEpoch)
+        }
+    }
+
+    private static func etag(_ response: StoredResponse?) -> String? { response?.fields.first("etag") }
+
+    public static func == (left: ImageDetails, right: ImageDetails) -> Bool {
+        left === right
+            || left.frames == right.frames && left.isAnimated == right.isAnimated && left.hasAlpha == right.hasAlpha
+                && left.orientation == right.orientation && left.lastModified == right.lastModified
+                && left.etag == right.etag
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(etag)
+        hasher.combine(lastModified)
+        hasher.combine(frames)
+    }
+}
+
+extension ImageHeader {
+    /// The header as the index has it, with what only the file tells.
+    func completed(by file: ImageHeader?) -> ImageHeader {
+        ImageHeader(
+            type, width: width, height: height, frameCount: frameCount, orientation: orientation,
+            isAnimated: frameCount == nil ? file?.isAnimated : nil, hasAlpha: file?.hasAlpha)
+    }
+}
+
+extension BlobStore {
+    /// Reads the header of a blob; nil if there is none. It does not verify the bytes.
+    func header(of digest: BlobDigest) -> ImageHeader? {
+        do throws(CacheFileError) {
+            guard let file = try files.open(Self.name(digest)) else { return nil }
+            var reader = ImageHeaderReader()
+            var offset = 0
+            while true {
+                let piece = try file.read(at: offset, count: 4096)
+                offset += piece.count
+                switch piece.isEmpty ? reader.finish() : reader.feed(piece) {
+                case .needMore: continue
+                case .found(let header): return header
+                case .refused: return nil
+                }
+            }
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,167 @@
+/// JPEG XL (ISO/IEC 18181-1, annex D): a codestream, alone or in the boxes of a container (ISO/IEC 18181-2). In a container
+/// the codestream is one `jxlc` box or begins in the first `jxlp` box.
+struct JPEGXLHeaderParser: TypedHeaderParser {
+    static var lookAhead: Int { 16 << 20 }
+    var type: ImageType { .jxl }
+
+    /// The size and the image metadata that is read here have fewer bytes.
+    private static let longestHeader = 128
+
+    private enum Place { case start, boxes, codestream }
+    private var place = Place.start
+
+    mutating func step(_ window: Span<UInt8>) -> HeaderStep {
+        switch place {
+        case .start:
+            guard window.count >= 2 else { return .need(2) }
+            place = window[0] == 0xFF ? .codestream : .boxes
+            return .consume(window[0] == 0xFF ? 2 : 12)
+        case .boxes: return box(window)
+        case .codestream:
+            guard let header = JPEGXLHeader(window) else {
+                return window.count < Self.longestHeader ? .need(window.count + 1) : damaged("its header is invalid")
+            }
+            let isTurned = header.orientation >= 5
+            return found(
+                isTurned ? header.height : header.width, isTurned ? header.width : header.height,
+                frames: header.isAnimated ? nil : 1, isAnimated: header.isAnimated, hasAlpha: header.hasAlpha)
+        }
+    }
+
+    private mutating func box(_ window: Span<UInt8>) -> HeaderStep {
+        guard window.count >= 8 else { return .need(8) }
+        var (headerLength, size) = (8, window.big32(0))
+        if size == 1 {
+            guard window.count >= 16 else { return .need(16) }
+            guard window.big32(8) <= 0x7FFF_FFFF else { return damaged("a box is too long") }
+            (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
+        }
+        // A size of 0 means that the box goes on to the end of the file.
+        guard size == 0 || size >= headerLength else { return damaged("a box has an invalid length") }
+        let isPart = window.has("jxlp", at: 4)
+        guard isPart || window.has("jxlc", at: 4) else {
+            return size == 0 ? damaged("it has no picture") : .consume(size)
+        }
+        // A part begins with its number. The codestream begins with its signature.
+        let start = headerLength + (isPart ? 4 : 0)
+        guard window.count >= start + 2 else { return .need(start + 2) }
+        guard window[start] == 0xFF, window[start + 1] == 0x0A else {
+            return damaged("its codestream has no signature")
+        }
+        place = .codestream
+        return .consume(start + 2)
+    }
+}
+
+/// The beginning of a codestream behind its signature: the size and the image metadata up to the first extra channel.
+struct JPEGXLHeader {
+    private(set) var width = 0
+    private(set) var height = 0
+    /// 1 to 8, as EXIF counts. Decoders apply it.
+    private(set) var orientation = 1
+    private(set) var isAnimated = false
+    /// Whether a channel is known to be alpha; nil if only a later channel could be.
+    private(set) var hasAlpha: Bool? = false
+
+    /// Nil if there are too few bytes.
+    init?(_ bytes: Span<UInt8>) {
+        var bits = BitReader(bytes)
+        (width, height) = bits.size()
+        if bits.read(1) == 0 { metadata(&bits) }
+        if bits.isExhausted { return nil }
+    }
+
+    /// ImageMetadata (D.3), unless all of it is the default.
+    private mutating func metadata(_ bits: inout BitReader) {
+        if bits.read(1) == 1 {
+            orientation = 1 + bits.read(3)
+            if bits.read(1) == 1 { _ = bits.size() }
+            if bits.read(1) == 1 { bits.skipPreview() }
+            isAnimated = bits.read(1) == 1
+            if isAnimated { bits.skipAnimation() }
+        }
+        bits.skipDepth()
+        _ = bits.read(1)
+        let channels = bits.number((0, 0), (1, 0), (2, 4), (1, 12))
+        guard channels > 0 else { return }
+        // The default of an extra channel is alpha.
+        if bits.read(1) == 1 || bits.number((0, 0), (1, 0), (2, 4), (18, 6)) == 0 {
+            hasAlpha = true
+        } else {
+            hasAlpha = channels > 1 ? nil : false
+        }
+    }
+}
+
+/// Reads bits, the lowest of each byte first. Beyond the end they are 0.
+private struct BitReader {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ bytes: Span<UInt8>) { self.bytes = (0..<bytes.count).map { bytes[$0] } }
+
+    /// Whether more was read than there is.
+    var isExhausted: Bool { position > bytes.count * 8 }
+
+    mutating func read(_ count: Int) -> Int {
+        var value = 0
+        for bit in 0..<count {
+            let place = position + bit
+            if place / 8 < bytes.count { value |= Int(bytes[place / 8] >> UInt8(place % 8) & 1) << bit }
+        }
+        position += count
+        return value
+    }
+
+    /// U32 (B.2.2): two bits choose an offset and the number of bits that are added to it.
+    mutating func number(
+        _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
+    ) -> Int {
+        let (offset, bits) = [first, second, third, fourth][read(2)]
+        return offset + read(bits)
+    }
+
+    /// SizeHeader (D.2).
+    mutating func size() -> (width: Int, height: Int) {
+        let isSmall = read(1) == 1
+        let height = side(isSmall)
+        let ratio = read(3)
+        return (ratio == 0 ? side(isSmall) : Self.width(height, ratio), height)
+    }
+
+    private mutating func side(_ isSmall: Bool) -> Int {
+        isSmall ? 8 * (1 + read(5)) : number((1, 9), (1, 13), (1, 18), (1, 30))
+    }
+
+    private static func width(_ height: Int, _ ratio: Int) -> Int {
+        let (over, under) = [(1, 1), (6, 5), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1)][ratio - 1]
+        return height * over / under
+    }
+
+    /// PreviewHeader.
+    mutating func skipPreview() {
+        let isSmall = read(1) == 1
+        func side(_ bits: inout BitReader) {
+            _ =
+                isSmall
+                ? bits.number((16, 0), (32, 0), (1, 5), (33, 9)) : bits.number((1, 6), (65, 8), (321, 10), (1345, 12))
+        }
+        side(&self)
+        if read(3) == 0 { side(&self) }
+    }
+
+    /// AnimationHeader.
+    mutating func skipAnimation() {
+        _ = number((100, 0), (1000, 0), (1, 10), (1, 30))
+        _ = number((1, 0), (1001, 0), (1, 8), (1, 10))
+        _ = number((0, 0), (0, 3), (0, 16), (0, 32))
+        _ = read(1)
+    }
+
+    /// BitDepth.
+    mutating func skipDepth() {
+        let isFloat = read(1) == 1
+        _ = isFloat ? number((32, 0), (16, 0), (24, 0), (1, 6)) : number((8, 0), (10, 0), (12, 0), (1, 6))
+        if isFloat { _ = read(4) }
+    }
+}
