@@ -63,6 +63,22 @@ struct PrefetchListTests {
         #expect(failure?.message.hasPrefix("list ") == true, "\(failure?.message ?? "")")
     }
 
+    @Test(
+        "a URL without a host or with a user name is refused",
+        arguments: [
+            ("http://", "the URL has no host"), ("https:///1.png", "the URL has no host"),
+            ("http://:80/1.png", "the URL has no host"), ("http://?a", "the URL has no host"),
+            ("https://user@a/1.png", "the URL contains a user name or a password"),
+            ("https://user:secret@a/1.png", "the URL contains a user name or a password"),
+        ])
+    func authority(url: String, reason: String) throws {
+        let lines = try PrefetchList.parse(Array((url + "\nhttps://a/@1").utf8), name: "list")
+        #expect(lines.refusals == [.init(number: 1, reason: reason)])
+        #expect(lines.items.map(\.image.url) == ["https://a/@1"])
+        let elements = try PrefetchList.parse(Array("[\"\(url)\", {\"url\": \"\(url)\"}]".utf8), name: "list")
+        #expect(elements.refusals == [.init(number: 1, reason: reason), .init(number: 2, reason: reason)])
+    }
+
     @Test("the images around a refused line or element are kept")
     func others() throws {
         let long = "https://a/" + String(repeating: "x", count: 8183)

@@ -128,6 +128,9 @@ struct PrefetchList {
         if text.unicodeScalars.contains(where: { $0.value <= 0x20 || $0.value == 0x7F }) {
             return "the URL contains a space or a control character"
         }
+        let authority = text.dropFirst(scheme.count + 3).prefix { !"/?#".contains($0) }
+        if authority.contains("@") { return "the URL contains a user name or a password" }
+        if authority.isEmpty || authority.hasPrefix(":") { return "the URL has no host" }
         let (length, limit) = (text.utf8.count, ImageReference.longestURL)
         return length > limit ? "the URL has \(length) bytes; at most \(limit) are allowed" : nil
     }

@@ -48,6 +48,10 @@ extension Integration {
                 let status = try Command.run(
                     Products.commandLine, ["status", "--socket", home.socket], environment: home.environment)
                 #expect(status.output.last?.contains("images  none: ") == true, "\(status.output)")
+                let stats = try Command.run(
+                    Products.commandLine, ["image", "stats", "--socket", home.socket], environment: home.environment)
+                #expect(stats.end != .exit(0))
+                #expect(stats.log.contains("has format 200"), "\(stats.log)")
                 #expect(try agent.stop() == .exit(0))
                 #expect(try Data(contentsOf: index) == bytes)
                 let after = try FileManager.default.contentsOfDirectory(atPath: home.directory + "/cache/images")

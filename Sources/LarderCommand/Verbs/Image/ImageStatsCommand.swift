@@ -20,8 +20,13 @@ struct ImageStatsCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             let stats = try await client.call(AgentStats.name)
             guard let images = stats["images"], !images.isNull else {
-                throw Failure(
-                    .unavailable, "this agent keeps no images; images.enabled in its settings says whether it should")
+                guard let problem = try await client.agent.info().imageProblem else {
+                    throw Failure(
+                        .unavailable,
+                        "the settings of this agent switch the image cache off; set images.enabled to true and restart it"
+                    )
+                }
+                throw Failure(.unavailable, "this agent runs without its image cache: \(problem)")
             }
             if agent.json { return try Output.line(images.compactText) }
             let result = try readable { () throws(WireError) in try AgentStats.Result(from: stats) }
