@@ -16,14 +16,14 @@ struct StateIdentity: Sendable, Equatable {
     ///   - directory: the path of the state directory
     ///   - lock: the open lock file
     init(machine: String, directory: String, lock: CInt) throws(FileError) {
-        let directory = try FileIdentity(directory, relativeTo: AT_FDCWD)
-        let lock = try FileIdentity("", relativeTo: lock)
+        let directory = try PersistentFileIdentity(directory, relativeTo: AT_FDCWD)
+        let lock = try PersistentFileIdentity("", relativeTo: lock)
         text = "machine \(machine)\ndirectory \(directory)\nlock \(lock)\n"
     }
 }
 
 /// The inode and birth time of a file, which stay over reboots. The device number may change.
-private struct FileIdentity: CustomStringConvertible {
+private struct PersistentFileIdentity: CustomStringConvertible {
     private var inode: UInt64 = 0
     /// Seconds since 1970; -1 if the file system records no birth times.
     private var bornSeconds: Int64 = -1
