@@ -1,5 +1,6 @@
 import Foundation
 import LarderUpstream
+import TestSupport
 import Testing
 
 @Suite("Opening what is below a directory, and nothing elsewhere")
@@ -45,7 +46,7 @@ struct OpenBeneathTests {
     }
 
     private func withOpenDirectory(_ body: (String, CInt) throws -> Void) throws {
-        try withDirectory { path in
+        try withTemporaryDirectory { path in
             try FileManager.default.createDirectory(atPath: path + "/a/b", withIntermediateDirectories: true)
             let directory = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             defer { close(directory) }
