@@ -78,7 +78,9 @@ struct BackupTests {
             #expect(value["epoch"] != before["epoch"])
             #expect(try restored.ask("config.get", ["namespace": "shop", "path": "key"])["value"] == 30)
             // The history came along.
-            let old = try require(try restored.ask("config.history")["generations"]?.elements.last?["revision"], "old")
+            let list = try require(try restored.ask("config.history")["generations"], "generations")
+            let generations = Array(list.elements)
+            let old = try require(generations.last?["revision"], "a revision")
             #expect(try restored.ask("config.rollback", ["revision": old])["changed"] == true)
             let older = try require(try restored.ask("config.get", ["path": "n"])["value"]?.int, "a number")
             #expect(older < saved)

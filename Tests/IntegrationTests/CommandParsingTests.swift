@@ -91,7 +91,7 @@ struct CommandParsingTests {
             ["render", "t", "o", "p"], ["wait"], ["wait", "a", "--revision", "1"], ["rollback"],
             ["rollback", "1", "--release"], ["rollback", "--release", "--hold", "untilNewer"],
             ["rollback", "1", "--hold", "x"],
-            ["rollback", "x"], ["diff"], ["history", "--limit", "0"],
+            ["rollback", "x"], ["diff"], ["history", "--limit", "0"], ["backup"], ["restore"],
             ["get", "--stale-if-error", "1s"], ["acknowledge"], ["render", "--json", "t", "o"],
             ["image", "nope"], ["image", "get"], ["image", "get", "u", "--policy", "nope"],
             ["image", "get", "u", "--digest", "12"], ["image", "get", "u", "--json", "-o", "-"],

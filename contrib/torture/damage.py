@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import larder_agent
-from known_state import KnownState, NAMESPACES, Origin, Witness, image_problem, settings
+from known_state import KnownState, NAMESPACES, Origin, Witness, image_problem, keep_epoch, settings
 
 
 class Outcome:
@@ -77,6 +77,7 @@ def attempt(known, larderd, origin, damage, file, seed):
     try:
         for part in ("state", "cache"):
             shutil.copytree(known.directory / part, directory / part)
+        keep_epoch(directory)
         what = damage(random.Random(seed), directory / file)
         outcome = look(known, larderd, origin, directory)
         outcome.detail = f"{file}: {what}: {outcome.detail}"

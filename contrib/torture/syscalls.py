@@ -24,7 +24,8 @@ import sys
 import tempfile
 
 import larder_agent
-from known_state import KnownState, NAMESPACES, Origin, canonical, compiled, image_problem, settings
+from known_state import (
+    KnownState, NAMESPACES, Origin, canonical, compiled, image_problem, keep_epoch, settings)
 
 SHORT = "half"  # no error number: a write(2) that takes half of what it is given
 READING = ("EIO", "EINTR")
@@ -55,6 +56,7 @@ class Run:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="larder-calls."))
         for part in ("state", "cache"):
             shutil.copytree(known.directory / part, self.directory / part)
+        keep_epoch(self.directory)
         self.calls, self.traces = self.directory / "calls", self.directory / "strace"
         environment = {}
         if library:

@@ -81,10 +81,12 @@ struct RestoreCommand: ParsableCommand {
             state directory until the next restore. The agent begins a new epoch, so that clients that resume fetch their \
             documents again.
 
+            Stop the agent before with systemctl stop larder.socket larder.service, and start it after with systemctl start \
+            larder.socket.
+
             EXAMPLES:
-              systemctl stop larder.socket larder.service
               larder restore /var/backups/larder.backup
-              systemctl start larder.socket
+              larder restore /var/backups/larder.backup --state-directory /var/lib/larder
             """)
 
     @Argument(help: ArgumentHelp("A file of larder backup.", valueName: "file"))

@@ -57,6 +57,8 @@ final class PeerRights: Sendable {
         case .nothing: return nil
         case .general(let right): return general.contains(right) ? nil : Self.lacking(right)
         case .anywhere(let right): return hasAnywhere(right) ? nil : Self.lacking(right)
+        case .allInNamespace(let needed, let name):
+            return needed.lazy.compactMap { self.refusal(of: .inNamespace($0, name), namespaces) }.first
         case .inNamespace(let right, let name):
             let rights = rights(in: name)
             if rights.contains(right), own[name] != nil || !mayBeKeptFromSome { return nil }

@@ -12,6 +12,8 @@ enum Need: Sendable, Equatable {
     /// A right for the whole agent or in any namespace; the method shows no more than the peer may see.
     case anywhere(Right)
     case inNamespace(Right, String)
+    /// All of these rights.
+    case allInNamespace([Right], String)
 }
 
 /// A method of which it is known what its caller needs.
@@ -97,8 +99,10 @@ extension ConfigRollback: GuardedMethod {
     static func need(_ parameters: Parameters) -> Need { .inNamespace(.administer, parameters.namespace) }
 }
 extension ConfigBackup: GuardedMethod {
-    /// The method asks for `read` and `secrets` as well.
-    static func need(_ parameters: Parameters) -> Need { .inNamespace(.administer, parameters.namespace) }
+    /// A backup has every value of the namespace.
+    static func need(_ parameters: Parameters) -> Need {
+        .allInNamespace([.administer, .read, .secrets], parameters.namespace)
+    }
 }
 extension AgentClients: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }
 extension ImagePin: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }
