@@ -23,7 +23,7 @@ extension ConfigCommands {
     ///     print(generation.revision, generation.publishedAt, generation.causes.map(\.kind))
     /// }
     /// ```
-    /// - Parameter limit: how many at most; nil for all that the agent knows, which are 16.
+    /// - Parameter limit: how many at most; nil for all that the agent knows.
     public func history(
         limit: Int? = nil, namespace: String = defaultNamespace
     ) async throws(LarderClientError) -> ConfigHistory.Result {
@@ -65,6 +65,29 @@ extension ConfigCommands {
     ) async throws(LarderClientError) -> ConfigRollback.Result {
         try await client.call(
             ConfigRollback.self, ConfigRollback.Parameters(.goBack(to: revision, hold: hold), namespace: namespace))
+    }
+
+    /// Keeps a snapshot in the history until it is unpinned, whatever its age and however many are newer.
+    ///
+    /// ```swift
+    /// try await client.config.pin(revision: 40)
+    /// ```
+    /// - Throws: `remote` with `notFound` if the revision is not known any more, or with `rejected` if the pinned ones would take
+    ///   more than half of `history.maximumBytes` in the settings.
+    @discardableResult
+    public func pin(
+        revision: Int, namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigPin.Result {
+        try await client.call(ConfigPin.self, ConfigPin.Parameters(revision: revision, namespace: namespace))
+    }
+
+    /// Lets the limits of the settings apply to a pinned snapshot again.
+    @discardableResult
+    public func unpin(
+        revision: Int, namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigPin.Result {
+        try await client.call(
+            ConfigPin.self, ConfigPin.Parameters(revision: revision, pinned: false, namespace: namespace))
     }
 
     /// A snapshot with all its layers, as a file of the state directory: what `larder backup` saves.

@@ -75,6 +75,7 @@ public final class ConfigNamespace: Sendable {
             namespace: configuration.name, epoch: environment.epoch,
             directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
             logger: environment.logger)
+        archive.generationDirectory.configure(configuration.history)
         var restored = try archive.restore()
         var status = NamespaceStatus(configuration)
         let sources = OfEachFileLayer { configuration.files($0, holding: restored.layers[$0]?.document) }
@@ -158,6 +159,7 @@ public final class ConfigNamespace: Sendable {
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
             maximumDeletion: configuration.maximumDeletion, status: NamespaceStatus(configuration))
+        store.archive.generationDirectory.configure(configuration.history)
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.source?.location)
         running.withLock { $0.isApplying = false }

@@ -5,6 +5,7 @@ public struct SavedGeneration: Sendable {
     public var text: String?
     /// The revisions of the history, newest first.
     public var revisions: [Int]
+    public var isPinned = false
 }
 
 extension ConfigStore {
@@ -13,14 +14,16 @@ extension ConfigStore {
     /// - Parameter revision: nil for the current one, with every change that was acknowledged before the call
     /// - Throws: `notFound`, naming those that are known.
     public func savedGeneration(ofRevision revision: Int?) async throws(ConfigError) -> SavedGeneration {
-        let known = await pastSnapshots().map(\.revision)
+        let known = await pastSnapshots()
         if snapshot.revision == 0 { return SavedGeneration(revision: 0, revisions: []) }
         var generation = currentGeneration
         if let revision, revision != snapshot.revision { generation = try await self.generation(ofRevision: revision) }
         generation.journalSequence = 0
         generation.released = 0
         let text = await Self.text(of: generation, epoch: archive.epoch, namespace: archive.namespace)
-        return SavedGeneration(revision: generation.revision, text: text, revisions: known)
+        return SavedGeneration(
+            revision: generation.revision, text: text, revisions: known.map(\.revision),
+            isPinned: known.contains { $0.revision == generation.revision && $0.isPinned })
     }
 
     @concurrent

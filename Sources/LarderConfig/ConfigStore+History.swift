@@ -14,6 +14,8 @@ public struct PastSnapshot: Sendable {
     public var upstreamVersion: String?
     /// What it was published for; empty where an older version of this program published it.
     public var causes: [ChangeCause]
+    /// Whether it is kept until it is unpinned.
+    public var isPinned = false
 }
 
 /// Where the generations are that came before the start.
@@ -27,15 +29,24 @@ enum OlderGenerations {
 
 /// What was: the newest snapshots, and the way back to one of them.
 extension ConfigStore {
-    /// The newest snapshots, at most sixteen, newest first.
+    /// The snapshots that are known, newest first.
     public func pastSnapshots() async -> [PastSnapshot] {
         await readOlderGenerations()
-        return await Self.describe(history.generations)
+        let newest = history.generations
+        let files = await keptFiles()
+        let kept = Set(files.map(\.revision))
+        let archived = files.map(\.revision).filter { $0 < newest.first?.revision ?? 0 }
+        await readArchived(archived)
+        var past = await Self.describe(newest.filter { kept.contains($0.revision) })
+        past += archived.compactMap { archivedSnapshots[$0] }
+        let pinned = Set(files.lazy.filter(\.isPinned).map(\.revision))
+        for index in past.indices { past[index].isPinned = pinned.contains(past[index].revision) }
+        return past
     }
 
     /// Digests, and sizes of what an older version wrote, have to be worked out.
     @concurrent
-    private static func describe(_ generations: [Generation]) async -> [PastSnapshot] {
+    static func describe(_ generations: [Generation]) async -> [PastSnapshot] {
         generations.reversed().map { generation in
             PastSnapshot(
                 revision: generation.revision, digest: generation.digest.text,
@@ -92,7 +103,8 @@ extension ConfigStore {
     func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
         if history[revision] == nil { await readOlderGenerations() }
         if let generation = history[revision] { return generation }
-        let known = history.generations.map { String($0.revision) }.joined(separator: ", ")
+        if let generation = await archivedGeneration(ofRevision: revision) { return generation }
+        let known = await pastSnapshots().reversed().map { String($0.revision) }.joined(separator: ", ")
         throw ConfigError(
             .notFound,
             "revision \(revision) of namespace \"\(publication.namespace)\" is not known, or no longer; known are: "

@@ -57,6 +57,8 @@ public actor ConfigStore {
     /// ``readOlderGenerations()``.
     var history: GenerationHistory
     var olderGenerations: OlderGenerations
+    /// The snapshots that are on disk alone, by revision, as far as they were read.
+    var archivedSnapshots: [Int: PastSnapshot] = [:]
     var journalSequence: Int
     /// Where nothing is known of what was before the start: the highest number that somebody may have seen then. Else 0.
     let highestLost: Int

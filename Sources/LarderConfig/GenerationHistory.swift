@@ -3,8 +3,8 @@ import DequeModule
 /// The newest snapshots of a namespace as layers, oldest first. Layers that did not change from one to the next share
 /// their documents.
 struct GenerationHistory: Sendable {
-    /// How many are known, here and on disk.
-    static let capacity = 16
+    /// How many are in memory; older ones are on disk alone.
+    static let capacity = HistoryLimits.recent
 
     /// A generation has many members; to move sixteen of them at each publication took a fifth of its time.
     private final class Held: Sendable {

@@ -54,12 +54,15 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     public var settingsPath: String?
     /// Which values are masked for peers that may not see secrets.
     public var secrets: SecretPatterns
+    /// How much of the past is kept.
+    public var history: HistoryLimits
 
     public init(
         name: String, durability: ConfigStore.Durability = .full, maximumBytes: Int = 16 << 20,
         maximumDeletion: Int? = nil, defaultsPath: String? = nil, hostDirectory: String? = nil,
         isHostDirectoryNamed: Bool = true, remote: Remote? = nil, locks: [JSONPath] = [],
-        experiments: ExperimentRules = ExperimentRules(), settingsPath: String? = nil, secrets: SecretPatterns = .none
+        experiments: ExperimentRules = ExperimentRules(), settingsPath: String? = nil, secrets: SecretPatterns = .none,
+        history: HistoryLimits = HistoryLimits()
     ) {
         self.maximumBytes = maximumBytes
         self.maximumDeletion = maximumDeletion
@@ -73,6 +76,7 @@ public struct NamespaceConfiguration: Sendable, Equatable {
         self.experiments = experiments
         self.settingsPath = settingsPath
         self.secrets = secrets
+        self.history = history
     }
 
     /// The time over which hosts that have nothing to serve spread their first requests, unless the settings say otherwise.

@@ -51,6 +51,7 @@ struct BackupTests {
                 try client.call("config.set", ["namespace": "shop", "path": "key", "value": .int(number)])
             }
             let before = try client.call("config.get")
+            try client.call("config.pin", ["revision": before["revision"] ?? 0])
             // Changes go on while the backup is made.
             let backup = try home.startLarder("backup", file)
             var last = 30
@@ -77,9 +78,10 @@ struct BackupTests {
             #expect((30...last).contains(saved))
             #expect(value["epoch"] != before["epoch"])
             #expect(try restored.ask("config.get", ["namespace": "shop", "path": "key"])["value"] == 30)
-            // The history came along.
+            // The history came along, pins included.
             let list = try require(try restored.ask("config.history")["generations"], "generations")
             let generations = Array(list.elements)
+            #expect(generations.first { $0["revision"] == before["revision"] }?["pinned"] == true)
             let old = try require(generations.last?["revision"], "a revision")
             #expect(try restored.ask("config.rollback", ["revision": old])["changed"] == true)
             let older = try require(try restored.ask("config.get", ["path": "n"])["value"]?.int, "a number")

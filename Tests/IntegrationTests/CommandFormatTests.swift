@@ -267,13 +267,13 @@ struct CommandFormatTests {
                 ]),
             ConfigHistory.Generation(
                 revision: 9, digest: "", bytes: 2, publishedAt: before(60), current: false, upstreamVersion: nil,
-                causes: [.init(kind: "rollback", revision: 5)]),
+                causes: [.init(kind: "rollback", revision: 5)], isPinned: true),
         ]
         #expect(
             HistoryReport(now: now).text(generations) == """
                    REVISION  PUBLISHED    SIZE  VERSION  BECAUSE OF
                 *        41  just now   1.2 kB  7        set a.b by larder (process 7, user 0); refresh from https://h/a.json
-                          9  1 min ago     2 B           rollback to 5
+                +         9  1 min ago     2 B           rollback to 5
                 """)
         let plain = DiffReport(style: Style(isTerminal: false, noColor: "", terminal: ""))
         let changes: [ConfigDiff.Change] = [

@@ -23,7 +23,7 @@ struct BrokenStateTests {
             revision = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil).revision
             await store.stop()
         }
-        return (fixture.directory + "/generations/" + SnapshotArchive.name(revision: revision), revision)
+        return (fixture.directory + "/generations/" + GenerationDirectory.name(revision: revision), revision)
     }
 
     private func contents(_ path: String) throws -> [UInt8] { try #require(try LocalFileSystem().read(path)) }

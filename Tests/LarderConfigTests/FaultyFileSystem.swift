@@ -48,6 +48,9 @@ final class FaultyFileSystem: FileSystem {
         return try real.read(path)
     }
     func readJournal(_ path: String) throws(FileError) -> JournalContent? { try real.readJournal(path) }
+    func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
+        try real.head(of: path, bytes: bytes)
+    }
     func rename(_ path: String, to newPath: String) throws(FileError) { try real.rename(path, to: newPath) }
     func remove(_ path: String) throws(FileError) { try real.remove(path) }
 

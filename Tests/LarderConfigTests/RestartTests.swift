@@ -226,7 +226,7 @@ struct RestartTests {
         }
         let names = try generations(fixture)
         #expect(names.count == 16)
-        #expect(names.last == SnapshotArchive.name(revision: 21))
+        #expect(names.last == GenerationDirectory.name(revision: 21))
         #expect(names.allSatisfy { $0.hasSuffix(".json") })
     }
 
@@ -237,7 +237,7 @@ struct RestartTests {
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
         await store.stop()
-        let half = fixture.directory + "/generations/" + SnapshotArchive.name(revision: 99) + ".tmp"
+        let half = fixture.directory + "/generations/" + GenerationDirectory.name(revision: 99) + ".tmp"
         try Data("{\"format\":1".utf8).write(to: URL(fileURLWithPath: half))
         let next = try await fixture.open()
         #expect(next.value == ["n": 1])

@@ -24,7 +24,7 @@ struct StartReadingTests {
     }
 
     private func path(_ fixture: StoreFixture, _ revision: Int) -> String {
-        fixture.directory + "/generations/" + SnapshotArchive.name(revision: revision)
+        fixture.directory + "/generations/" + GenerationDirectory.name(revision: revision)
     }
 
     private func damage(_ path: String) throws {

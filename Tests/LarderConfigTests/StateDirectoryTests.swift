@@ -135,7 +135,7 @@ struct StateDirectoryTests {
         for saved in [current, old] {
             let text = try #require(saved.text)
             try text.write(
-                toFile: generations + "/" + SnapshotArchive.name(revision: saved.revision), atomically: true,
+                toFile: generations + "/" + GenerationDirectory.name(revision: saved.revision), atomically: true,
                 encoding: .utf8)
         }
         let restored = try await copy.open()

@@ -26,6 +26,7 @@ struct StoreFixture {
     var maximumDeletion: Int?
     var staleIfError: Duration?
     var rules = LayerRules()
+    var history = HistoryLimits()
     /// What the host's files hold when a store is opened; nil for what the state on disk says of them.
     var host: JSONValue?
 
@@ -37,6 +38,7 @@ struct StoreFixture {
         let archive = SnapshotArchive(
             namespace: "default", epoch: epoch, directory: directory, files: files,
             logger: Self.silent)
+        archive.generationDirectory.configure(history)
         var restored = try archive.restore()
         if let host { restored.layers.host = Layers.Files(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(

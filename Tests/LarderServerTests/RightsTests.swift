@@ -108,6 +108,7 @@ struct RightsTests {
         (#""config.set","params":["a",1,"x"]"#, .write, "x"), (#""config.unset","params":["a","x"]"#, .write, "x"),
         (#""config.push","params":[{},"x"]"#, .push, "x"),
         (#""config.rollback","params":[1,"x"]"#, .administer, "x"), (#""agent.clients""#, .administer, nil),
+        (#""config.pin","params":{"revision":1,"namespace":"x"}"#, .administer, "x"),
         (#""config.backup","params":{"namespace":"x"}"#, .administer, "x"),
         (#""image.pin","params":["http://h/a"]"#, .administer, nil),
         (#""image.unpin","params":["http://h/a"]"#, .administer, nil),

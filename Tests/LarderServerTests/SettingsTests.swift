@@ -199,6 +199,20 @@ struct SettingsTests {
         #expect(error?.description.contains("hunter2") == false)
     }
 
+    @Test("the limits of the history have defaults, and their ranges are checked")
+    func history() throws {
+        func limits(_ text: String) throws -> HistoryLimits? {
+            try settings("{namespaces: {default: {history: {\(text)}}}}").namespaces["default"]?.history
+        }
+        #expect(try limits("") == HistoryLimits(count: 64, days: 30, maximumBytes: 16_777_216))
+        #expect(
+            try limits("count: 20, days: 0, maximumBytes: 65536")
+                == HistoryLimits(count: 20, days: 0, maximumBytes: 65536))
+        for bad in ["count: 0", "count: 1001", "days: -1", "days: 0.5", "maximumBytes: 65535", "bytes: 1"] {
+            #expect(throws: SettingsError.self) { try limits(bad) }
+        }
+    }
+
     @Test("the share of members that may be removed is 90 percent, another one, or any")
     func maximumDeletion() throws {
         func percent(_ member: String) throws -> Int? {

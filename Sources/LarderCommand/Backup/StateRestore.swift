@@ -71,6 +71,8 @@ struct StateRestore {
                 let name = String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"
                 try NewFile.write(Array(generation.text.utf8), to: place + "/generations/" + name)
             }
+            let pins = generations.filter(\.isPinned).map { "\($0.revision)" }.joined(separator: ",")
+            if !pins.isEmpty { try NewFile.write(Array("[\(pins)]\n".utf8), to: place + "/pinned") }
             try synchronize(place + "/generations")
             try synchronize(place)
         }

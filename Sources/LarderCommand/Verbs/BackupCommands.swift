@@ -64,7 +64,8 @@ struct BackupCommand: AsyncParsableCommand {
             for one in saved {
                 guard let text = one.generation else { continue }
                 backup.generations.append(
-                    BackupFile.Generation(namespace: namespace, revision: one.revision, text: text))
+                    BackupFile.Generation(
+                        namespace: namespace, revision: one.revision, text: text, isPinned: one.isPinned))
             }
         }
         return backup

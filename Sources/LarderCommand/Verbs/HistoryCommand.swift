@@ -5,30 +5,50 @@ import LarderClient
 struct HistoryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "List the newest snapshots and why each was published.",
+        abstract: "List the snapshots that are kept and why each was published, or pin one.",
         discussion: """
-            The agent knows the last 16, after a restart as well.
+            The agent keeps the newest 16, the last one of each hour for a day and the last one of each day for a month, within \
+            the limits of namespaces.NAME.history in the settings. A pinned one is kept until it is unpinned. In the first \
+            column, * is the current snapshot and + a pinned one.
 
             EXAMPLES:
               larder history
+              larder history --pin 40
               larder history --limit 3 -n billing
               larder history --json | jq '.generations[] | {revision, causes}'
             """)
 
-    @Option(help: ArgumentHelp("Show at most this many, 1 to 16.", valueName: "number"))
+    @Option(help: ArgumentHelp("Show at most this many.", valueName: "number"))
     var limit: Int?
+
+    @Option(help: ArgumentHelp("Keep this snapshot until it is unpinned.", valueName: "revision"))
+    var pin: Int?
+
+    @Option(help: ArgumentHelp("Let the limits apply to this snapshot again.", valueName: "revision"))
+    var unpin: Int?
 
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
     func validate() throws {
-        let possible = 1...ConfigHistory.Parameters.mostGenerations
+        let possible = 1...ConfigHistory.Parameters.maxLimit
         if let limit, !possible.contains(limit) {
             throw ValidationError("--limit must be 1 to \(possible.upperBound), not \(limit)")
+        }
+        if [limit, pin, unpin].compactMap(\.self).count > 1 {
+            throw ValidationError("give only one of --limit, --pin and --unpin")
         }
     }
 
     func run() async throws {
+        if let revision = pin ?? unpin {
+            let parameters = ConfigPin.Parameters(
+                revision: revision, pinned: pin != nil, namespace: namespace.namespace)
+            let state = pin != nil ? "pinned" : "not pinned"
+            return try await agent.printResult(of: ConfigPin.self, parameters) { result in
+                "revision \(result.revision) is \(result.changed ? "now " : "")\(state)"
+            }
+        }
         let parameters = ConfigHistory.Parameters(namespace: namespace.namespace, limit: limit)
         try await agent.printResult(of: ConfigHistory.self, parameters) { result in
             HistoryReport(now: .now).text(result.generations)
@@ -49,7 +69,7 @@ struct HistoryReport {
 
     private func row(_ generation: ConfigHistory.Generation) -> [String] {
         [
-            generation.current ? "*" : "", "\(generation.revision)",
+            (generation.current ? "*" : "") + (generation.isPinned ? "+" : ""), "\(generation.revision)",
             Human.ago(milliseconds: now.milliseconds - generation.publishedAt.milliseconds),
             Human.bytes(generation.bytes), generation.upstreamVersion?.printable ?? "",
             generation.causes.map(Provenance.text).joined(separator: "; "),

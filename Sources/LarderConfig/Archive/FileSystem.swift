@@ -10,6 +10,8 @@ public protocol FileSystem: Sendable {
     func list(_ path: String) throws(FileError) -> [String]
     /// The whole file, or nil where there is none.
     func read(_ path: String) throws(FileError) -> [UInt8]?
+    /// The first bytes of a file and its length; nil if there is no file.
+    func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)?
     /// A journal without the zeros at its end; nil where there is no file.
     func readJournal(_ path: String) throws(FileError) -> JournalContent?
     /// Writes a whole file in one step: a temporary name in the same directory, fsync, rename, fsync of the directory.
@@ -20,6 +22,13 @@ public protocol FileSystem: Sendable {
     func remove(_ path: String) throws(FileError)
     /// Opens a file for writing in place, making it `size` zero bytes long where it is shorter.
     func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile
+}
+
+extension FileSystem {
+    public func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
+        guard let content = try read(path) else { return nil }
+        return (Array(content.prefix(bytes)), content.count)
+    }
 }
 
 /// A file that is written in place and synchronised at each write.

@@ -4,7 +4,7 @@ import Logging
 import Synchronization
 
 /// Writes generations behind the publications, oldest first and never more often than the disk bears. As many wait as
-/// are kept: older ones would be removed again at once.
+/// are kept whatever their age.
 ///
 /// What is lost when the process dies before a write is in the journal (what clients handed over) or is fetched again
 /// (what came from a source).

@@ -76,6 +76,16 @@ public struct LocalFileSystem: FileSystem {
         return bytes
     }
 
+    /// Follows pread(2).
+    public func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
+        guard let (descriptor, size) = try openForReading(path) else { return nil }
+        defer { close(descriptor) }
+        var head = [UInt8](repeating: 0, count: bytes)
+        let count = uninterrupted { pread(descriptor, &head, bytes, 0) }
+        guard count >= 0 else { throw FileError("read", path, errno: errno) }
+        return (Array(head.prefix(count)), size)
+    }
+
     /// Follows read(2). The zeros, a quarter of a megabyte in each namespace, are looked at piece by piece in the same few
     /// pages, and take none of the memory: a start reads the journals of all namespaces.
     public func readJournal(_ path: String) throws(FileError) -> JournalContent? {

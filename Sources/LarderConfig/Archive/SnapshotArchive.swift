@@ -6,7 +6,7 @@ import Glibc
 /// A namespace's state on disk: generations, the journal of what came after the newest one, and the revision numbers
 /// that are reserved. Every function here blocks on the disk.
 ///
-/// - `generations/<revision>.json`: see ``Generation``; the newest 16 are kept.
+/// - `generations/<revision>.json` and `pinned`: see ``GenerationDirectory``.
 /// - `journal`: see ``JournalRecord``; one write in place and one fdatasync for each durable change.
 /// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
 final class SnapshotArchive: Sendable {
@@ -39,6 +39,7 @@ final class SnapshotArchive: Sendable {
     private let directory: String
     private let files: any FileSystem
     private let logger: Logger
+    let generationDirectory: GenerationDirectory
     /// Written by the store's committer alone; the lock is never held by two.
     private let journal = Mutex(Journal())
 
@@ -48,6 +49,8 @@ final class SnapshotArchive: Sendable {
         self.directory = directory
         self.files = files
         self.logger = logger
+        generationDirectory = GenerationDirectory(
+            namespace: namespace, directory: directory, files: files, logger: logger)
     }
 
     private var generations: String { directory + "/generations" }
@@ -100,9 +103,12 @@ final class SnapshotArchive: Sendable {
             removeLeftover(generations + "/" + name)
         }
         // Whatever a name says was published once, even if its content is lost.
-        for name in names { restored.highestName = max(restored.highestName, Self.revision(inName: name) ?? 0) }
+        for name in names {
+            restored.highestName = max(restored.highestName, GenerationDirectory.revision(inName: name) ?? 0)
+        }
         restored.reservedBound = try reservation(after: restored.highestName)
-        var older = names.filter { $0.hasSuffix(".json") && Self.revision(inName: $0) != nil }.sorted(by: >)[...]
+        var older = names.filter { $0.hasSuffix(".json") && GenerationDirectory.revision(inName: $0) != nil }.sorted(
+            by: >)[...]
         var newest: Generation?
         while newest == nil, let name = older.popFirst() { newest = try load(name) }
         restored.olderFiles = Array(older)
@@ -341,13 +347,19 @@ final class SnapshotArchive: Sendable {
         }
     }
 
-    /// Puts a whole generation on disk and removes the oldest ones over the limit.
+    /// Puts a whole generation on disk and removes those that the limits do not keep.
     func write(_ generation: Generation) throws(FileError) {
-        let name = Self.name(revision: generation.revision)
-        try files.replace(
-            generations + "/" + name, with: generation.encoded(epoch: epoch, namespace: namespace))
-        let kept = try files.list(generations).filter { $0.hasSuffix(".json") }.sorted(by: >)
-        for old in kept.dropFirst(GenerationHistory.capacity) { try files.remove(generations + "/" + old) }
+        try generationDirectory.write(generation, generation.encoded(epoch: epoch, namespace: namespace))
+    }
+
+    /// See ``GenerationDirectory/pin(_:_:encoded:)``.
+    func pin(_ isPinned: Bool, _ generation: Generation) throws(FileError) -> GenerationDirectory.PinResult {
+        try generationDirectory.pin(isPinned, generation) { generation.encoded(epoch: epoch, namespace: namespace) }
+    }
+
+    /// Reads a generation; nil if there is none, it is damaged or cannot be read.
+    func generation(ofRevision revision: Int) -> Generation? {
+        (try? load(GenerationDirectory.name(revision: revision))) ?? nil
     }
 
     /// Promises that no revision up to this number is ever given to anything else.
@@ -374,17 +386,6 @@ final class SnapshotArchive: Sendable {
             "the file of reserved revisions is damaged; numbering goes on far behind the newest generation",
             metadata: ["namespace": "\(namespace)", "file": "\(reservedPath)"])
         return highestName + Self.unknownNumbers
-    }
-
-    /// Zero-padded, so that names sort as their numbers do.
-    static func name(revision: Int) -> String {
-        let digits = String(revision)
-        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"
-    }
-
-    private static func revision(inName name: String) -> Int? {
-        let number = name.firstIndex(of: ".").flatMap { Int(name[..<$0]) } ?? 0
-        return possibleNumbers.contains(number) ? number : nil
     }
 }
 

@@ -98,6 +98,9 @@ extension ConfigRefresh: GuardedMethod {
 extension ConfigRollback: GuardedMethod {
     static func need(_ parameters: Parameters) -> Need { .inNamespace(.administer, parameters.namespace) }
 }
+extension ConfigPin: GuardedMethod {
+    static func need(_ parameters: Parameters) -> Need { .inNamespace(.administer, parameters.namespace) }
+}
 extension ConfigBackup: GuardedMethod {
     /// A backup has every value of the namespace.
     static func need(_ parameters: Parameters) -> Need {

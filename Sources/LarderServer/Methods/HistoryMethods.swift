@@ -3,7 +3,7 @@ import LarderConfig
 import LarderWire
 
 extension MethodTable {
-    /// Adds `config.history`, `config.diff`, `config.rollback` and `config.backup`.
+    /// Adds `config.history`, `config.diff`, `config.rollback`, `config.pin` and `config.backup`.
     mutating func addHistoryMethods() {
         deferred(ConfigHistory.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
             try await scope.namespace(parameters.namespace).history(limit: parameters.limit)
@@ -15,6 +15,10 @@ extension MethodTable {
         deferred(ConfigRollback.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
             return try await namespace.rollBack(parameters.action, by: scope.peer.provenance)
+        }
+        deferred(ConfigPin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
+            let namespace = try scope.namespace(parameters.namespace)
+            return try await namespace.pin(parameters.pinned, revision: parameters.revision)
         }
         deferred(ConfigBackup.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)
@@ -32,7 +36,8 @@ extension ConfigNamespace {
                 ConfigHistory.Generation(
                     revision: snapshot.revision, digest: "sha256:" + snapshot.digest, bytes: snapshot.bytes,
                     publishedAt: Timestamp(milliseconds: snapshot.publishedAt), current: index == 0,
-                    upstreamVersion: snapshot.upstreamVersion, causes: snapshot.causes.map(\.wire))
+                    upstreamVersion: snapshot.upstreamVersion, causes: snapshot.causes.map(\.wire),
+                    isPinned: snapshot.isPinned)
             })
     }
 
@@ -65,12 +70,21 @@ extension ConfigNamespace {
         }
     }
 
+    fileprivate func pin(_ isPinned: Bool, revision: Int) async throws(WireError) -> ConfigPin.Result {
+        do throws(ConfigError) {
+            let changed = try await store.pin(isPinned, revision: revision)
+            return ConfigPin.Result(revision: revision, epoch: publication.epoch, changed: changed)
+        } catch {
+            throw WireError(error)
+        }
+    }
+
     fileprivate func backup(ofRevision revision: Int?) async throws(WireError) -> ConfigBackup.Result {
         do throws(ConfigError) {
             let saved = try await store.savedGeneration(ofRevision: revision)
             return ConfigBackup.Result(
                 namespace: name, epoch: publication.epoch, revision: saved.revision, generation: saved.text,
-                revisions: saved.revisions)
+                isPinned: saved.isPinned, revisions: saved.revisions)
         } catch {
             throw WireError(error)
         }

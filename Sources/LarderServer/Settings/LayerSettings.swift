@@ -32,6 +32,17 @@ extension ExperimentRules {
     }
 }
 
+extension HistoryLimits {
+    /// `namespaces.NAME.history`.
+    init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        let reader = try SettingsReader(value, at: path, knowing: ["count", "days", "maximumBytes"])
+        self.init()
+        count = try reader.integer("count", in: 1...1000) ?? count
+        days = try reader.integer("days", in: 0...3650) ?? days
+        maximumBytes = try reader.integer("maximumBytes", in: 65_536...1 << 40) ?? maximumBytes
+    }
+}
+
 extension SettingsValue {
     /// The value as JSON; nil where it holds a number that JSON cannot write.
     var json: JSONValue? {

@@ -14,7 +14,7 @@ extension NamespaceConfiguration {
             value, at: path,
             knowing: [
                 "durability", "defaults", "host", "remote", "maximumDeletionPercent", "locks", "experiments", "secrets",
-                "access",
+                "access", "history",
             ])
         self = .usual(name)
         let word = try reader.choice("durability", ConfigStore.Durability.allCases.map(\.rawValue))
@@ -32,6 +32,7 @@ extension NamespaceConfiguration {
         experiments = try reader.section("experiments", ExperimentRules.init) ?? experiments
         let patterns = try reader.strings(
             "secrets", each: "a path such as \"db.password\" or \"*.token\"", where: JSONPath.isSetting)
+        history = try reader.section("history", HistoryLimits.init) ?? history
         // Each text was checked one line above.
         locks = (try? locked?.map(JSONPath.init(parsing:))) ?? []
         secrets = (try? patterns.map(SecretPatterns.init)) ?? .none

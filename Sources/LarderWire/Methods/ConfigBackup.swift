@@ -37,13 +37,19 @@ public enum ConfigBackup: WireMethod {
         public var revision: Int
         /// The content of the file `generations/<revision>.json`; nil as long as nothing was published.
         public var generation: String?
+        /// Whether the snapshot is pinned.
+        public var isPinned: Bool
         /// The revisions of `config.history`, newest first.
         public var revisions: [Int]
-        public init(namespace: String, epoch: String, revision: Int, generation: String?, revisions: [Int]) {
+        public init(
+            namespace: String, epoch: String, revision: Int, generation: String?, isPinned: Bool = false,
+            revisions: [Int]
+        ) {
             self.namespace = namespace
             self.epoch = epoch
             self.revision = revision
             self.generation = generation
+            self.isPinned = isPinned
             self.revisions = revisions
         }
         public init(from value: JSONValue) throws(WireError) {
@@ -52,6 +58,7 @@ public enum ConfigBackup: WireMethod {
             epoch = try reader.requiredString("epoch")
             revision = try reader.requiredInt("revision")
             generation = try reader.string("generation")
+            isPinned = try reader.bool("pinned") ?? false
             revisions = try reader.requiredValue("revisions").elements.compactMap(\.int)
         }
         public func write(to writer: inout JSONWriter) {
@@ -60,6 +67,7 @@ public enum ConfigBackup: WireMethod {
             writer.member("epoch", epoch)
             writer.member("revision", revision)
             writer.member("generation", generation)
+            if isPinned { writer.member("pinned", true) }
             writer.name("revisions")
             writer.beginArray()
             for revision in revisions { writer.int(revision) }

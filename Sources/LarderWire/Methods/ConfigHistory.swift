@@ -6,8 +6,8 @@ public enum ConfigHistory: WireMethod {
 
     /// What to list.
     public struct Parameters: WireParameters {
-        /// The most snapshots that are known.
-        public static let mostGenerations = 16
+        /// The largest limit, which is more than the settings let an agent keep.
+        public static let maxLimit = 10_000
 
         /// The namespace's name.
         public var namespace: String
@@ -20,7 +20,7 @@ public enum ConfigHistory: WireMethod {
         }
         public init(from reader: MemberReader) throws(WireError) {
             namespace = try reader.namespace()
-            limit = try reader.int("limit", in: 1...Self.mostGenerations)
+            limit = try reader.int("limit", in: 1...Self.maxLimit)
         }
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
@@ -63,13 +63,15 @@ public enum ConfigHistory: WireMethod {
         public var bytes: Int
         public var publishedAt: Timestamp
         public var current: Bool
+        /// Whether it is kept until it is unpinned.
+        public var isPinned: Bool
         /// The upstream version of the remote document in it.
         public var upstreamVersion: String?
         /// What it was published for.
         public var causes: [Cause]
         public init(
             revision: Int, digest: String, bytes: Int, publishedAt: Timestamp, current: Bool, upstreamVersion: String?,
-            causes: [Cause]
+            causes: [Cause], isPinned: Bool = false
         ) {
             self.revision = revision
             self.digest = digest
@@ -78,6 +80,7 @@ public enum ConfigHistory: WireMethod {
             self.current = current
             self.upstreamVersion = upstreamVersion
             self.causes = causes
+            self.isPinned = isPinned
         }
     }
 
@@ -123,6 +126,7 @@ extension ConfigHistory.Generation {
         bytes = try reader.requiredInt("bytes")
         publishedAt = try reader.requiredTimestamp("publishedAt")
         current = try reader.requiredBool("current")
+        isPinned = try reader.bool("pinned") ?? false
         upstreamVersion = try reader.string("upstreamVersion")
         causes = []
         for cause in try reader.requiredValue("causes").elements {
@@ -143,6 +147,7 @@ extension ConfigHistory.Generation {
         writer.member("bytes", bytes)
         writer.member("publishedAt", publishedAt.description)
         writer.member("current", current)
+        if isPinned { writer.member("pinned", true) }
         writer.member("upstreamVersion", upstreamVersion)
         writer.name("causes")
         writer.beginArray()

@@ -76,7 +76,7 @@ private let methods: [@Sendable (JSONValue?) -> Void] = [
     parameters(AgentClients.self), parameters(AgentInfo.self), parameters(AgentPing.self), parameters(AgentStats.self),
     parameters(ConfigAcknowledge.self), parameters(ConfigBackup.self), parameters(ConfigDiff.self),
     parameters(ConfigExplain.self),
-    parameters(ConfigGet.self), parameters(ConfigHistory.self), parameters(ConfigPush.self),
+    parameters(ConfigGet.self), parameters(ConfigHistory.self), parameters(ConfigPin.self), parameters(ConfigPush.self),
     parameters(ConfigRefresh.self), parameters(ConfigRollback.self), parameters(ConfigSet.self),
     parameters(ConfigStatus.self), parameters(ConfigSubscribe.self), parameters(ConfigUnset.self),
     parameters(ConfigUnsubscribe.self), parameters(ConfigWait.self), parameters(ImageClear.self),
