@@ -7,7 +7,7 @@ indirect enum ConfigChange: Sendable {
     case unset(path: [String], by: Peer?)
     /// Ends these overrides, except those that were replaced or removed since.
     case expireOverrides([ExpiringOverride])
-    case files(FileLayer, JSONValue)
+    case files(FileLayer, ComposedPatch)
     /// The settings say other rules.
     case rules(LayerRules)
     /// The settings no longer name the source that the remote layer came from.
@@ -100,10 +100,10 @@ indirect enum ConfigChange: Sendable {
             guard let last = ended.lazy.map(\.expiresAt).max() else { return .none }
             // A replay by the time of day would not end an override whose time of day has not come.
             return .changed(last <= now ? .expire(at: last) : .rollback(overrides: layers.override, layers.hold))
-        case .files(let layer, let document):
-            if (layers[layer]?.document ?? .emptyObject) == document { return .none }
-            try Self.check(document.textSize, maximumBytes, "the \(layer) files have")
-            layers[layer] = Layers.Files(document: document, updatedAt: now)
+        case .files(let layer, let content):
+            if (layers[layer]?.content ?? .empty) == content { return .none }
+            try Self.check(content.textSize, maximumBytes, "the \(layer) files have")
+            layers[layer] = Layers.Files(content, updatedAt: now)
             return .changed(nil)
         case .rules(let rules):
             if layers.rules == rules { return .none }
@@ -115,7 +115,7 @@ indirect enum ConfigChange: Sendable {
             layers.followWhatGoes(layers.rules, now: now)
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
-            try Self.check(document.value.textSize, maximumBytes, "the document has")
+            try Self.check(document.content.textSize, maximumBytes, "the document has")
             return try Self.replaceRemote(
                 document, origin, force: force, maximumDeletion: force ? nil : maximumDeletion, now: now, in: &layers)
         case .rollback(let target, let rule, let peer):
@@ -168,18 +168,16 @@ indirect enum ConfigChange: Sendable {
         guard document.value.kind == .object else {
             throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
         }
-        let isComparable = isComparable(origin, layers.remote?.origin)
-        if !force, isComparable, let held = layers.remote?.version, let new = document.version, new.isOlder(than: held)
-        {
-            throw ConfigError(
-                .rejected,
-                "version \(new) is older than version \(held), which is held; force it if that is intended")
-        }
+        let isSameSeries = isComparable(origin, layers.remote?.origin)
         let held = layers.remote
+        var seen = held?.seenVersions ?? SeenVersions()
+        if !isSameSeries || !isComparable(origin, seen.source ?? origin) { seen = SeenVersions() }
+        if !force { try seen.check(document, from: origin) }
         var next = layers
         next.remote = Layers.Remote(
-            document: document.value, version: document.version, validator: document.validator, origin: origin,
-            updatedAt: now, pushedBy: document.pushedBy)
+            removals: document.removals, document: document.value, version: document.version,
+            validator: document.validator, origin: origin, updatedAt: now, pushedBy: document.pushedBy,
+            seenVersions: seen.adding(document.version, from: origin, force: force))
         try next.follow(layers.rules, now: now)
         let edits = document.edits.flatMap { $0.replacements(in: held?.document) }
         let isSame = edits.map(\.isEmpty) ?? next.remote?.saysTheSame(as: held) ?? false
@@ -189,6 +187,7 @@ indirect enum ConfigChange: Sendable {
         }
         if isSame, let held {
             // In the order of members in which it was published: the digest on disk tells a restart what that was.
+            next.remote?.removals = held.removals
             next.remote?.document = held.document
             next.remote?.experiments = held.experiments
             next.remote?.updatedAt = held.updatedAt
@@ -200,7 +199,9 @@ indirect enum ConfigChange: Sendable {
             try next.follow(layers.rules, now: now)
         }
         layers = next
-        let isNothingNew = isSame && held?.version == document.version && held?.origin == origin && !endsHold
+        let isNothingNew =
+            isSame && held?.version == document.version && held?.origin == origin && !endsHold
+            && held?.seenVersions == next.remote?.seenVersions
         guard !isNothingNew, let remote = next.remote else { return .none }
         let isVisible = edits?.allSatisfy { layers.shows(.remote, at: $0.path) } ?? false
         return .changed(.remote(remote, endsHold: endsHold), replacements: isVisible && !endsHold ? edits : nil)
@@ -263,6 +264,15 @@ extension Layers {
         hold == nil && rules.locks.isEmpty
             && ConfigLayer.allCases.drop { $0 != layer }.dropFirst().allSatisfy { says($0, at: path) == .nothing }
     }
+}
+
+extension SourceDocument {
+    fileprivate var content: ComposedPatch { ComposedPatch(removals: removals, patch: value) }
+}
+
+extension ComposedPatch {
+    /// The size of the text of both parts in bytes.
+    fileprivate var textSize: Int { patches.reduce(0) { $0 + $1.textSize } }
 }
 
 extension JSONValue {

@@ -86,9 +86,9 @@ public final class ConfigNamespace: Sendable {
                 continue
             }
             do throws(FileReadError) {
-                let document = try files.read()
-                if restored.layers[layer]?.document != document {
-                    restored.layers[layer] = Layers.Files(document: document, updatedAt: environment.wallClock.now)
+                let content = try files.read()
+                if restored.layers[layer]?.content != content {
+                    restored.layers[layer] = Layers.Files(content, updatedAt: environment.wallClock.now)
                 }
             } catch {
                 status.filesRead(layer, problem: error.description, now: environment.wallClock.now)
@@ -263,7 +263,7 @@ public final class ConfigNamespace: Sendable {
 
     private static func read(
         _ files: FileLayerSource, _ environment: Environment
-    ) async -> Result<JSONValue, FileReadError> {
+    ) async -> Result<ComposedPatch, FileReadError> {
         do throws(FileReadError) {
             return .success(try await environment.blocking.run { () throws(FileReadError) in try files.read() })
         } catch {

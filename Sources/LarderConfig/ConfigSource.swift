@@ -85,8 +85,14 @@ public struct SourceDocument: Sendable {
 
     /// The document, an object.
     public var value: JSONValue
+    /// Nulls that are applied as a merge patch before ``value``; see ``ComposedPatch``. nil for none.
+    public var removals: JSONValue?
     /// What the source calls its version, where it does.
     public var version: UpstreamVersion?
+    /// Where the version belongs in the document, for messages.
+    public var versionPath: JSONPath?
+    /// Whether the document is rejected if it has no version.
+    public var versionRequirement = VersionRequirement.never
     /// What proves later that this document is held.
     public var validator: Validator?
     /// Who pushed it; nil for one that a source gave.

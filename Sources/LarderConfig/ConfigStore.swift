@@ -270,8 +270,8 @@ public actor ConfigStore {
     }
 
     /// Replaces a layer that is read from files.
-    func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> Commit {
-        try await commit(.files(layer, document))
+    func replaceFiles(_ layer: FileLayer, with content: ComposedPatch) async throws(ConfigError) -> Commit {
+        try await commit(.files(layer, content))
     }
 
     /// Takes over what the settings now say of locks and experiments.
@@ -350,7 +350,7 @@ public actor ConfigStore {
 
 extension Layers {
     fileprivate func hasSameDocuments(as other: Layers) -> Bool {
-        FileLayer.allCases.allSatisfy { self[$0]?.document == other[$0]?.document }
+        FileLayer.allCases.allSatisfy { self[$0]?.content == other[$0]?.content }
             && (remote == nil) == (other.remote == nil)
     }
 }

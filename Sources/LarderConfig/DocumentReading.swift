@@ -13,6 +13,8 @@ struct DocumentReading: Sendable {
     var hasErrorsMember = false
     /// What to do with data that came with errors.
     var partialData = NamespaceConfiguration.HTTP.PartialData.refuse
+    /// Whether a document without a version is rejected.
+    var versionRequirement = VersionRequirement.onceSeen
     /// What an origin may have learnt of us and must not be quoted with.
     var secrets: [String] = []
 
@@ -58,15 +60,19 @@ struct DocumentReading: Sendable {
         guard value.kind == .object else {
             throw ConfigError(.rejected, "\(location) \(how) \(value.kind); a configuration is a JSON object")
         }
-        return SourceDocument(value: value, versionPath: versionPath, validator: validator)
+        return SourceDocument(
+            value: value, versionPath: versionPath, requirement: versionRequirement, validator: validator)
     }
 }
 
 extension SourceDocument {
-    /// Makes a document with the version that it has at a path, if there is one.
-    init(value: JSONValue, versionPath: JSONPath?, validator: Validator?) {
+    /// Makes a document with the version that it has at a path. Only a number and a text that is not empty are versions.
+    /// - Parameter versionPath: nil if the documents of the source have no version
+    init(value: JSONValue, versionPath: JSONPath?, requirement: VersionRequirement, validator: Validator?) {
         let found = versionPath.flatMap { value.value(at: $0) }
-        let version = (found?.string ?? found?.numberText).map(UpstreamVersion.init)
-        self.init(value: value, version: version, validator: validator)
+        let text = found?.string ?? found?.numberText ?? ""
+        self.init(value: value, version: text.isEmpty ? nil : UpstreamVersion(text), validator: validator)
+        self.versionPath = versionPath
+        versionRequirement = versionPath == nil ? .never : requirement
     }
 }

@@ -9,7 +9,7 @@ actor FileLayerFlow {
 
     private let layer: FileLayer
     private let store: ConfigStore
-    private let read: @Sendable () async -> Result<JSONValue, FileReadError>
+    private let read: @Sendable () async -> Result<ComposedPatch, FileReadError>
     /// Returns when the last reading that was asked for has ended.
     private var last: (@Sendable () async -> Void)?
     /// That reading, as long as it has not begun.
@@ -21,7 +21,7 @@ actor FileLayerFlow {
     ///   - read: reads the files; an empty object where the namespace has none
     init(
         _ layer: FileLayer, store: ConfigStore, after former: FileLayerFlow? = nil,
-        read: @escaping @Sendable () async -> Result<JSONValue, FileReadError>
+        read: @escaping @Sendable () async -> Result<ComposedPatch, FileReadError>
     ) {
         self.layer = layer
         self.store = store

@@ -6,15 +6,19 @@ struct FileLayerSource: Sendable {
     /// The file or directory; nil where the settings name none, and the layer is empty.
     let path: String?
     /// Reads it. Blocks until the disk has answered.
-    let read: @Sendable () throws(FileReadError) -> JSONValue
+    let read: @Sendable () throws(FileReadError) -> ComposedPatch
 
-    /// What documents say together, lowest first.
+    /// Merges documents, lowest first.
     ///
-    /// - Parameter keepsNulls: whether a null stays, because there is something below that it hides
-    static func merge(_ documents: [JSONValue], keepsNulls: Bool) -> JSONValue {
-        guard keepsNulls, let first = documents.first else { return MergePatch.merge(documents) }
-        return documents.dropFirst().reduce(first, MergePatch.compose)
+    /// - Parameter keepsNulls: whether a layer below has members that a null can remove
+    static func merge(_ documents: [JSONValue], keepsNulls: Bool) -> ComposedPatch {
+        keepsNulls ? ComposedPatch(documents) : ComposedPatch(MergePatch.merge(documents))
     }
+}
+
+extension ComposedPatch {
+    /// Changes nothing.
+    static let empty = ComposedPatch(.emptyObject)
 }
 
 extension NamespaceConfiguration {
@@ -26,14 +30,14 @@ extension NamespaceConfiguration {
         case .defaults:
             let (path, maximumBytes) = (defaultsPath, maximumBytes)
             return FileLayerSource(layer: layer, path: path) { () throws(FileReadError) in
-                guard let path else { return .emptyObject }
+                guard let path else { return .empty }
                 let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
                 return FileLayerSource.merge(try files.documents(), keepsNulls: false)
             }
         case .host:
             let (directory, keepsNulls) = (host(holding: document), keepsNulls(layer))
             return FileLayerSource(layer: layer, path: hostDirectory) { () throws(FileReadError) in
-                try directory?.read(keepsNulls: keepsNulls) ?? .emptyObject
+                try directory?.read(keepsNulls: keepsNulls) ?? .empty
             }
         }
     }

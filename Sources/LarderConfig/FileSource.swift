@@ -30,9 +30,8 @@ final class FileSource: ConfigSource {
             // A stamp does for files what an entity tag does for a web page.
             let stamp = Validator(etag: reading.stamp.description)
             if let validator, validator == stamp { return .notModified }
-            let document = try await Self.document(of: reading)
-            return .document(
-                SourceDocument(value: document, versionPath: configuration.versionPath, validator: stamp))
+            let document = try await Self.document(of: reading, configuration.versionPath, stamp)
+            return .document(document)
         } catch {
             let code: ConfigError.Code =
                 [.invalidJSON, .notAnObject].contains(error.code) ? .rejected : .upstreamFailed
@@ -42,11 +41,15 @@ final class FileSource: ConfigSource {
 
     /// What the files say together. Large documents are parsed away from every actor.
     @concurrent
-    private static func document(of reading: DocumentFiles) async throws(FileReadError) -> JSONValue {
-        let documents = try reading.documents()
-        if documents.count == 1 { return documents[0] }
+    private static func document(
+        of reading: DocumentFiles, _ versionPath: JSONPath?, _ stamp: Validator?
+    ) async throws(FileReadError) -> SourceDocument {
         // A null stays, because it hides what the host layer says.
-        return documents.dropFirst().reduce(documents[0], MergePatch.compose)
+        let composed = ComposedPatch(try reading.documents())
+        var document = SourceDocument(
+            value: composed.patch, versionPath: versionPath, requirement: .never, validator: stamp)
+        document.removals = composed.removals
+        return document
     }
 
     func changes() -> AsyncStream<Void>? { watcher.changes(at: configuration.path, reporting: problem) }

@@ -27,7 +27,7 @@ struct HTTPSource: ConfigSource {
         let reading = DocumentReading(
             location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
             hasErrorsMember: configuration.answerPath != nil || graphQL != nil, partialData: configuration.partialData,
-            secrets: request.headers.map(\.value))
+            versionRequirement: configuration.versionRequirement, secrets: request.headers.map(\.value))
         if let graphQL {
             return try await GraphQLExchange(fetcher: fetcher, reading: reading, request: graphQL)
                 .answer(to: request, isLongPoll: isLongPoll)

@@ -82,7 +82,8 @@ struct Hold: Sendable {
 
 extension Hold.Refused {
     init(_ remote: Layers.Remote) {
-        let all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
+        var all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
+        if let removals = remote.removals { all = [removals, all] }
         self.init(version: remote.version, digest: SnapshotDigest.text(of: all), origin: remote.origin)
     }
 }
@@ -105,7 +106,7 @@ extension Layers {
         let old = old.shown
         var hold = Hold(revision: revision, since: now, peer: peer, refused: remote.map(Hold.Refused.init))
         for layer in FileLayer.allCases
-        where (old[layer]?.document ?? .emptyObject) != (self[layer]?.document ?? .emptyObject) {
+        where (old[layer]?.content ?? .empty) != (self[layer]?.content ?? .empty) {
             hold.files[layer] = Hold.Layer(content: old[layer])
         }
         if !(old.remote?.saysTheSame(as: remote) ?? (remote == nil)) {

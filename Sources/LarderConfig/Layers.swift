@@ -6,13 +6,20 @@ import LarderUpstream
 struct Layers: Sendable {
     /// The document of a layer that is read from files.
     struct Files: Sendable {
+        /// Applied before the document; see ``ComposedPatch``.
+        var removals: JSONValue?
         var document: JSONValue
         /// When it last changed, in milliseconds since 1970.
         var updatedAt: Int
+
+        /// Both parts.
+        var content: ComposedPatch { ComposedPatch(removals: removals, patch: document) }
     }
 
     /// The document of the remote source or of a push.
     struct Remote: Sendable {
+        /// Applied before the document; see ``ComposedPatch``.
+        var removals: JSONValue?
         /// The document, without the member that declares experiments.
         var document: JSONValue
         /// That member and its value, if the document has one and the settings name it.
@@ -25,10 +32,15 @@ struct Layers: Sendable {
         var updatedAt: Int
         /// Who pushed it, if it was pushed and that was written down.
         var pushedBy: Peer?
+        /// The versions of this document and those before it.
+        var seenVersions = SeenVersions()
+
+        /// Both parts of the document.
+        var content: ComposedPatch { ComposedPatch(removals: removals, patch: document) }
 
         /// Whether another one says the same.
         func saysTheSame(as other: Remote?) -> Bool {
-            other?.document == document && other?.experiments?.member == experiments?.member
+            other?.content == content && other?.experiments?.member == experiments?.member
                 && other?.experiments?.list == experiments?.list
         }
     }
@@ -120,10 +132,10 @@ struct Layers: Sendable {
     func resolved() -> JSONValue {
         let shown = shown
         var documents: [JSONValue] = []
-        if let defaults = shown.defaults { documents.append(defaults.document) }
-        if let host = shown.host { documents.append(host.document) }
+        if let defaults = shown.defaults { documents += defaults.content.patches }
+        if let host = shown.host { documents += host.content.patches }
         let base = rules.locks.isEmpty ? nil : MergePatch.merge(documents)
-        if let remote = shown.remote { documents.append(remote.document) }
+        if let remote = shown.remote { documents += remote.content.patches }
         for overlay in shown.experiment.overlays { documents.append(overlay.values) }
         documents += shown.override.patches()
         let merged = MergePatch.merge(documents)
@@ -149,5 +161,11 @@ struct Layers: Sendable {
     /// Whether any layer says anything.
     var isEmpty: Bool {
         remote == nil && isRemoteAlone
+    }
+}
+
+extension Layers.Files {
+    init(_ content: ComposedPatch, updatedAt: Int) {
+        self.init(removals: content.removals, document: content.patch, updatedAt: updatedAt)
     }
 }

@@ -44,6 +44,8 @@ extension NamespaceConfiguration {
         public var staleIfError: Duration?
         /// Where the document says its own version; nil where it does not.
         public var versionPath: JSONPath?
+        /// Whether a document without a version is rejected.
+        public var versionRequirement: VersionRequirement
         /// What requests show, and whom they trust.
         public var access: HTTPAccess
         /// The largest answer taken.
@@ -52,7 +54,8 @@ extension NamespaceConfiguration {
         public init(
             url: String, body: [UInt8]? = nil, answerPath: JSONPath? = nil, interval: Duration = .seconds(60),
             timeout: Duration = .seconds(10), longPoll: LongPoll? = nil, staleIfError: Duration? = nil,
-            versionPath: JSONPath? = nil, access: HTTPAccess = HTTPAccess(), maximumBytes: Int = 16 << 20
+            versionPath: JSONPath? = nil, versionRequirement: VersionRequirement = .onceSeen,
+            access: HTTPAccess = HTTPAccess(), maximumBytes: Int = 16 << 20
         ) {
             self.url = url
             self.body = body
@@ -62,6 +65,7 @@ extension NamespaceConfiguration {
             self.longPoll = longPoll
             self.staleIfError = staleIfError
             self.versionPath = versionPath
+            self.versionRequirement = versionRequirement
             self.access = access
             self.maximumBytes = maximumBytes
         }
@@ -88,6 +92,8 @@ extension NamespaceConfiguration {
         public var patchEvents: [String]
         /// Where the document says its own version; nil where it does not.
         public var versionPath: JSONPath?
+        /// Whether a document without a version is rejected.
+        public var versionRequirement: VersionRequirement
         /// What requests show, and whom they trust.
         public var access: HTTPAccess
         /// The largest document taken, and the largest event.
@@ -96,7 +102,8 @@ extension NamespaceConfiguration {
         public init(
             url: String, pollURL: String? = nil, interval: Duration = .seconds(300),
             heartbeat: Duration = .seconds(60), timeout: Duration = .seconds(10), patchEvents: [String] = ["patch"],
-            versionPath: JSONPath? = nil, access: HTTPAccess = HTTPAccess(), maximumBytes: Int = 16 << 20
+            versionPath: JSONPath? = nil, versionRequirement: VersionRequirement = .onceSeen,
+            access: HTTPAccess = HTTPAccess(), maximumBytes: Int = 16 << 20
         ) {
             self.url = url
             self.pollURL = pollURL
@@ -105,6 +112,7 @@ extension NamespaceConfiguration {
             self.timeout = timeout
             self.patchEvents = patchEvents
             self.versionPath = versionPath
+            self.versionRequirement = versionRequirement
             self.access = access
             self.maximumBytes = maximumBytes
         }

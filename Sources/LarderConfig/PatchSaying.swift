@@ -31,6 +31,18 @@ extension JSONValue {
     }
 }
 
+extension PatchSaying {
+    /// What patches say that are applied one after the other.
+    init(_ patches: [JSONValue], at path: [String]) {
+        self = patches.reduce(.nothing) { $0.then($1.says(at: path)) }
+    }
+}
+
+extension ComposedPatch {
+    /// What both parts together say at a path.
+    func says(at path: [String]) -> PatchSaying { PatchSaying(patches, at: path) }
+}
+
 extension OverrideLayer.Entry {
     /// What the entry says at a path.
     func says(at other: [String]) -> PatchSaying {
@@ -45,10 +57,10 @@ extension Layers {
     /// What a layer says at a path. To be asked of layers as they are shown.
     func says(_ layer: ConfigLayer, at path: [String]) -> PatchSaying {
         switch layer {
-        case .defaults: defaults?.document.says(at: path) ?? .nothing
-        case .host: host?.document.says(at: path) ?? .nothing
-        case .remote: remote?.document.says(at: path) ?? .nothing
-        case .experiment: experiment.overlays.reduce(.nothing) { $0.then($1.values.says(at: path)) }
+        case .defaults: defaults?.content.says(at: path) ?? .nothing
+        case .host: host?.content.says(at: path) ?? .nothing
+        case .remote: remote?.content.says(at: path) ?? .nothing
+        case .experiment: PatchSaying(experiment.overlays.map(\.values), at: path)
         case .override: override.says(at: path)
         }
     }
@@ -59,7 +71,6 @@ extension OverrideLayer {
     fileprivate func says(at path: [String]) -> PatchSaying {
         let speakers = entries(around: path).filter { $0.says(at: path) != .nothing }
         if speakers.count < 2 { return speakers.first?.says(at: path) ?? .nothing }
-        let patches = OverrideLayer(entries: speakers).patches()
-        return patches.reduce(.nothing) { $0.then($1.says(at: path)) }
+        return PatchSaying(OverrideLayer(entries: speakers).patches(), at: path)
     }
 }

@@ -38,7 +38,7 @@ struct FileLayerFlowTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         let readings = Readings()
-        let flow = FileLayerFlow(.host, store: store) { await readings.read() }
+        let flow = FileLayerFlow(.host, store: store) { await readings.read().map { ComposedPatch($0) } }
         try await body(store, flow, readings)
         await store.stop()
     }
@@ -82,7 +82,9 @@ struct FileLayerFlowTests {
             async let old = former.refresh()
             let slow = await readings.next()
             let newReadings = Readings()
-            let flow = FileLayerFlow(.host, store: store, after: former) { await newReadings.read() }
+            let flow = FileLayerFlow(.host, store: store, after: former) {
+                await newReadings.read().map { ComposedPatch($0) }
+            }
             async let new = flow.refresh()
             let finish = Task.immediate { await former.finish() }
             await former.takeTurn()
@@ -101,7 +103,7 @@ struct FileLayerFlowTests {
         try await withFlow { (store, former, readings) async throws in
             async let old = former.refresh()
             let slow = await readings.next()
-            let flow = FileLayerFlow(.host, store: store, after: former) { .success(.emptyObject) }
+            let flow = FileLayerFlow(.host, store: store, after: former) { .success(.empty) }
             async let new = flow.refresh()
             slow.resume(returning: .success(["who": "old"]))
             #expect(try await old.changed == true)

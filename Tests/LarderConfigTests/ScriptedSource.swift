@@ -21,10 +21,14 @@ final class ScriptedSource: ConfigSource {
             self.answer = answer
         }
 
-        func answer(_ value: JSONValue, version: String? = nil, etag: String? = nil) {
-            let document = SourceDocument(
+        func answer(
+            _ value: JSONValue, version: String? = nil, etag: String? = nil,
+            requirement: VersionRequirement = .never
+        ) {
+            var document = SourceDocument(
                 value: value, version: version.map(UpstreamVersion.init),
                 validator: Validator(etag: etag))
+            document.versionRequirement = requirement
             answer.yield(.success(.document(document)))
         }
 

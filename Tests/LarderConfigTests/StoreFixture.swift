@@ -92,6 +92,11 @@ extension ConfigStore {
     nonisolated var value: JSONValue { publication.current.snapshot.value }
     nonisolated var revision: Int { publication.current.snapshot.revision }
 
+    /// Replaces a layer that is read from files by a single document.
+    func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> Commit {
+        try await replaceFiles(layer, with: ComposedPatch(document))
+    }
+
     /// Writes the current generation and those that are pending.
     func writeNow() async throws { await writer.catchUp(with: currentGeneration) }
 }

@@ -104,6 +104,7 @@ struct SettingsTests {
         http.interval = .seconds(5)
         http.timeout = .milliseconds(500)
         http.versionPath = JSONPath(["meta", "version"])
+        http.versionRequirement = .always
         http.access.headers = ["Authorization": "Bearer secret"]
         #expect(web.remote == .http(http))
         #expect(all.namespaces["mirror"]?.remote == .file(NamespaceConfiguration.File(path: "/etc/config/..data")))
@@ -182,6 +183,31 @@ struct SettingsTests {
         for bad in ["''", "'.a'", "'a..b'", "'/a~2'", "'/a~'"] {
             #expect(throws: SettingsError.self) { try path("versionPath: \(bad)") }
         }
+    }
+
+    @Test(
+        "a version is required if its path is set or one was seen, unless versionRequired says otherwise",
+        arguments: [
+            ("", .onceSeen), ("versionPath: null", .onceSeen), ("versionPath: '/version'", .always),
+            ("versionRequired: true", .always), ("versionRequired: false", .never),
+            ("versionPath: 'v', versionRequired: false", .never), ("versionPath: null, versionRequired: false", .never),
+        ] as [(String, VersionRequirement)])
+    func versionRequirement(members: String, expected: VersionRequirement) throws {
+        let http = try settings("{namespaces:{a:{remote:{http:{url:'http://h', \(members)}}}}}").namespaces["a"]?.remote
+        guard case .http(let http) = http else { return #expect(Bool(false)) }
+        #expect(http.versionRequirement == expected)
+        let sse = try settings("{namespaces:{a:{remote:{sse:{url:'http://h', \(members)}}}}}").namespaces["a"]?.remote
+        guard case .sse(let sse) = sse else { return #expect(Bool(false)) }
+        #expect(sse.versionRequirement == expected)
+    }
+
+    @Test("a version cannot be required where the document has none")
+    func contradictoryVersion() throws {
+        let error = #expect(throws: SettingsError.self) {
+            try settings(
+                "{namespaces:{a:{remote:{http:{url:'http://h', versionPath: null, versionRequired: true}}}}}")
+        }
+        #expect(error?.description.contains("versionRequired must not be true if versionPath is null") == true)
     }
 
     @Test("the values of headers appear in no description")

@@ -98,12 +98,15 @@ extension Layers.Files {
     init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
         else { return nil }
-        self.init(document: document, updatedAt: updatedAt)
+        let removals = value["removals"]
+        if let removals, removals.kind != .object { return nil }
+        self.init(removals: removals, document: document, updatedAt: updatedAt)
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("updatedAt", updatedAt)
+        writer.member("removals", removals)
         writer.member("document", document)
         writer.endObject()
     }
@@ -136,11 +139,14 @@ extension Layers.Remote {
             guard let member = declared["member"]?.string, let list = declared["list"] else { return nil }
             experiments = (member, list.detached())
         }
+        let removals = value["removals"]
+        if let removals, removals.kind != .object { return nil }
+        let version = value["version"]?.string.map { UpstreamVersion($0, series: value["versionSeries"]?.string) }
         self.init(
-            document: document, experiments: experiments,
-            version: value["version"]?.string.map { UpstreamVersion($0, series: value["versionSeries"]?.string) },
+            removals: removals, document: document, experiments: experiments, version: version,
             validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
-            origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init))
+            origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init),
+            seenVersions: value["seenVersions"].map(SeenVersions.init) ?? SeenVersions(of: version, from: origin))
     }
 
     func write(to writer: inout JSONWriter) {
@@ -159,7 +165,28 @@ extension Layers.Remote {
             writer.member("list", experiments.list)
             writer.endObject()
         }
+        // Absent if it follows from the version and the origin, as in files of earlier versions of this program.
+        if seenVersions != SeenVersions(of: version, from: origin) {
+            writer.name("seenVersions")
+            seenVersions.write(to: &writer)
+        }
+        writer.member("removals", removals)
         writer.member("document", document)
+        writer.endObject()
+    }
+}
+
+extension SeenVersions {
+    init(_ value: JSONValue) {
+        highest = value["highest"]?.string.map { UpstreamVersion($0, series: value["highestSeries"]?.string) }
+        source = value["source"]?.string
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("highest", highest?.text)
+        writer.member("highestSeries", highest?.series)
+        writer.member("source", source)
         writer.endObject()
     }
 }

@@ -180,7 +180,7 @@ struct FilePlace: Sendable, Hashable {
     ///   files cannot be read or say something else by now
     static func find(
         _ path: [String], in location: String, maximumBytes: Int, saying: PatchSaying,
-        merge: ([JSONValue]) -> JSONValue
+        merge: ([JSONValue]) -> ComposedPatch
     ) -> FilePlace? {
         guard let reading = try? DocumentFiles.read(at: location, maximumBytes: maximumBytes),
             let documents = try? reading.documents(), merge(documents).says(at: path) == saying

@@ -29,9 +29,9 @@ final class HostDirectory: Sendable {
     /// All files merged as they were at one moment. Blocks until the disk has answered.
     ///
     /// - Parameter keepsNulls: whether a null stays, because there is a layer below that it hides something of
-    /// - Returns: an object, empty if the directory was never there
+    /// - Returns: objects, empty if the directory was never there
     /// - Throws: ``FileReadError``
-    func read(keepsNulls: Bool = false) throws(FileReadError) -> JSONValue {
+    func read(keepsNulls: Bool = false) throws(FileReadError) -> ComposedPatch {
         let reading: DocumentFiles
         do {
             reading = try files.read()
@@ -44,7 +44,7 @@ final class HostDirectory: Sendable {
 
     /// Only a directory that is really not there is empty. No permission to look, a dangling link, or a mount that is
     /// missing as a whole say nothing about what the administrator wants.
-    private func missing() throws(FileReadError) -> JSONValue {
+    private func missing() throws(FileReadError) -> ComposedPatch {
         if fileStatus(path.cPath, followingLinks: false) != nil {
             throw FileReadError(.notFound, path, "the symbolic link leads nowhere; repair or remove it", errno: ENOENT)
         }
@@ -53,7 +53,7 @@ final class HostDirectory: Sendable {
                 .notFound, path, "the directory was there and is gone; bring it back, empty if nothing is to be in it",
                 errno: ENOENT)
         }
-        if !isNamed { return .emptyObject }
+        if !isNamed { return .empty }
         // A trailing slash is no name of its own.
         var parent = path[...]
         while parent.count > 1, parent.last == "/" { parent.removeLast() }
@@ -63,7 +63,7 @@ final class HostDirectory: Sendable {
                 .parentMissing, path, "neither it nor the directory above it exists; correct the path or mount it",
                 errno: ENOENT)
         }
-        return .emptyObject
+        return .empty
     }
 }
 

@@ -49,7 +49,9 @@ private final class StreamConnection: Sendable {
         self.lastEventID = lastEventID
         reading = StreamedDocument(
             location: source.location, patchEvents: source.configuration.patchEvents,
-            versionPath: source.configuration.versionPath, maximumBytes: source.configuration.maximumBytes)
+            versionPath: source.configuration.versionPath,
+            versionRequirement: source.configuration.versionRequirement, maximumBytes: source.configuration.maximumBytes
+        )
     }
 
     /// Whether the stream itself has delivered a document.

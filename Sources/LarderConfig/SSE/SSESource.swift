@@ -76,7 +76,8 @@ final class SSESource: ConfigSource {
         }
         guard case .document(let answer) = response else { return nil }
         let reading = DocumentReading(
-            location: NamespaceConfiguration.location(of: url), versionPath: configuration.versionPath)
+            location: NamespaceConfiguration.location(of: url), versionPath: configuration.versionPath,
+            versionRequirement: configuration.versionRequirement)
         return try await reading.document(in: answer.body, validator: answer.validator)
     }
 

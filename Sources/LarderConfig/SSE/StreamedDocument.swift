@@ -9,6 +9,8 @@ struct StreamedDocument: Sendable {
     var patchEvents: [String]
     /// Where the document says its own version; nil where it does not.
     var versionPath: JSONPath?
+    /// Whether a document without a version is rejected.
+    var versionRequirement = VersionRequirement.onceSeen
     /// The most that the document may have.
     var maximumBytes: Int
 
@@ -32,7 +34,7 @@ struct StreamedDocument: Sendable {
                 throw ConfigError(
                     .rejected, "\(location) sent a patch after which the document has more than \(maximumBytes) bytes")
             }
-            return SourceDocument(value: patched, versionPath: versionPath, validator: nil)
+            return source(patched)
         }
         guard event.type == "message" else { return nil }
         let document = try value(of: event, "an event")
@@ -40,7 +42,11 @@ struct StreamedDocument: Sendable {
             throw ConfigError(
                 .rejected, "\(location) sent an event with \(document.kind); a configuration is a JSON object")
         }
-        return SourceDocument(value: document, versionPath: versionPath, validator: nil)
+        return source(document)
+    }
+
+    private func source(_ document: JSONValue) -> SourceDocument {
+        SourceDocument(value: document, versionPath: versionPath, requirement: versionRequirement, validator: nil)
     }
 
     private func value(of event: EventStreamParser.Event, _ what: String) throws(ConfigError) -> JSONValue {

@@ -8,7 +8,7 @@ extension NamespaceConfiguration.HTTP {
             value, at: path,
             knowing: [
                 "url", "method", "body", "answerPath", "partialData", "intervalSeconds", "timeoutSeconds", "longPoll",
-                "firstFetchSplaySeconds", "staleIfErrorSeconds", "versionPath",
+                "firstFetchSplaySeconds", "staleIfErrorSeconds", "versionPath", "versionRequired",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
             throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web.json\"")
@@ -24,6 +24,7 @@ extension NamespaceConfiguration.HTTP {
         longPoll = try reader.section("longPoll", LongPoll.init)
         staleIfError = try reader.seconds("staleIfErrorSeconds", in: 0...31_536_000)
         versionPath = try reader.versionPath()
+        versionRequirement = try reader.versionRequirement()
         access = try HTTPAccess(reader, for: url)
     }
 

@@ -59,6 +59,19 @@ extension SettingsReader {
         let given = try documentPath("versionPath", such: "\"meta.version\" or \"/meta/version\"")
         return isNull("versionPath") ? nil : given ?? JSONPath(["version"])
     }
+
+    /// Whether a document without a version is rejected: `versionRequired`, or what follows from `versionPath`.
+    func versionRequirement() throws(SettingsError) -> VersionRequirement {
+        let isRequired = try truth("versionRequired")
+        if isRequired == true, isNull("versionPath") {
+            throw failure("versionRequired", "must not be true if versionPath is null; remove one of them")
+        }
+        return switch isRequired {
+        case true?: .always
+        case false?: .never
+        case nil: has("versionPath") ? .always : .onceSeen
+        }
+    }
 }
 
 extension JSONPath {
@@ -73,7 +86,7 @@ extension NamespaceConfiguration.SSE {
             value, at: path,
             knowing: [
                 "url", "pollUrl", "intervalSeconds", "reconnectSplaySeconds", "firstFetchSplaySeconds",
-                "heartbeatSeconds", "timeoutSeconds", "patchEvents", "versionPath",
+                "heartbeatSeconds", "timeoutSeconds", "patchEvents", "versionPath", "versionRequired",
             ] + HTTPAccess.settings)
         guard let url = try reader.url("url") else {
             throw reader.failure(nil, "needs \"url\", such as \"https://config.example.org/web/events\"")
@@ -90,6 +103,7 @@ extension NamespaceConfiguration.SSE {
                 !$0.isEmpty && $0 != "message" && !$0.contains { $0.isNewline }
             } ?? patchEvents
         versionPath = try reader.versionPath()
+        versionRequirement = try reader.versionRequirement()
         access = try HTTPAccess(reader, for: url)
     }
 }

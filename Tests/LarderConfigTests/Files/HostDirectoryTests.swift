@@ -14,7 +14,7 @@ struct HostDirectoryTests {
     }
 
     private func read() throws(FileReadError) -> JSONValue {
-        try HostDirectory(path: scratch.at("config.d")).read()
+        try HostDirectory(path: scratch.at("config.d")).read().patch
     }
 
     private func failure(_ directory: HostDirectory? = nil) -> FileReadError? {
@@ -64,13 +64,13 @@ struct HostDirectoryTests {
         let (named, usual) = (
             HostDirectory(path: scratch.at("config.d")), HostDirectory(path: scratch.at("config.d"), isNamed: false)
         )
-        for directory in [named, usual] { #expect(try directory.read() == ["a": 1]) }
+        for directory in [named, usual] { #expect(try directory.read().patch == ["a": 1]) }
         try scratch.move("config.d", to: "aside")
         for directory in [named, usual] { #expect(failure(directory)?.code == .notFound) }
         #expect(failure(HostDirectory(path: scratch.at("config.d"), wasThere: true))?.code == .notFound)
         #expect(try read() == .emptyObject, "one that never was there is empty")
         try scratch.makeDirectory("config.d")
-        for directory in [named, usual] { #expect(try directory.read() == .emptyObject) }
+        for directory in [named, usual] { #expect(try directory.read().patch == .emptyObject) }
     }
 
     @Test("what the settings name is missed at a start too")
@@ -78,10 +78,10 @@ struct HostDirectoryTests {
         var settings = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("none"))
         let named = settings.host(holding: ["a": 1])
         #expect(failure(named)?.code == .notFound)
-        #expect(try settings.host(holding: .emptyObject)?.read() == .emptyObject)
-        #expect(try settings.host(holding: nil)?.read() == .emptyObject)
+        #expect(try settings.host(holding: .emptyObject)?.read().patch == .emptyObject)
+        #expect(try settings.host(holding: nil)?.read().patch == .emptyObject)
         settings.isHostDirectoryNamed = false
-        #expect(try settings.host(holding: ["a": 1])?.read() == .emptyObject)
+        #expect(try settings.host(holding: ["a": 1])?.read().patch == .emptyObject)
         settings.hostDirectory = nil
         #expect(settings.host(holding: ["a": 1]) == nil)
     }
@@ -90,10 +90,10 @@ struct HostDirectoryTests {
     func missing() throws {
         try scratch.remove("config.d")
         #expect(try read() == .emptyObject)
-        #expect(try HostDirectory(path: scratch.at("config.d//")).read() == .emptyObject)
+        #expect(try HostDirectory(path: scratch.at("config.d//")).read().patch == .emptyObject)
         let lost = failure(HostDirectory(path: scratch.at("no/config.d")))
         #expect(lost?.code == .parentMissing)
-        #expect(try HostDirectory(path: scratch.at("no/config.d"), isNamed: false).read() == .emptyObject)
+        #expect(try HostDirectory(path: scratch.at("no/config.d"), isNamed: false).read().patch == .emptyObject)
         try scratch.link("config.d", to: "nowhere")
         #expect(failure()?.code == .notFound)
         try scratch.remove("config.d")
@@ -143,7 +143,7 @@ struct HostDirectoryTests {
         #expect(failure(HostDirectory(path: path, maximumBytes: 6))?.code == .tooLarge)
         #expect(failure(HostDirectory(path: path, maximumBytes: 13))?.code == .tooLarge)
         #expect(failure(HostDirectory(path: path, maximumFiles: 1))?.code == .tooMany)
-        #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read() == ["a": 1, "b": 1])
+        #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read().patch == ["a": 1, "b": 1])
     }
 
     @Test("names that are not UTF-8 are read like others")

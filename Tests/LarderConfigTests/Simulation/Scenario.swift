@@ -118,13 +118,13 @@ final class Scenario: @unchecked Sendable {
             logger: StoreFixture.silent)
     }
 
-    private func readHost() async -> Result<JSONValue, FileReadError> {
+    private func readHost() async -> Result<ComposedPatch, FileReadError> {
         let before = hostContent
         try? await clock.sleep(for: chance.duration(upTo: 1))
         if !isCalm, chance.oneIn(20) {
             return .failure(FileReadError(.unstable, "/config.d", "it changes all the time"))
         }
-        return .success(["host": .int(chance.oneIn(2) ? before : hostContent)])
+        return .success(ComposedPatch(["host": .int(chance.oneIn(2) ? before : hostContent)]))
     }
 }
 

@@ -1,0 +1,117 @@
+import JSON
+import LarderUpstream
+import TestSupport
+import Testing
+
+@testable import LarderConfig
+
+@Suite("Stacks of documents in each layer", .timeLimit(.minutes(5)))
+struct LayerStackTests {
+    @Test("files of one directory are merged one after the other", arguments: [FileLayer.host.layer, .remote])
+    func replacement(layer: ConfigLayer) async throws {
+        var stack = try Stack()
+        stack.documents[.defaults] = [["o": ["a": 1], "p": ["a": 1]]]
+        stack.documents[layer] = [["o": 5, "p": .null], ["o": ["b": 2], "p": ["b": 2]]]
+        let layers = try await stack.layers()
+        #expect(layers.resolved() == ["o": ["b": 2], "p": ["b": 2]])
+        // What a directory hides is hidden in its explanation, too.
+        #expect(layers.says(layer, at: ["o", "a"]) == .hides)
+        #expect(layers.says(layer, at: ["o"]) == .value(["b": 2]))
+    }
+
+    @Test("random stacks in all layers are RFC 7396 patches that are applied one by one, also after a restart")
+    func property() async throws {
+        var generator = SeededGenerator()
+        for _ in 0..<150 {
+            var stack = try Stack()
+            for layer in ConfigLayer.allCases where layer != .override {
+                stack.documents[layer] = (0..<Int.random(in: 0...3, using: &generator)).map { _ in
+                    .randomPatch(depth: 3, using: &generator)
+                }
+            }
+            var layers = try await stack.layers()
+            let paths = [["a"], ["b", "a"], ["c", "b", "a"], ["b", "c"]].shuffled(using: &generator).prefix(2)
+            var expected = stack.documents.sorted { $0.key.height < $1.key.height }.flatMap(\.value)
+            for path in paths {
+                let value = JSONValue.randomPatch(depth: 2, using: &generator)
+                layers.override.set(.init(path: path, value: value, setAt: 0))
+                expected.append(path.reversed().reduce(value) { .object([($1, $0)]) })
+            }
+            let resolved = expected.reduce(.emptyObject) { MergePatch.apply($1, to: $0) }
+            #expect(layers.resolved() == resolved, "\(expected), seed \(generator.seed)")
+            let generation = Generation(
+                revision: 3, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0,
+                layers: layers)
+            let read = try Generation(decoding: generation.encoded(epoch: "e", namespace: "n"))
+            #expect(read.layers.resolved() == resolved, "seed \(generator.seed)")
+        }
+    }
+
+    @Test("a file directory whose documents an earlier version composed is read again")
+    func stamp() async throws {
+        let files = [(name: "1.json", bytes: Array("{}".utf8)), (name: "2.json", bytes: Array("{}".utf8))]
+        // As version 0.1 computed it.
+        let old = "sha256:\(Self.stampOfVersion01)"
+        #expect(FileStamp(of: files).description != old)
+    }
+
+    private static let stampOfVersion01 = "10b941feacb873e8c58e50719d0999edeeee3e2bb13409e7576b81992d89baa5"
+}
+
+/// Documents of each layer, as files where the layer is read from files.
+private struct Stack {
+    var documents: [ConfigLayer: [JSONValue]] = [:]
+    private let directory: ScratchDirectory
+
+    init() throws { directory = try ScratchDirectory() }
+
+    /// The layers as a namespace reads them.
+    func layers() async throws -> Layers {
+        for layer in [ConfigLayer.defaults, .host, .remote] {
+            try directory.makeDirectory("\(layer)")
+            // A directory of defaults or of a source has at least one file.
+            for (number, document) in (documents[layer] ?? [.emptyObject]).enumerated() {
+                try directory.write(document.compactText, to: "\(layer)/\(number).json")
+            }
+            if documents[layer] == [] { try directory.write("{}", to: "\(layer)/0.json") }
+        }
+        let configuration = NamespaceConfiguration(
+            name: "n", defaultsPath: directory.at("defaults"), hostDirectory: directory.at("host"))
+        var layers = Layers()
+        for layer in FileLayer.allCases {
+            layers[layer] = Layers.Files(try configuration.files(layer, holding: nil).read(), updatedAt: 0)
+        }
+        let source = FileSource(
+            configuration: .init(path: directory.at("remote")), watcher: FileWatcher(),
+            blocking: BlockingWork(StoreFixture.threads))
+        if case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) {
+            let change = ConfigChange.remote(document, origin: source.location, force: false, isPush: false)
+            _ = try change.apply(
+                to: &layers, resolved: .emptyObject, maximumBytes: 1 << 20, maximumDeletion: nil, now: 0)
+        }
+        layers.experiment.overlays = (documents[.experiment] ?? []).enumerated().map {
+            .init(name: "\($0.offset)", values: $0.element, isRemote: false)
+        }
+        return layers
+    }
+}
+
+extension ConfigLayer {
+    fileprivate var height: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
+
+extension JSONValue {
+    /// An object of few names, so that patches meet at the same places.
+    fileprivate static func randomPatch(depth: Int, using generator: inout SeededGenerator) -> JSONValue {
+        let names = ["a", "b", "c"].shuffled(using: &generator).prefix(Int.random(in: 0...3, using: &generator))
+        return .object(names.map { ($0, randomValue(depth: depth - 1, using: &generator)) })
+    }
+
+    private static func randomValue(depth: Int, using generator: inout SeededGenerator) -> JSONValue {
+        switch Int.random(in: 0..<6, using: &generator) {
+        case 0: .null
+        case 1: .int(Int.random(in: 0...9, using: &generator))
+        default: depth == 0 ? 1 : randomPatch(depth: depth, using: &generator)
+        }
+    }
+}
