@@ -1,16 +1,18 @@
 import JSON
 
-/// How much of a document another one would remove. A member counts where its value is no object; those of objects in
-/// objects count one by one. One that is null counts as absent: that is what it makes of the member in the resolved
-/// configuration.
+/// How much of a document another one would remove.
+///
+/// The members that are counted are those whose value is not an object, also those of objects in objects. Null is not
+/// counted, because it is absent from the resolved configuration. A member counts as removed if it is absent in the other
+/// document, or if its value is empty there and was not: null, `""`, `[]` or `{}`.
 public struct MassDeletion: Sendable, Hashable {
     /// How many members the document held has.
     public var members: Int
-    /// How many of these would be gone.
+    /// How many of these the other document removes.
     public var removed: Int
 
-    /// Where there are fewer members, every change is a large part of them.
-    static let fewestMembers = 10
+    /// Below this number of members each change affects a large part of them: only the removal of all is too much.
+    static let minMembers = 10
 
     /// Compares two documents.
     init(from held: JSONValue, to new: JSONValue) {
@@ -18,16 +20,17 @@ public struct MassDeletion: Sendable, Hashable {
         removed = Self.removed(from: held, to: new)
     }
 
-    /// Whether that is more than a share of the members.
+    /// Whether more than a share of the members is removed.
     func exceeds(percent: Int) -> Bool {
-        members >= Self.fewestMembers && removed * 100 > members * percent
+        (members >= Self.minMembers || removed == members) && removed * 100 > members * percent
     }
 
     private static func removed(from held: JSONValue, to new: JSONValue) -> Int {
         held.members.reduce(0) { sum, member in
-            guard let other = new[member.name], other.kind != .null else { return sum + member.value.leaves }
-            guard member.value.kind == .object else { return sum }
-            return sum + removed(from: member.value, to: other)
+            let value = member.value
+            guard let other = new[member.name], other.kind != .null else { return sum + value.leaves }
+            if value.kind == .object { return sum + removed(from: value, to: other) }
+            return sum + (other.isEmptyValue && !value.isEmptyValue ? value.leaves : 0)
         }
     }
 }
@@ -39,6 +42,15 @@ extension JSONValue {
         case .object: members.reduce(0) { $0 + $1.value.leaves }
         case .null: 0
         case .array, .bool, .number, .string: 1
+        }
+    }
+
+    /// Whether it is a string, an array or an object without content.
+    fileprivate var isEmptyValue: Bool {
+        switch kind {
+        case .object, .array: count == 0
+        case .string: string?.isEmpty ?? false
+        case .null, .bool, .number: false
         }
     }
 }

@@ -12,11 +12,12 @@ struct MassDeletionTests {
     ]
 
     @Test(
-        "members that are no objects are counted, those of objects in objects one by one, and a null is no member",
+        "members whose value is not an object are counted, and removed if they are absent, null or empty",
         arguments: [
             (ten, 0), (.emptyObject, 10), (["a": .emptyObject, "x": 1], 10), (["a": 1], 10),
-            (["a": ["1": ["now": "an object"]]], 9), (["a": ["1": .null, "2": .emptyObject]], 9),
+            (["a": ["1": ["now": "an object"]]], 9), (["a": ["1": .null, "2": .emptyObject]], 10),
             (["a": .null, "5": .null, "6": 6, "none": .null], 9),
+            (["a": ["1": "", "2": [], "3": .emptyObject, "deep": ["4": ""]], "5": "", "6": ""], 10),
         ] as [(JSONValue, Int)])
     func counting(new: JSONValue, removed: Int) {
         let deletion = MassDeletion(from: Self.ten, to: new)
@@ -24,7 +25,7 @@ struct MassDeletionTests {
         #expect(deletion.removed == removed)
     }
 
-    @Test("the share itself is allowed, and one member more is not; fewer than ten members are nobody's loss")
+    @Test("the share itself is allowed, and one member more is not; of fewer than ten not all may be removed")
     func threshold() {
         func exceeds(_ removed: Int, of members: Int, _ percent: Int) -> Bool {
             let held = JSONValue.object((0..<members).map { ("\($0)", .int($0)) })
@@ -35,7 +36,11 @@ struct MassDeletionTests {
         #expect(exceeds(10, of: 10, 90))
         #expect(!exceeds(90, of: 100, 90))
         #expect(exceeds(91, of: 100, 90))
-        #expect(!exceeds(9, of: 9, 0))
+        #expect(!exceeds(8, of: 9, 0))
+        #expect(exceeds(9, of: 9, 90))
+        #expect(exceeds(1, of: 1, 90))
+        #expect(!exceeds(9, of: 9, 100))
+        #expect(!exceeds(0, of: 0, 0))
         #expect(exceeds(1, of: 10, 0))
         #expect(!exceeds(0, of: 10, 0))
         #expect(!exceeds(10, of: 10, 100))
@@ -91,10 +96,39 @@ struct MassDeletionTests {
         }
     }
 
-    @Test("nulls in the place of all members remove them")
-    func nulls() async throws {
+    @Test("a value that was empty before is not removed by an empty one")
+    func emptyBefore() {
+        let held: JSONValue = ["a": "", "b": [], "c": "x"]
+        #expect(MassDeletion(from: held, to: held).removed == 0)
+        #expect(MassDeletion(from: held, to: ["a": [], "b": "", "c": "x"]).removed == 0)
+        #expect(MassDeletion(from: held, to: ["c": ""]).removed == 3)
+    }
+
+    @Test("a document of few members is not emptied")
+    func fewMembers() async throws {
+        var fixture = StoreFixture()
+        fixture.maximumDeletion = 90
+        try await fixture.withFlow { (store, refresher, source) async throws in
+            async let first = refresher.refreshIfNeeded()
+            await source.nextRequest().answer(["a": 1, "o": ["b": 2]])
+            _ = try await first
+            for document: JSONValue in [.emptyObject, ["a": "", "o": .null], ["o": .emptyObject], ["other": 1]] {
+                let refresh = Task { try await refresher.refreshIfNeeded() }
+                await source.nextRequest().answer(document)
+                let error = await #expect(throws: ConfigError.self) { try await refresh.value }
+                #expect(error?.message.contains("2 of 2 members") == true)
+            }
+            #expect(store.value == ["a": 1, "o": ["b": 2]])
+            async let last = refresher.refreshIfNeeded()
+            await source.nextRequest().answer(["a": 1])
+            #expect(try await last.commit.changed)
+        }
+    }
+
+    @Test("nulls, and empty strings, instead of all members remove them", arguments: [.null, ""] as [JSONValue])
+    func nulls(value: JSONValue) async throws {
         try await withTen { (store, refresher, _) async throws in
-            let push = SourceDocument(value: .object(Self.ten.members.map { ($0.name, .null) }))
+            let push = SourceDocument(value: .object(Self.ten.members.map { ($0.name, value) }))
             await #expect(throws: ConfigError.self) { try await refresher.applyPush(push, force: false) }
             #expect(store.value == MergePatch.merge([Self.ten]))
             #expect(store.publication.status.quarantine?.deletion.removed == 10)
