@@ -137,8 +137,7 @@ struct Layers: Sendable {
         let base = rules.locks.isEmpty ? nil : MergePatch.merge(documents)
         if let remote = shown.remote { documents += remote.content.patches }
         for overlay in shown.experiment.overlays { documents.append(overlay.values) }
-        documents += shown.override.patches()
-        let merged = MergePatch.merge(documents)
+        let merged = shown.override.applied(to: documents)
         return base.map { rules.locks.pin(merged, to: $0) } ?? merged
     }
 

@@ -119,8 +119,19 @@ struct OverrideLayer: Sendable {
     func patches() -> [JSONValue] {
         guard let root else { return [] }
         var refinements: [Entry] = []
-        let patch = JSONValue.building { root.write(to: &$0, refinements: &refinements) }
+        let patch = JSONValue.building { root.write(to: &$0, over: nil, refinements: &refinements) }
         return [patch] + OverrideLayer(entries: refinements).patches()
+    }
+
+    /// Merges lower layers, lowest first, and applies the entries to the result. An entry that is null removes the member
+    /// at its path. If there is none it changes nothing: unlike a merge patch it makes no objects on the way.
+    func applied(to documents: [JSONValue]) -> JSONValue {
+        guard let root, root.totals.nulls > 0 else { return MergePatch.merge(documents + patches()) }
+        let target = MergePatch.merge(documents)
+        var refinements: [Entry] = []
+        let patch = JSONValue.building { root.write(to: &$0, over: target, refinements: &refinements) }
+        let result = MergePatch.apply(patch, to: target)
+        return refinements.isEmpty ? result : OverrideLayer(entries: refinements).applied(to: [result])
     }
 }
 

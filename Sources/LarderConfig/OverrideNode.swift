@@ -10,13 +10,21 @@ final class OverrideNode: Sendable {
         var bytes = 0
         /// How many of them expire.
         var expiring = 0
+        /// How many of them are null.
+        var nulls = 0
+        /// How many there are.
+        var count = 0
 
         static func + (left: Totals, right: Totals) -> Totals {
-            Totals(bytes: left.bytes + right.bytes, expiring: left.expiring + right.expiring)
+            Totals(
+                bytes: left.bytes + right.bytes, expiring: left.expiring + right.expiring,
+                nulls: left.nulls + right.nulls, count: left.count + right.count)
         }
 
         static func - (left: Totals, right: Totals) -> Totals {
-            Totals(bytes: left.bytes - right.bytes, expiring: left.expiring - right.expiring)
+            Totals(
+                bytes: left.bytes - right.bytes, expiring: left.expiring - right.expiring,
+                nulls: left.nulls - right.nulls, count: left.count - right.count)
         }
     }
 
@@ -139,9 +147,15 @@ final class OverrideNode: Sendable {
         for child in orderedChildren { child.collect(into: &entries, where: isIncluded) }
     }
 
+    /// Whether all entries below this node are null, and none is here. They remove members and make no objects.
+    private var onlyRemovesMembers: Bool { entry == nil && totals.nulls == totals.count }
+
     /// Writes the entries here and below as a merge patch.
-    /// - Parameter refinements: receives the entries below other entries, which the patch does not have
-    func write(to writer: inout JSONWriter, refinements: inout [Entry]) {
+    /// - Parameters:
+    ///   - target: what the patch will be applied to at this place, so that it has no objects which are there only to
+    ///     remove a member of nothing; nil for a patch with all entries
+    ///   - refinements: receives the entries below other entries, which the patch does not have
+    func write(to writer: inout JSONWriter, over target: JSONValue?, refinements: inout [Entry]) {
         if let entry {
             writer.value(entry.value)
             for child in orderedChildren { child.collect(into: &refinements) }
@@ -149,8 +163,10 @@ final class OverrideNode: Sendable {
         }
         writer.beginObject()
         for child in orderedChildren {
+            let place = target.map { $0.kind == .object ? $0[child.name.text] ?? .null : .null }
+            if let place, place.kind != .object, child.onlyRemovesMembers { continue }
             writer.name(child.name.text)
-            child.write(to: &writer, refinements: &refinements)
+            child.write(to: &writer, over: place, refinements: &refinements)
         }
         writer.endObject()
     }
@@ -164,6 +180,6 @@ final class OverrideNode: Sendable {
 
 extension OverrideLayer.Entry {
     fileprivate var totals: OverrideNode.Totals {
-        OverrideNode.Totals(bytes: bytes, expiring: expiresAt == nil ? 0 : 1)
+        OverrideNode.Totals(bytes: bytes, expiring: expiresAt == nil ? 0 : 1, nulls: value.isNull ? 1 : 0, count: 1)
     }
 }

@@ -35,7 +35,7 @@ struct ConfigChangeTests {
         #expect(layers.resolved() == ["a": ["x": 2, "low": ["deep": 3]]])
     }
 
-    @Test("overrides resolve as merge patches that are applied one after the other, in any mixture")
+    @Test("overrides resolve as merge patches one after the other, but a null makes no objects, in any mixture")
     func sequential() {
         var generator = SystemRandomNumberGenerator()
         let values: [JSONValue] = [.null, 1, "s", [1], .emptyObject, ["a": 1], ["b": .null], ["a": ["c": 2]]]
@@ -53,10 +53,30 @@ struct ConfigChangeTests {
             }
             var expected = layers.remote?.document ?? .emptyObject
             for entry in layers.override.entries {
+                if entry.value.isNull, expected.value(at: JSONPath(entry.path)) == nil { continue }
                 let patch = entry.path.reversed().reduce(entry.value) { .object([($1, $0)]) }
                 expected = MergePatch.merge([expected, patch])
             }
             #expect(layers.resolved() == expected, "\(layers.override.entries)")
+        }
+    }
+
+    @Test("a null at a path where nothing is publishes nothing, and hides what a source says there later")
+    func nullOfNothing() async throws {
+        try await withStore { store async throws in
+            _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
+            let revision = store.revision
+            for path in [["no", "such"], ["a", "such"], ["x"]] {
+                let commit = try await store.set(JSONPath(path), to: .null, timeToLive: nil)
+                #expect(!commit.changed)
+                #expect(commit.layerChanged)
+            }
+            #expect(store.revision == revision)
+            #expect(store.value == ["a": 1])
+            _ = try await store.replaceFiles(.host, with: ["no": ["such": 1, "other": 2], "x": 3])
+            #expect(store.value == ["a": 1, "no": ["other": 2]])
+            _ = try await store.set(JSONPath(["no", "such", "deep"]), to: 4, timeToLive: nil)
+            #expect(store.value == ["a": 1, "no": ["such": ["deep": 4], "other": 2]])
         }
     }
 
