@@ -80,10 +80,11 @@ indirect enum ConfigChange: Sendable {
     ) throws(ConfigError) -> Effect {
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
+            try Self.checkShape(path, value)
             if let locked = layers.rules.locks.touched(by: value, at: path) {
                 throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
             }
-            try Self.check(path, value, resolved)
+            try Self.checkWay(path, resolved)
             let entry = OverrideLayer.Entry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
@@ -139,7 +140,8 @@ indirect enum ConfigChange: Sendable {
         ConfigError(.rejected, "\(what) \(bytes) bytes; limits.documentBytes in the settings allows \(maximum)")
     }
 
-    private static func check(_ path: [String], _ value: JSONValue, _ resolved: JSONValue) throws(ConfigError) {
+    /// Checks what does not depend on the layers.
+    private static func checkShape(_ path: [String], _ value: JSONValue) throws(ConfigError) {
         if path.isEmpty, value.kind != .object {
             throw ConfigError(
                 .invalidChange, "the whole configuration is an object; set a member of it, as in: set search.limit 20")
@@ -148,6 +150,10 @@ indirect enum ConfigChange: Sendable {
             throw ConfigError(
                 .rejected, "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth)")
         }
+    }
+
+    /// Checks that a path does not lead into an array.
+    private static func checkWay(_ path: [String], _ resolved: JSONValue) throws(ConfigError) {
         var place = resolved
         for (length, name) in path.enumerated() {
             if place.kind == .array {

@@ -80,6 +80,21 @@ struct ConfigChangeTests {
         }
     }
 
+    @Test("the root is refused a value that is not an object, also if a path is locked")
+    func rootOfLocked() async throws {
+        var fixture = StoreFixture.local()
+        defer { fixture.remove() }
+        fixture.rules = LayerRules(locks: LockedPaths([JSONPath(["n"])]), unit: "u")
+        try await fixture.withStore { store async throws in
+            for value: JSONValue in [5, .null, [1]] {
+                let error = await #expect(throws: ConfigError.self) {
+                    try await store.set(JSONPath([]), to: value, timeToLive: nil)
+                }
+                #expect(error?.code == .invalidChange)
+            }
+        }
+    }
+
     @Test("changes that are committed together are judged one after the other")
     func batched() async throws {
         try await withStore { store async throws in
