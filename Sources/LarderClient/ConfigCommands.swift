@@ -68,7 +68,7 @@ public struct ConfigCommands: Sendable {
             namespace: namespace, mode: mode, onInterruption: onInterruption)
     }
 
-    /// Sets a value above every other layer.
+    /// Sets a value above every other layer. ``replaceAll(with:ttl:namespace:)`` sets the whole document.
     ///
     /// ```swift
     /// try await client.config.set("search.limit", to: 25)
@@ -77,6 +77,7 @@ public struct ConfigCommands: Sendable {
     /// - Parameters:
     ///   - value: an object is merged with what the lower layers hold; null hides what they hold.
     ///   - ttl: after how long the override ends by itself, to the millisecond; nil for never.
+    /// - Throws: `remote` with `invalidParams` if the path is empty.
     @discardableResult
     public func set(
         _ path: String, to value: JSONValue, ttl: Duration? = nil, namespace: String = defaultNamespace
@@ -105,7 +106,34 @@ public struct ConfigCommands: Sendable {
         return try await set(path, to: json, ttl: ttl, namespace: namespace)
     }
 
-    /// Removes what was set at a path and below it, so that the other layers show again.
+    /// Replaces everything that was set, at whatever path, by the members of an object.
+    ///
+    /// ```swift
+    /// try await client.config.replaceAll(with: ["search": ["limit": 25]])
+    /// ```
+    /// - Parameters:
+    ///   - value: an object, which is merged with what the lower layers hold.
+    ///   - ttl: after how long it ends by itself, to the millisecond; nil for never.
+    @discardableResult
+    public func replaceAll(
+        with value: JSONValue, ttl: Duration? = nil, namespace: String = defaultNamespace
+    ) async throws(LarderClientError) -> ConfigChange {
+        let parameters = ConfigSet.Parameters(
+            path: JSONPath([]), value: value, namespace: namespace, ttlMilliseconds: ttl?.milliseconds,
+            replaceAll: true)
+        return try await client.call(ConfigSet.self, parameters)
+    }
+
+    /// Removes everything that was set, so that the other layers show again.
+    @discardableResult
+    public func unsetAll(namespace: String = defaultNamespace) async throws(LarderClientError) -> ConfigChange {
+        let parameters = ConfigUnset.Parameters(path: JSONPath([]), namespace: namespace, all: true)
+        return try await client.call(ConfigUnset.self, parameters)
+    }
+
+    /// Removes what was set at a path and below it, so that the other layers show again. ``unsetAll(namespace:)`` removes
+    /// everything.
+    /// - Throws: `remote` with `invalidParams` if the path is empty.
     @discardableResult
     public func unset(
         _ path: String, namespace: String = defaultNamespace

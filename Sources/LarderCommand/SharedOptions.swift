@@ -102,6 +102,14 @@ struct PathArgument: ParsableArguments {
     }
 }
 
+extension PathArgument {
+    /// Refuses an empty path, which an unset variable of the shell leaves.
+    /// - Parameter alternative: how the whole document is changed
+    static func refuseEmpty(_ path: String, _ alternative: String) throws {
+        if path.isEmpty { throw ValidationError("the path is empty, perhaps by an unset variable; \(alternative)") }
+    }
+}
+
 extension ConfigChange {
     /// What a change came to, for people.
     var summary: String { changed ? "revision \(revision)" : "unchanged at revision \(revision)" }

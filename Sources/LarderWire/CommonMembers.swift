@@ -12,6 +12,21 @@ extension MemberReader {
     /// `namespace`, or the default one.
     func namespace() throws(WireError) -> String { try string("namespace") ?? defaultNamespace }
 
+    /// A member that confirms a change of the whole document, so that an empty path alone does not make it.
+    /// - Parameter effect: what the change does, to begin the error with
+    /// - Throws: `invalidParams` if it is missing for the root, or given for another path.
+    func confirmation(_ name: String, of path: JSONPath, _ effect: String) throws(WireError) -> Bool {
+        let isConfirmed = try bool(name) ?? false
+        if path.segments.isEmpty, !isConfirmed {
+            throw WireError(
+                .invalidParams, "\"path\" is empty, and \(effect); add \"\(name)\": true if that is intended")
+        }
+        if !path.segments.isEmpty, isConfirmed {
+            throw WireError(.invalidParams, "\"\(name)\" is only for an empty \"path\"; leave it out")
+        }
+        return isConfirmed
+    }
+
     /// A number of seconds up to ten years, fractions allowed; nil where the member is absent or null.
     func seconds(_ name: String) throws(WireError) -> Double? {
         guard let seconds = try number(name) else { return nil }

@@ -39,6 +39,30 @@ struct CommandLineTests {
         }
     }
 
+    @Test("an empty path is a usage error, and everything is changed with --all alone")
+    func wholeDocument() throws {
+        try AgentHome.with(starting: true) { (home) throws in
+            try home.larder("set", "a", "1")
+            for (arguments, advice) in [
+                (["unset", ""], "larder unset --all removes everything that was set"),
+                (["set", "", "{}"], "larder set --all VALUE replaces everything that was set"),
+                (["unset", "", "--all"], "--all takes no path"), (["unset", "a", "--all"], "--all takes no path"),
+                (["set", "--all", "a", "{}"], "--all takes no path"), (["unset"], "Missing expected argument"),
+                (["set", "a"], "Missing expected argument"),
+            ] {
+                let end = try Command.run(Products.commandLine, arguments, environment: home.clientEnvironment)
+                #expect(end.status == 2, "larder \(arguments): \(end)")
+                #expect(end.log.contains(advice), "\(end.log)")
+            }
+            #expect(try home.larder("get", "--raw").text == #"{"a":1}"# + "\n")
+            #expect(try home.larder("set", "--all", #"{"b":2}"#).text.hasPrefix("revision "))
+            #expect(try home.larder("get", "--raw").text == #"{"b":2}"# + "\n")
+            #expect(try home.larder("set", "--all", "5").status == 2)
+            #expect(try home.larder("unset", "--all").text.hasPrefix("revision "))
+            #expect(try home.larder("get", "--raw").text == "{}\n")
+        }
+    }
+
     @Test("every failure is one line on standard error and a documented status")
     func failures() throws {
         try AgentHome.with(starting: true) { (home) throws in

@@ -82,7 +82,7 @@ extension Integration {
                 let client = try agent.connect()
                 let text = JSONValue.string(String(repeating: "x", count: 50_000))
                 let count = 300
-                try client.call("config.set", ["path": "", "value": ["n": 0, "text": text]])
+                try client.call("config.set", ["path": "", "value": ["n": 0, "text": text], "replaceAll": true])
                 let changes = try DirectoryChanges(home.directory + "/current")
                 try changes.wait("the first copy") { try copy(home)["n"] == 0 }
                 var seen = 0

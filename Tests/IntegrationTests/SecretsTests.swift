@@ -105,7 +105,7 @@ extension Integration {
                     said.append(try client.refusal(method, params).detail)
                 }
                 try refuse("config.set", ["path": "tls", "value": ["pin": secret]])
-                try refuse("config.set", ["path": "", "value": secret])
+                try refuse("config.set", ["path": "", "value": secret, "replaceAll": true])
                 try refuse("config.push", ["document": ["experiments": [["name": "x", "values": ["token": secret]]]]])
                 try refuse("config.push", ["document": ["experiments": secret]])
                 try refuse("config.push", ["document": secret])

@@ -22,6 +22,25 @@ struct CallTests {
         }
     }
 
+    @Test("changes of all overrides are confirmed to the agent")
+    func wholeDocument() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let done: JSONValue = ["revision": 2, "epoch": "00ff00ff00ff00ff", "changed": true]
+            async let replaced = client.config.replaceAll(with: ["a": 1])
+            let connection = try await agent.accept()
+            let set = try await connection.request("config.set")
+            #expect(set.params == ["path": "", "value": ["a": 1], "replaceAll": true])
+            try await connection.reply(set, done)
+            #expect(try await replaced.changed)
+            async let removed = client.config.unsetAll()
+            let unset = try await connection.request("config.unset")
+            #expect(unset.params == ["path": "", "all": true])
+            try await connection.reply(unset, done)
+            #expect(try await removed.changed)
+        }
+    }
+
     @Test("the agent's error arrives with its code, name and detail")
     func remoteError() async throws {
         try await ScriptedAgent.with { (agent) async throws in

@@ -143,6 +143,21 @@ struct ParameterTests {
         }
     }
 
+    @Test(
+        "a change of the whole document has to be confirmed, and no other can be",
+        arguments: [
+            (#"{"path":"","value":{}}"#, "\"replaceAll\": true"),
+            (#"{"path":[],"value":{},"replaceAll":false}"#, "\"replaceAll\": true"),
+            (#"{"path":"a","value":1,"replaceAll":true}"#, "\"replaceAll\" is only for an empty \"path\""),
+        ])
+    func confirmation(text: String, detail: String) throws {
+        let error = try #require(throws: WireError.self) {
+            try ConfigSet.Parameters(params: JSONValue(parsing: text))
+        }
+        #expect(error.code == .invalidParams)
+        #expect(error.detail.contains(detail), "\(error.detail)")
+    }
+
     @Test("what one side writes the other side reads")
     func roundTrips() throws {
         let set = ConfigSet.Parameters(
@@ -152,6 +167,12 @@ struct ParameterTests {
         #expect(read.value == set.value)
         #expect(read.namespace == "web")
         #expect(read.ttlMilliseconds == 5)
+        #expect(!read.replaceAll)
+
+        let whole = ConfigSet.Parameters(path: JSONPath([]), value: ["a": 1], replaceAll: true)
+        #expect(try ConfigSet.Parameters(params: JSONValue.building { whole.write(to: &$0) }).replaceAll)
+        let all = ConfigUnset.Parameters(path: JSONPath([]), all: true)
+        #expect(try ConfigUnset.Parameters(params: JSONValue.building { all.write(to: &$0) }).all)
 
         let subscribe = ConfigSubscribe.Parameters(
             path: JSONPath(["a"]), namespace: "web", mode: .patch, since: 4, epoch: "00ff00ff00ff00ff")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import JSON
 import LarderClient
 
 /// `larder set PATH VALUE`
@@ -9,7 +10,8 @@ struct SetCommand: AsyncParsableCommand {
         discussion: """
             VALUE is read as JSON if it is JSON, and taken as a string otherwise; --string takes it as a string in any \
             case. An object is merged with what the other layers hold; null hides what they hold. The value stays until \
-            `larder unset`, or until its time is over with --ttl. A string that begins with a dash goes after --.
+            `larder unset`, or until its time is over with --ttl. Without --ttl an override that would have ended stays. \
+            A string that begins with a dash goes after --. With --all VALUE is an object that replaces all overrides.
 
             EXAMPLES:
               larder set search.limit 25
@@ -19,13 +21,14 @@ struct SetCommand: AsyncParsableCommand {
               larder set log.level debug --ttl 10m
               larder set search.offset -5
               larder set shell.options -- -eu
+              larder set --all '{"search": {"limit": 25}}'
             """)
 
-    @Argument(help: "search.limit, or /search/limit as a JSON Pointer.")
+    @Argument(help: "search.limit, or /search/limit as a JSON Pointer; left out with --all.")
     var path: String
 
     @Argument(help: "JSON, or a plain string.")
-    var value: String
+    var value: String?
 
     @Option(help: ArgumentHelp("Remove the value again after this time: 90s, 10m, 1h30m, 7d.", valueName: "time"))
     var ttl: TimeSpan?
@@ -33,13 +36,27 @@ struct SetCommand: AsyncParsableCommand {
     @Flag(help: "Take VALUE as a string even if it is JSON.")
     var string = false
 
+    @Flag(help: "Replace everything that was set by VALUE, an object.")
+    var all = false
+
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
+    func validate() throws {
+        if all {
+            if value != nil { throw ValidationError("--all takes no path; write larder set --all VALUE") }
+        } else {
+            try PathArgument.refuseEmpty(path, "larder set --all VALUE replaces everything that was set")
+            if value == nil { throw ValidationError("Missing expected argument '<value>'") }
+        }
+    }
+
     func run() async throws {
+        let text = value ?? path
         let parameters = ConfigSet.Parameters(
-            path: try PathArgument.parse(path), value: try ValueArgument.parse(value, isString: string),
-            namespace: namespace.namespace, ttlMilliseconds: ttl?.milliseconds)
+            path: all ? JSONPath([]) : try PathArgument.parse(path),
+            value: try ValueArgument.parse(text, isString: string), namespace: namespace.namespace,
+            ttlMilliseconds: ttl?.milliseconds, replaceAll: all)
         try await agent.printResult(of: ConfigSet.self, parameters) { $0.summary }
     }
 }
@@ -54,17 +71,30 @@ struct UnsetCommand: AsyncParsableCommand {
 
             EXAMPLES:
               larder unset search.limit
-              larder unset ''                    everything that was ever set
+              larder unset --all                 everything that was ever set
             """)
 
-    @Argument(help: "search.limit, or /search/limit as a JSON Pointer; '' for everything.")
-    var path: String
+    @Argument(help: "search.limit, or /search/limit as a JSON Pointer; left out with --all.")
+    var path: String?
+
+    @Flag(help: "Remove everything that was set.")
+    var all = false
 
     @OptionGroup var namespace: NamespaceOption
     @OptionGroup var agent: AgentOptions
 
+    func validate() throws {
+        if all {
+            if path != nil { throw ValidationError("--all takes no path; write larder unset --all") }
+        } else {
+            guard let path else { throw ValidationError("Missing expected argument '<path>'") }
+            try PathArgument.refuseEmpty(path, "larder unset --all removes everything that was set")
+        }
+    }
+
     func run() async throws {
-        let parameters = ConfigUnset.Parameters(path: try PathArgument.parse(path), namespace: namespace.namespace)
+        let parameters = ConfigUnset.Parameters(
+            path: try path.map(PathArgument.parse) ?? JSONPath([]), namespace: namespace.namespace, all: all)
         try await agent.printResult(of: ConfigUnset.self, parameters) { $0.summary }
     }
 }

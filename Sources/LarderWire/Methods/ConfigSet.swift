@@ -13,21 +13,27 @@ public enum ConfigSet: WireMethod {
         public var namespace: String
         /// After how many milliseconds the override ends by itself; nil for never.
         public var ttlMilliseconds: Int?
-        /// `path`, `value`, `namespace`, `ttlMilliseconds`
-        public static var positional: [String] { ["path", "value", "namespace", "ttlMilliseconds"] }
+        /// Whether the value replaces all overrides: true for the root, and false for any other path.
+        public var replaceAll: Bool
+        /// `path`, `value`, `namespace`, `ttlMilliseconds`, `replaceAll`
+        public static var positional: [String] { ["path", "value", "namespace", "ttlMilliseconds", "replaceAll"] }
         public init(
-            path: JSONPath, value: JSONValue, namespace: String = defaultNamespace, ttlMilliseconds: Int? = nil
+            path: JSONPath, value: JSONValue, namespace: String = defaultNamespace, ttlMilliseconds: Int? = nil,
+            replaceAll: Bool = false
         ) {
             self.path = path
             self.value = value
             self.namespace = namespace
             self.ttlMilliseconds = ttlMilliseconds
+            self.replaceAll = replaceAll
         }
         public init(from reader: MemberReader) throws(WireError) {
             path = try reader.requiredPath()
             value = try reader.requiredValue("value")
             namespace = try reader.namespace()
             ttlMilliseconds = try reader.int("ttlMilliseconds", in: 1...Self.longestTTLMilliseconds)
+            replaceAll = try reader.confirmation(
+                "replaceAll", of: path, "setting the whole document replaces all overrides")
         }
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
@@ -36,6 +42,7 @@ public enum ConfigSet: WireMethod {
             writer.member("value", value)
             writer.namespace(namespace)
             writer.member("ttlMilliseconds", ttlMilliseconds)
+            if replaceAll { writer.member("replaceAll", true) }
             writer.endObject()
         }
         /// Ten years: more is a mistake in the unit.
