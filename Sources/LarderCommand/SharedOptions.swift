@@ -112,5 +112,12 @@ extension PathArgument {
 
 extension ConfigChange {
     /// What a change came to, for people.
-    var summary: String { changed ? "revision \(revision)" : "unchanged at revision \(revision)" }
+    var summary: String {
+        let outcome = changed ? "revision \(revision)" : "unchanged at revision \(revision)"
+        if let expiresAt, lifetimeChanged || !changed {
+            let rest = expiresAt.milliseconds - Timestamp.now.milliseconds
+            return "\(outcome); the override ends \(Human.ahead(milliseconds: rest))"
+        }
+        return lifetimeChanged ? "\(outcome); the override does not end by itself any more" : outcome
+    }
 }

@@ -23,8 +23,11 @@ indirect enum ConfigChange: Sendable {
         /// Nothing: the layers already said so.
         case none
         /// The layer changed.
-        /// - Parameter replacements: how the configuration changes, if only scalars are replaced by others
-        case changed(JournalRecord.Operation?, replacements: [JSONValue.Replacement]? = nil)
+        /// - Parameters:
+        ///   - replacements: how the configuration changes, if only scalars are replaced by others
+        ///   - lifetime: of the override that was set
+        case changed(
+            JournalRecord.Operation?, replacements: [JSONValue.Replacement]? = nil, lifetime: OverrideLifetime? = nil)
     }
 
     /// Whether a local client waits for this to be on disk.
@@ -89,10 +92,14 @@ indirect enum ConfigChange: Sendable {
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
-            case .set(let old):
+            case .set(let old, let isAlone):
+                let lifetime = OverrideLifetime(of: entry, replacing: old)
                 // An object merges into what the lower layers have there, and null lets nothing show.
-                guard let old, old.isPlainScalar, value.isPlainScalar else { return .changed(.set(entry)) }
-                return .changed(.set(entry), replacements: [JSONValue.Replacement(at: path, by: value)])
+                guard isAlone, let old, old.value.isPlainScalar, value.isPlainScalar else {
+                    return .changed(.set(entry), lifetime: lifetime)
+                }
+                return .changed(
+                    .set(entry), replacements: [JSONValue.Replacement(at: path, by: value)], lifetime: lifetime)
             }
         case .unset(let path, _):
             return layers.override.unset(path) ? .changed(.unset(path: path)) : .none

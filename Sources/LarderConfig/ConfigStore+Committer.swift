@@ -18,10 +18,25 @@ extension ConfigStore {
         }
     }
 
+    /// A change of a batch that is made.
+    private struct Accepted {
+        var pending: ChangeQueue.Pending
+        var layerChanged: Bool
+        var hold: HoldRule?
+        var lifetime: OverrideLifetime?
+
+        init(_ pending: ChangeQueue.Pending, layerChanged: Bool, hold: HoldRule?, lifetime: OverrideLifetime? = nil) {
+            self.pending = pending
+            self.layerChanged = layerChanged
+            self.hold = hold
+            self.lifetime = lifetime
+        }
+    }
+
     private func commit(_ batch: [ChangeQueue.Pending]) async {
         let now = wallClock.now
         var candidate = layers
-        var accepted: [(pending: ChangeQueue.Pending, layerChanged: Bool, hold: HoldRule?)] = []
+        var accepted: [Accepted] = []
         accepted.reserveCapacity(batch.count)
         var operations: [JournalRecord.Operation] = []
         var made: [ConfigChange] = []
@@ -36,9 +51,10 @@ extension ConfigStore {
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
                     maximumBytes: maximumBytes, maximumDeletion: maximumDeletion, now: now)
                 {
-                case .none: accepted.append((pending, false, candidate.hold?.rule))
-                case .changed(let operation, let some):
-                    accepted.append((pending, true, candidate.hold?.rule))
+                case .none: accepted.append(Accepted(pending, layerChanged: false, hold: candidate.hold?.rule))
+                case .changed(let operation, let some, let lifetime):
+                    accepted.append(
+                        Accepted(pending, layerChanged: true, hold: candidate.hold?.rule, lifetime: lifetime))
                     made.append(pending.change)
                     if let operation { operations.append(operation) }
                     if let some { replacements?.append(contentsOf: some) } else { replacements = nil }
@@ -69,7 +85,7 @@ extension ConfigStore {
         }
         // Before the snapshot is published: it tells the state, and who sees an answer's content is not told that the
         // answer is waited for.
-        for (pending, layerChanged, _) in accepted { note(pending.change, changed: layerChanged) }
+        for change in accepted { note(change.pending.change, changed: change.layerChanged) }
         if candidate.experiment.problem != layers.experiment.problem {
             Self.warn(of: candidate.experiment, namespace: archive.namespace, logger)
         }
@@ -86,10 +102,11 @@ extension ConfigStore {
             history.update(candidate, digest: digest, ofRevision: snapshot.revision, saysOther: saysOther)
             report()
         }
-        for (pending, layerChanged, hold) in accepted {
+        for change in accepted {
             let commit = Commit(
-                revision: next.revision, changed: changed && layerChanged, layerChanged: layerChanged, hold: hold)
-            pending.completion(.success(commit))
+                revision: next.revision, changed: changed && change.layerChanged, layerChanged: change.layerChanged,
+                hold: change.hold, lifetime: change.lifetime)
+            change.pending.completion(.success(commit))
         }
         if saysOther {
             writeBehind()

@@ -21,6 +21,8 @@ public actor ConfigStore {
         public var hold: HoldRule?
         /// Whether a rollback holds something after it.
         public var isHeld: Bool { hold != nil }
+        /// Until when the override lasts that was set; nil for other changes.
+        public var lifetime: OverrideLifetime?
     }
 
     /// Whether a client's change is on disk before it is acknowledged.

@@ -68,8 +68,10 @@ struct OverrideLayer: Sendable {
     /// The result of ``set(_:maximumBytes:)``.
     enum Placement {
         /// The entry is set.
-        /// - Parameter replacing: the value that was set at the same path, if nothing was set below it
-        case set(replacing: JSONValue?)
+        /// - Parameters:
+        ///   - replacing: the entry that was at the same path; nil if there was none
+        ///   - isAlone: whether no entries below the path were replaced
+        case set(replacing: Entry?, isAlone: Bool)
         /// Nothing has changed, because all entries together would have this many bytes.
         case refused(bytes: Int)
     }
@@ -83,7 +85,7 @@ struct OverrideLayer: Sendable {
         let new = (root ?? OverrideNode()).setting(entry, replaced: &replaced)
         if new.totals.bytes > maximumBytes { return .refused(bytes: new.totals.bytes) }
         root = new
-        return .set(replacing: replaced?.isLeaf == true ? replaced?.entry?.value : nil)
+        return .set(replacing: replaced?.entry, isAlone: replaced?.isLeaf ?? true)
     }
 
     /// Removes the entries at a path and below it.

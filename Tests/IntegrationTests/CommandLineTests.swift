@@ -63,6 +63,18 @@ struct CommandLineTests {
         }
     }
 
+    @Test("a set that only changes when the override ends says so")
+    func lifetimes() throws {
+        try AgentHome.with(starting: true) { (home) throws in
+            #expect(!(try home.larder("set", "a", "1").text.contains(";")))
+            #expect(try home.larder("set", "a", "1", "--ttl", "1h").text.contains("; the override ends in "))
+            let stays = try home.larder("set", "a", "1").text
+            #expect(stays.hasPrefix("unchanged at revision "))
+            #expect(stays.hasSuffix("; the override does not end by itself any more\n"))
+            #expect(!(try home.larder("set", "a", "1").text.contains(";")))
+        }
+    }
+
     @Test("every failure is one line on standard error and a documented status")
     func failures() throws {
         try AgentHome.with(starting: true) { (home) throws in

@@ -110,8 +110,13 @@ struct ConfigStoreTests {
         try await fixture.withStore { (store) async throws in
             let first = try await store.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil)
             let second = try await store.set(JSONPath(["a", "b"]), to: 1, timeToLive: nil)
-            #expect(first == ConfigStore.Commit(revision: 2, changed: true, layerChanged: true))
-            #expect(second == ConfigStore.Commit(revision: 2, changed: false, layerChanged: true))
+            let lifetime = OverrideLifetime(expiresAt: nil, changed: false)
+            #expect(
+                first
+                    == ConfigStore.Commit(revision: 2, changed: true, layerChanged: true, lifetime: lifetime))
+            #expect(
+                second
+                    == ConfigStore.Commit(revision: 2, changed: false, layerChanged: true, lifetime: lifetime))
         }
     }
 

@@ -36,6 +36,32 @@ struct OverrideExpiryTests {
         }
     }
 
+    @Test("a set reports when the override ends, and whether that differs from the override it replaces")
+    func lifetimes() async throws {
+        var fixture = StoreFixture.local()
+        fixture.wallClock = WallClock { 1_000_000 }
+        defer { fixture.remove() }
+        try await fixture.withStore { (store) async throws in
+            func set(_ path: [String], _ value: JSONValue, _ timeToLive: Duration?) async throws -> ConfigStore.Commit {
+                try await store.set(JSONPath(path), to: value, timeToLive: timeToLive)
+            }
+            let steps: [(seconds: Int?, expiresAt: Int?, lifetimeChanged: Bool)] = [
+                (nil, nil, false), (10, 1_010_000, true), (20, 1_020_000, true), (20, 1_020_000, false),
+                (nil, nil, true),
+                (nil, nil, false),
+            ]
+            for (number, step) in steps.enumerated() {
+                let commit = try await set(["a"], 1, step.seconds.map { .seconds($0) })
+                #expect(commit.changed == (number == 0))
+                #expect(commit.lifetime?.expiresAt == step.expiresAt)
+                #expect(commit.lifetime?.changed == step.lifetimeChanged)
+            }
+            #expect(try await set(["o", "x"], 1, .seconds(10)).lifetime?.changed == false)
+            #expect(try await set(["o"], ["x": 1], nil).lifetime?.changed == false)
+            #expect(try await store.unset(JSONPath(["a"])).lifetime == nil)
+        }
+    }
+
     @Test("an override ends after its time also where the clock is set back a day meanwhile, and stays ended")
     func expiryWhileClockGoesBack() async throws {
         let clock = ManualClock()

@@ -45,10 +45,11 @@ struct OverrideLayerTests {
     func places() {
         var layer = OverrideLayer()
         for name in ["a", "b", "c"] { layer.set(entry([name], 1)) }
-        guard case .set(replacing: 1) = layer.set(entry(["b"], 2)) else { return #expect(Bool(false)) }
+        guard case .set(let old, isAlone: true) = layer.set(entry(["b"], 2)) else { return #expect(Bool(false)) }
+        #expect(old?.value == 1)
         #expect(values(layer).compactText == #"{"a":1,"b":2,"c":1}"#)
         layer.set(entry(["b", "x"], 3))
-        guard case .set(replacing: nil) = layer.set(entry(["b"], 4)) else { return #expect(Bool(false)) }
+        guard case .set(_, isAlone: false) = layer.set(entry(["b"], 4)) else { return #expect(Bool(false)) }
         #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4}"#)
         // A name keeps its place as long as anything is set below it.
         layer.set(entry(["d", "x"], 5))
@@ -115,8 +116,9 @@ struct OverrideLayerTests {
             } else {
                 let new = OverrideLayer.Entry(path: path, value: .int(round), setAt: round)
                 let isReplacement = former.count == 1 && former[0].path.count == path.count
-                guard case .set(let old) = layer.set(new) else { return #expect(Bool(false)) }
-                #expect(old == (isReplacement ? former[0].value : nil))
+                guard case .set(let old, let isAlone) = layer.set(new) else { return #expect(Bool(false)) }
+                #expect(old == former.first { $0.path.count == path.count })
+                #expect(isAlone == former.allSatisfy { $0.path.count == path.count })
                 all.append(new)
                 replaced += isReplacement ? 1 : 0
                 #expect(layer.entry(at: path) == new)

@@ -46,7 +46,7 @@ struct ScalarReplacementTests {
                     let change = ConfigChange.set(path: path, value: value(&chance), timeToLive: nil, by: nil)
                     let effect = try? change.apply(
                         to: &layers, resolved: layers.resolved(), maximumBytes: .max, maximumDeletion: nil, now: 1)
-                    guard case .changed(_, let some) = effect else { continue }
+                    guard case .changed(_, let some, _) = effect else { continue }
                     if let some { replacements?.append(contentsOf: some) } else { replacements = nil }
                 }
                 let expected = layers.resolved()

@@ -121,7 +121,11 @@ extension ConfigNamespace {
     ) -> Result<any WireResult, WireError> {
         switch result {
         case .success(let commit):
-            .success(ConfigChange(revision: commit.revision, epoch: publication.epoch, changed: commit.changed))
+            .success(
+                ConfigChange(
+                    revision: commit.revision, epoch: publication.epoch, changed: commit.changed,
+                    expiresAt: commit.lifetime?.expiresAt.map { Timestamp(milliseconds: $0) },
+                    lifetimeChanged: commit.lifetime?.changed ?? false))
         case .failure(let error): .failure(WireError(error))
         }
     }

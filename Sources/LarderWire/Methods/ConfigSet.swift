@@ -61,22 +61,34 @@ public struct ConfigChange: WireResult, Equatable {
     public var epoch: String
     /// Whether the resolved configuration differs from before.
     public var changed: Bool
-    public init(revision: Int, epoch: String, changed: Bool) {
+    /// When the override that `config.set` made ends; nil for never, and for other changes.
+    public var expiresAt: Timestamp?
+    /// Whether `config.set` replaced an override that would have ended at another time, or never.
+    public var lifetimeChanged: Bool
+    public init(
+        revision: Int, epoch: String, changed: Bool, expiresAt: Timestamp? = nil, lifetimeChanged: Bool = false
+    ) {
         self.revision = revision
         self.epoch = epoch
         self.changed = changed
+        self.expiresAt = expiresAt
+        self.lifetimeChanged = lifetimeChanged
     }
     public init(from value: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: value)
         revision = try reader.requiredInt("revision")
         epoch = try reader.requiredString("epoch")
         changed = try reader.requiredBool("changed")
+        expiresAt = try reader.timestamp("expiresAt")
+        lifetimeChanged = try reader.bool("lifetimeChanged") ?? false
     }
     public func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("revision", revision)
         writer.member("epoch", epoch)
         writer.member("changed", changed)
+        if let expiresAt { writer.member("expiresAt", expiresAt.description) }
+        if lifetimeChanged { writer.member("lifetimeChanged", true) }
         writer.endObject()
     }
 }

@@ -1,0 +1,14 @@
+/// How long an override lasts that was set.
+public struct OverrideLifetime: Sendable, Hashable {
+    /// When it ends, in milliseconds since 1970; nil for never.
+    public var expiresAt: Int?
+    /// Whether it replaced an override at the same path that would have ended at another time, or never.
+    public var changed: Bool
+}
+
+extension OverrideLifetime {
+    init(of entry: OverrideLayer.Entry, replacing old: OverrideLayer.Entry?) {
+        expiresAt = entry.expiresAt
+        changed = old.map { $0.expiresAt != entry.expiresAt } ?? false
+    }
+}
