@@ -6,23 +6,23 @@ import Testing
 extension Integration {
     @Suite("larder render")
     struct RenderTests {
-        private func larder(_ home: AgentHome, _ arguments: [String]) throws -> Command {
+        func larder(_ home: AgentHome, _ arguments: [String]) throws -> Command {
             try Command.run(
                 Products.commandLine, arguments + ["--socket", home.socket], environment: home.environment,
                 directory: home.directory)
         }
 
-        private func text(_ home: AgentHome, _ name: String) throws -> String {
+        func text(_ home: AgentHome, _ name: String) throws -> String {
             try String(contentsOfFile: home.directory + "/" + name, encoding: .utf8)
         }
 
-        private func status(_ home: AgentHome, _ name: String) throws -> stat {
+        func status(_ home: AgentHome, _ name: String) throws -> stat {
             var status = stat()
             guard lstat(home.directory + "/" + name, &status) == 0 else { throw HarnessError.system("lstat") }
             return status
         }
 
-        private func names(_ home: AgentHome) throws -> [String] {
+        func names(_ home: AgentHome) throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: home.directory).filter { $0.contains("app") }.sorted()
         }
 
@@ -76,10 +76,11 @@ extension Integration {
                 try home.write("t", "{{a}}\n")
                 try home.write("app.conf", "old")
                 let refused = try larder(
-                    home, ["render", "t", "app.conf", "--check", "echo line 7 is bad; exit 9", "--exec", "touch done"])
+                    home,
+                    ["render", "t", "app.conf", "--check", "echo line 7 of {} is bad; exit 9", "--exec", "touch done"])
                 #expect(refused.end == .exit(7))
                 #expect(refused.output.isEmpty)
-                #expect(refused.log.contains("line 7 is bad"))
+                #expect(refused.log.contains("is bad"))
                 #expect(refused.log.contains("larder: the check ended with exit status 9; app.conf stays as it was"))
                 #expect(try text(home, "app.conf") == "old")
                 #expect(!home.exists(home.directory + "/done"))
@@ -102,11 +103,6 @@ extension Integration {
                 #expect(try larder(home, arguments + ["--mode", "600"]).end == .exit(0))
                 #expect(try status(home, "app.conf").st_mode & 0o7777 == 0o600)
                 #expect(try text(home, "done").split(separator: "\n").count == 2, "a new mode is no new content")
-                _ = try larder(home, ["set", "a", "3"])
-                let failed = try larder(home, ["render", "t", "app.conf", "--exec", "false"])
-                #expect(failed.end == .exit(1))
-                #expect(failed.log.contains("app.conf is written, but the command after it ended with exit status 1"))
-                #expect(try text(home, "app.conf") == "3\n")
             }
         }
 
@@ -125,7 +121,8 @@ extension Integration {
                 let rendered = try larder(
                     home,
                     [
-                        "render", "t", "app.conf", "--check", "test -e once || { touch once; \(set) && \(render); }",
+                        "render", "t", "app.conf", "--check",
+                        "test -e once || { touch once; \(set) && \(render); } # {}",
                     ])
                 #expect(rendered.end == .exit(0), "\(rendered.log)")
                 #expect(try text(home, "app.conf") == "2\n")
@@ -139,7 +136,7 @@ extension Integration {
                 _ = try home.start()
                 _ = try larder(home, ["set", "a", "1"])
                 try home.write("t", "{{a}}\n")
-                let check = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
+                let check = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()' {}"
                 let larder = try ChildProcess(
                     Products.commandLine, ["render", "t", "app.conf", "--check", check, "--socket", home.socket],
                     environment: home.environment, directory: home.directory)
@@ -168,10 +165,12 @@ extension Integration {
                 try larder.waitForLog("1")
                 unlink(home.directory + "/ready")
                 _ = try self.larder(home, ["set", "a", "22"])
-                try larder.waitForLog("the command after it ended with exit status 1")
+                try larder.waitForLog(
+                    "the command after the change ended with exit status 1; the previous app.conf is restored")
                 try home.write("ready", "")
                 try larder.waitForLog("the command after app.conf has succeeded")
                 #expect(larder.log.contains("22"))
+                #expect(try text(home, "app.conf") == "22\n")
                 larder.signal(SIGTERM)
                 #expect(try larder.waitForEnd() == .signal(SIGTERM))
             }

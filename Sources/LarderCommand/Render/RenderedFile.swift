@@ -48,65 +48,95 @@ struct RenderedFile {
         return isRight ? .none : .attributes
     }
 
-    /// Replaces the file: writes a new one beside it, with its final owner and mode, has it checked, and renames it.
-    /// - Parameter check: judges the new file at its temporary path, and throws to keep the old one.
-    func replace(with text: String, _ check: (String) async throws -> Void) async throws {
-        let attributes = try attributes(status())
-        defer { Candidate.forget() }
-        let temporary = try write(text, attributes)
+    /// Why a new file does not stay in place.
+    struct Rejection: Error {
+        let status: ExitStatus
+        /// What happened.
+        let reason: String
+        /// Whether the same file may be confirmed later.
+        let mayBeRepeated: Bool
+        /// What became of the file.
+        var outcome = Candidate.Outcome.discarded
+    }
+
+    /// Replaces the file: writes a new one beside it with its final owner and mode, and renames it. Readers find the old file
+    /// or the new one, whole, at any time.
+    /// - Parameters:
+    ///   - accept: judges the new file at its temporary path, and throws to keep the old one.
+    ///   - confirm: judges it in its place, and throws to have the old one restored; nil if the old one need not be kept.
+    /// - Throws: what the two throw, a ``Rejection`` with what became of the file; ``Failure`` if a file cannot be written.
+    func replace(
+        with text: String, accept: (String) async throws -> Void = { _ in },
+        confirm: (() async throws(Rejection) -> Void)? = nil
+    ) async throws {
+        let status = try status()
+        let attributes = try attributes(status)
+        var isInstalled = false
         do {
-            try await check(temporary)
+            let isFirst = status == nil && confirm != nil
+            let temporary = try write(Array(text.utf8), attributes) {
+                Candidate.begin($0, for: path, isFirst: isFirst)
+            }
+            if let status, confirm != nil {
+                let former = (status.st_mode & 0o7777, status.st_uid, status.st_gid)
+                _ = try write(Input.contents(of: path), former) { Candidate.keep($0) }
+            }
+            try await accept(temporary)
             guard rename(temporary, path) == 0 else { throw Self.failure("replace", path) }
+            isInstalled = true
+            syncDirectory()
+            try await confirm?()
+            Candidate.forget()
         } catch {
-            unlink(temporary)
-            throw error
-        }
-        // Without this the new name could be lost with the power.
-        let directory = open(Self.split(path).directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if directory >= 0 {
-            fsync(directory)
-            close(directory)
+            let outcome = Candidate.undo(wasInstalled: isInstalled)
+            if isInstalled { syncDirectory() }
+            guard var rejection = error as? Rejection else { throw error }
+            rejection.outcome = outcome
+            throw rejection
         }
     }
 
     // MARK: Steps
 
+    /// Writes a file beside the output.
+    /// - Parameter whenMade: is told its path as soon as it is there.
     private func write(
-        _ text: String, _ attributes: (mode: mode_t, user: uid_t, group: gid_t)
+        _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ whenMade: (String) -> Void
     ) throws(Failure) -> String {
         let (directory, name) = Self.split(path)
-        // A hidden name with the same ending: a checker may go by the ending, and who reads a directory passes it over.
+        // A hidden name with the same ending: a checker may go by the ending, and readers of a directory pass it over.
         let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
         let ending = String(name[dot...])
         var template = "\(directory)/.\(name[..<dot]).larder-XXXXXX\(ending)".utf8CString.map { $0 }
         let descriptor = mkstemps(&template, CInt(ending.utf8.count))
         let temporary = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         guard descriptor >= 0 else { throw Self.failure("make a file beside", path) }
-        Candidate.isAt(temporary)
+        whenMade(temporary)
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         defer { close(descriptor) }
-        do throws(Failure) {
-            var text = text
-            let code = text.withUTF8 { Output.writeAll(UnsafeRawBufferPointer($0), to: descriptor) }
-            guard code == 0 else { throw Self.failure("write", temporary) }
-            // The owner first: a change of it may take bits of the mode away.
-            if attributes.user != .max || attributes.group != .max,
-                fchown(descriptor, attributes.user, attributes.group) != 0
-            {
-                let reason = String(cString: strerror(errno))
-                throw Failure(
-                    .failure,
-                    "cannot give \(path) its owner: \(reason); run larder as root, or name one that it may with "
-                        + "--owner")
-            }
-            guard fchmod(descriptor, attributes.mode) == 0, fsync(descriptor) == 0 else {
-                throw Self.failure("write", temporary)
-            }
-        } catch {
-            unlink(temporary)
-            throw error
+        let code = bytes.withUnsafeBytes { Output.writeAll($0, to: descriptor) }
+        guard code == 0 else { throw Self.failure("write", temporary) }
+        // The owner first: a change of it may take bits of the mode away.
+        if attributes.user != .max || attributes.group != .max,
+            fchown(descriptor, attributes.user, attributes.group) != 0
+        {
+            let reason = String(cString: strerror(errno))
+            throw Failure(
+                .failure,
+                "cannot give \(path) its owner: \(reason); run larder as root, or name one that it may with --owner")
+        }
+        guard fchmod(descriptor, attributes.mode) == 0, fsync(descriptor) == 0 else {
+            throw Self.failure("write", temporary)
         }
         return temporary
+    }
+
+    /// Has the file system keep the directory's names if the power fails.
+    private func syncDirectory() {
+        let directory = open(Self.split(path).directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { return }
+        fsync(directory)
+        close(directory)
     }
 
     /// What the file's mode and owner are to be.

@@ -1,5 +1,6 @@
-/// A file that follows the configuration: what is new is checked before it takes the old one's place, and a command runs
-/// after that.
+import Glibc
+
+/// A file that follows the configuration: what is new is checked, takes the old one's place, and a command runs after that.
 struct RenderedOutput: Sendable {
     /// Where it is, as the user wrote it.
     let path: String
@@ -7,15 +8,22 @@ struct RenderedOutput: Sendable {
     let owner: FileOwner?
     /// Accepts a new file by its success.
     let check: ShellCommand?
+    /// Whether the check judges the file when it is in place, because it can only read the whole configuration.
+    let checksInPlace: Bool
     /// What runs after a change.
     let exec: ShellCommand?
 
     /// How often one call renders anew because the configuration changed meanwhile. Without an end to it one that
     /// changes all the time would never be written.
-    private static let mostRounds = 5
+    private static let maxRounds = 5
 
     private struct Outdated: Error {
         let newest: String
+    }
+
+    /// The command after a change failed. The previous file is in place again.
+    struct ExecFailure: Error {
+        let failure: Failure
     }
 
     /// Brings the file up to date.
@@ -25,29 +33,36 @@ struct RenderedOutput: Sendable {
     /// it was late.
     /// - Parameters:
     ///   - text: what it should hold.
-    ///   - newest: what it should hold by now; nil where that cannot be told.
+    ///   - newest: what it should hold by now; nil if that is not known.
     /// - Returns: whether it had another content before.
-    /// - Throws: ``Failure`` where it stays as it was.
+    /// - Throws: ``Failure`` or ``ExecFailure``; then the file is as it was before.
     func write(_ text: String, newest: () async -> String?) async throws -> Bool {
-        let file = RenderedFile(path: path, mode: mode, owner: owner)
+        let file = file
         var text = text
         var isReplaced = false
-        for round in 1...Self.mostRounds {
+        for round in 1...Self.maxRounds {
             do {
                 switch try file.difference(to: text) {
                 case .none: return isReplaced
-                case .attributes: try await file.replace(with: text) { _ in }
+                case .attributes: try await file.replace(with: text)
                 case .content:
-                    try await file.replace(with: text) { temporary in
-                        try await accept(temporary)
-                        guard round < Self.mostRounds, let newest = await newest(), newest != text else { return }
-                        throw Outdated(newest: newest)
-                    }
+                    try await file.replace(
+                        with: text,
+                        accept: { temporary in
+                            if !checksInPlace { try await accept(temporary) }
+                            guard round < Self.maxRounds, let newest = await newest(), newest != text else { return }
+                            throw Outdated(newest: newest)
+                        }, confirm: confirmation)
                     isReplaced = true
                 }
             } catch let outdated as Outdated {
                 text = outdated.newest
                 continue
+            } catch let rejection as RenderedFile.Rejection {
+                let error = error(rejection)
+                guard isReplaced, let failure = error as? Failure else { throw error }
+                Output.note(failure.message)
+                return true
             } catch let failure as Failure where isReplaced {
                 Output.note(failure.message)
                 return true
@@ -58,19 +73,65 @@ struct RenderedOutput: Sendable {
         return isReplaced
     }
 
-    /// Runs the command that follows a change.
-    /// - Throws: ``Failure`` where it fails.
-    func runExec() async throws(Failure) {
-        guard let end = try await exec?.run(on: RenderedFile(path: path, mode: nil, owner: nil).path) else { return }
-        guard end == .exited(0) else {
-            throw Failure(.failure, "\(path) is written, but the command after it ended with \(end.text)")
+    /// Runs the command that follows a change, although nothing changes now.
+    /// - Throws: ``ExecFailure`` if it fails.
+    func repeatExec() async throws {
+        do {
+            try await runExec(on: file.path)
+        } catch {
+            throw ExecFailure(failure: Failure(error.status, "\(error.reason); \(path) stays as it was"))
         }
     }
 
-    private func accept(_ temporary: String) async throws(Failure) {
-        guard let end = try await check?.run(on: temporary) else { return }
-        guard end == .exited(0) else {
-            throw Failure(.upstream, "the check ended with \(end.text); \(path) stays as it was")
+    private var file: RenderedFile { RenderedFile(path: path, mode: mode, owner: owner) }
+
+    /// What is done about a new file in its place; nil for nothing.
+    private var confirmation: (() async throws(RenderedFile.Rejection) -> Void)? {
+        guard exec != nil || checksInPlace else { return nil }
+        let path = file.path
+        return { () throws(RenderedFile.Rejection) in
+            if checksInPlace { try await accept(path) }
+            try await runExec(on: path)
         }
+    }
+
+    private func accept(_ file: String) async throws(RenderedFile.Rejection) {
+        try await run(check, on: file) { end in
+            RenderedFile.Rejection(status: .upstream, reason: "the check ended with \(end)", mayBeRepeated: false)
+        }
+    }
+
+    private func runExec(on file: String) async throws(RenderedFile.Rejection) {
+        try await run(exec, on: file) { end in
+            RenderedFile.Rejection(
+                status: .failure, reason: "the command after the change ended with \(end)", mayBeRepeated: true)
+        }
+    }
+
+    private func run(
+        _ command: ShellCommand?, on file: String, _ rejection: (String) -> RenderedFile.Rejection
+    ) async throws(RenderedFile.Rejection) {
+        guard let command else { return }
+        let end: ProgramEnd
+        do throws(Failure) {
+            end = try await command.run(on: file)
+        } catch {
+            throw RenderedFile.Rejection(status: error.status, reason: error.message, mayBeRepeated: false)
+        }
+        if end != .exited(0) { throw rejection(end.text) }
+    }
+
+    private func error(_ rejection: RenderedFile.Rejection) -> any Error {
+        let outcome =
+            switch rejection.outcome {
+            case .discarded: "\(path) stays as it was"
+            case .restored: "the previous \(path) is restored"
+            case .removed: "\(path) is removed, as it was not there before"
+            case .superseded: "another process has replaced \(path) meanwhile"
+            case .stranded(let copy, let number):
+                "the previous \(path) cannot be restored: \(String(cString: strerror(number))); it is \(copy)"
+            }
+        let failure = Failure(rejection.status, "\(rejection.reason); \(outcome)")
+        return rejection.mayBeRepeated ? ExecFailure(failure: failure) : failure
     }
 }

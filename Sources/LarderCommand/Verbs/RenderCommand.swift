@@ -9,11 +9,15 @@ struct RenderCommand: AsyncParsableCommand {
         discussion: """
             The output is replaced in one step and only when it changes: a new file is written beside it with its final \
             owner and mode, checked with --check, and renamed. A check that fails keeps the old file (exit status 7). \
-            --exec runs after a change, and after nothing else; where it fails the exit status is 1 and the output stays \
-            changed, so that the next larder render does not run it again: that is the caller's to do. With --watch it is \
-            tried again, with growing pauses, until it succeeds. Both commands are run by /bin/sh; {} and $LARDER_FILE are \
-            the file's path, for --check that of the new file. An existing file keeps its owner and mode unless --owner \
-            and --mode say otherwise; a new one is 0640. - prints the result.
+            --exec runs after a change, and after nothing else. If it fails, the previous file is restored (exit status 1), \
+            but the command is not run again for it; with --watch the change is tried again, with growing pauses, until it \
+            succeeds. A signal that ends larder before the command has succeeded restores the previous file, too.
+
+            Both commands are run by /bin/sh. $LARDER_FILE, and {} as a word of its own, are the file's path, for --check \
+            that of the new file; --check must have one of them. A program that can only check its whole configuration, \
+            such as nginx -t, is run with --check-in-place: the new file is put in place, checked there, and the previous one \
+            restored if the check fails. Readers always find the one or the other, whole. An existing file keeps its owner \
+            and mode unless --owner and --mode say otherwise; a new one is 0640. - prints the result.
 
             Templates are Mustache: {{search.limit}} prints a value (objects and arrays as JSON, nothing is escaped), \
             {{#name}}…{{/name}} is repeated for each element of an array and left out for false and for what is not \
@@ -33,8 +37,9 @@ struct RenderCommand: AsyncParsableCommand {
 
             EXAMPLES:
               larder render app.conf.mustache /etc/app.conf --mode 0640 --owner root:app
-              larder render nginx.mustache /etc/nginx/nginx.conf --watch \\
-                  --check 'nginx -t -c {}' --exec 'systemctl reload nginx'
+              larder render sshd.mustache /etc/ssh/sshd_config --check 'sshd -t -f {}' --exec 'systemctl reload ssh'
+              larder render shop.mustache /etc/nginx/conf.d/shop.conf --watch \\
+                  --check 'nginx -t' --check-in-place --exec 'systemctl reload nginx'
               larder render --json --path search
               larder render --env /run/app.env --prefix APP_ --watch
             """)
@@ -56,7 +61,12 @@ struct RenderCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Accept the new file only if this succeeds.", valueName: "command"))
     var check: String?
 
-    @Option(help: ArgumentHelp("Run this after the output has changed.", valueName: "command"))
+    @Flag(help: "Put the new file in place before the check, and restore the previous one if the check fails.")
+    var checkInPlace = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Run this after the output has changed; restore the previous file if it fails.", valueName: "command"))
     var exec: String?
 
     @Option(help: ArgumentHelp("The output's permissions, in octal.", valueName: "mode"))
@@ -79,119 +89,86 @@ struct RenderCommand: AsyncParsableCommand {
         if output == "-", check != nil || exec != nil || mode != nil || owner != nil {
             throw ValidationError("--check, --exec, --mode and --owner are for a file; name the output")
         }
+        if checkInPlace, check == nil { throw ValidationError("--check-in-place says how --check is run; add --check") }
+        if let check, !checkInPlace, !ShellCommand(text: check).namesFile {
+            throw ValidationError(
+                "--check '\(check)' would judge the file that is in place, not the new one; name the new one in it, by {} as a "
+                    + "word of its own or $LARDER_FILE, or add --check-in-place if the program can only check its whole "
+                    + "configuration")
+        }
     }
-
-    /// The shortest time from one run of the commands to the next.
-    private static let pause = Duration.seconds(1)
-
-    /// How long an agent may take to say whether there is something newer.
-    private static let patience = Duration.seconds(2)
 
     /// Where the result goes; `-` for standard output.
     var output: String { (json || env ? files.first : files.last) ?? "-" }
 
     func run() async throws {
-        let path = try source.path
+        let rendering = Rendering(form: form, path: try source.path)
         _ = try owner?.numbers()
         if output == "-" { Output.endWhenReaderCloses() }
         try await connection.withClient { client in
-            guard watch else {
-                let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
-                let value = try await client.call(ConfigGet.self, parameters).value
-                if try await write(value, at: path, over: client) { try await rendered.runExec() }
-                return
+            let rendered = RenderedConfiguration(
+                rendering: rendering, output: rendered, namespace: source.namespace.namespace, client: client)
+            if watch { return try await follow(rendered) }
+            let parameters = ConfigGet.Parameters(path: rendering.path, namespace: source.namespace.namespace)
+            let value = try await client.call(ConfigGet.self, parameters).value
+            do {
+                _ = try await write(value, rendered)
+            } catch let error as RenderedOutput.ExecFailure {
+                throw error.failure
             }
-            try await follow(client, path)
         }
     }
 
-    private func follow(_ client: LarderClient, _ path: JSONPath) async throws {
+    private func follow(_ rendered: RenderedConfiguration) async throws {
         var isFirst = true
-        // Whether the command is still to succeed for what the output holds.
-        var isDue = false
+        var isExecDue = false
         var retry: Task<Bool, Never>?
-        try await client.follow(source) { snapshot in
+        try await rendered.client.follow(source) { snapshot in
             if let running = retry.take() {
                 running.cancel()
-                if await running.value { isDue = false }
+                if await running.value { isExecDue = false }
             }
             var failure: Failure?
             var isReplaced = true
-            var isWritten = false
             do {
-                isReplaced = try await write(source.value(of: snapshot, at: path), at: path, over: client)
-                isWritten = true
-                if isReplaced { isDue = exec != nil }
-                if isDue { try await rendered.runExec() }
-                isDue = false
+                let value = try source.value(of: snapshot, at: rendered.rendering.path)
+                do {
+                    isReplaced = try await write(value, rendered, isExecDue: isExecDue)
+                    isExecDue = false
+                } catch let error as RenderedOutput.ExecFailure {
+                    isExecDue = true
+                    if !isFirst { retry = rendered.retry(snapshot, value) }
+                    throw error.failure
+                }
             } catch let caught as Failure where !isFirst {
                 Output.note(caught.message)
                 failure = caught
             }
             isFirst = false
-            await client.acknowledge(snapshot, failure)
-            if isDue {
-                let isRefused = !isWritten
-                retry = Self.retry(rendered) { if !isRefused { await client.acknowledge(snapshot, nil) } }
-            }
+            await rendered.client.acknowledge(snapshot, failure)
             // What comes meanwhile is joined: a configuration that flaps must not make the commands do so.
-            if isReplaced, check != nil || exec != nil { try await Task.sleep(for: Self.pause) }
+            if isReplaced, check != nil || exec != nil { try await Task.sleep(for: RenderedConfiguration.pause) }
         }
     }
 
-    private func text(of value: JSONValue, at path: JSONPath) throws(Failure) -> String {
-        if json { return value.prettyText + "\n" }
-        if env { return try source.mapping.variables(of: value, at: path).fileText }
-        let bytes = try Input.contents(of: files[0])
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Failure(.usage, "\(files[0]) is not UTF-8; save it as UTF-8")
-        }
-        return try ConfigTemplate(text, name: files[0]).render(value)
+    /// Brings the output up to date, or prints it.
+    /// - Returns: whether a file had another content before.
+    private func write(
+        _ value: JSONValue, _ rendered: RenderedConfiguration, isExecDue: Bool = false
+    ) async throws -> Bool {
+        guard output == "-" else { return try await rendered.write(value, isExecDue: isExecDue) }
+        try Output.text(rendered.rendering.text(of: value))
+        return false
     }
 
-    /// Brings the output up to date.
-    /// - Returns: whether it had another content before.
-    private func write(_ value: JSONValue, at path: JSONPath, over client: LarderClient) async throws -> Bool {
-        let text = try text(of: value, at: path)
-        if output == "-" {
-            try Output.text(text)
-            return false
-        }
-        return try await rendered.write(text) {
-            // Where the agent is gone, or the newest cannot be rendered, what was asked for stands.
-            let parameters = ConfigGet.Parameters(path: path, namespace: source.namespace.namespace)
-            let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.patience).value
-            return newest.flatMap { try? self.text(of: $0, at: path) }
-        }
+    private var form: Rendering.Form {
+        if json { return .json }
+        return env ? .environment(source.mapping) : .template(files[0])
     }
 
     private var rendered: RenderedOutput {
         RenderedOutput(
             path: output, mode: mode, owner: owner, check: check.map { ShellCommand(text: $0) },
-            exec: exec.map { ShellCommand(text: $0) })
-    }
-
-    /// Runs the command after a change again and again, with growing pauses.
-    /// - Returns: a task that ends when it succeeded, or was cancelled; then its value is false.
-    private static func retry(
-        _ rendered: RenderedOutput, _ onSuccess: @escaping @Sendable () async -> Void
-    ) -> Task<Bool, Never> {
-        Task {
-            let backoff = Backoff(base: pause, cap: .seconds(60))
-            var attempt = 0
-            while !Task.isCancelled {
-                // The sleep ends early only when the task is cancelled.
-                try? await Task.sleep(for: pause + backoff.delay(beforeAttempt: attempt))
-                if Task.isCancelled { break }
-                attempt += 1
-                do {
-                    try await rendered.runExec()
-                } catch { continue }
-                Output.note("the command after \(rendered.path) has succeeded")
-                await onSuccess()
-                return true
-            }
-            return false
-        }
+            checksInPlace: checkInPlace, exec: exec.map { ShellCommand(text: $0) })
     }
 }

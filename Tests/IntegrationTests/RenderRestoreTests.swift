@@ -1,0 +1,197 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import LarderCommand
+
+/// What `larder render` does about checks and commands that fail.
+extension Integration.RenderTests {
+    @Test("a failed --exec restores the previous file, and the next call tries again")
+    func failedExec() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            let first = try larder(home, ["render", "t", "app.conf", "--exec", "cat {}; false"])
+            #expect(first.end == .exit(1))
+            #expect(
+                first.log
+                    == "1\nlarder: the command after the change ended with exit status 1; app.conf is removed, as it was not there before"
+            )
+            #expect(try names(home) == [])
+            try home.write("app.conf", "old")
+            chmod(home.directory + "/app.conf", 0o604)
+            for _ in 0..<2 {
+                let failed = try larder(
+                    home, ["render", "t", "app.conf", "--mode", "600", "--exec", "cat {} >&2; exit 7"])
+                #expect(failed.end == .exit(1))
+                #expect(
+                    failed.log
+                        == "1\nlarder: the command after the change ended with exit status 7; the previous app.conf is restored"
+                )
+                #expect(try text(home, "app.conf") == "old")
+                #expect(try status(home, "app.conf").st_mode & 0o7777 == 0o604)
+                #expect(try names(home) == ["app.conf"])
+            }
+            #expect(try larder(home, ["render", "t", "app.conf", "--exec", "true"]).end == .exit(0))
+            #expect(try text(home, "app.conf") == "1\n")
+            #expect(try names(home) == ["app.conf"])
+        }
+    }
+
+    @Test("a file that another process puts in place during --exec is not overwritten by the previous one")
+    func supersededExec() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            try home.write("app.conf", "old")
+            let failed = try larder(
+                home, ["render", "t", "app.conf", "--exec", "echo other >n; mv n {}; false"])
+            #expect(failed.end == .exit(1))
+            #expect(failed.log.hasSuffix("another process has replaced app.conf meanwhile"), "\(failed.log)")
+            #expect(try text(home, "app.conf") == "other\n")
+            #expect(try names(home) == ["app.conf"])
+        }
+    }
+
+    @Test("a --check that names no file is refused, because it would judge the old one")
+    func blindCheck() throws {
+        try AgentHome.with { home in
+            try home.write("t", "{{a}}\n")
+            for check in ["nginx -t", "awk '{} {print}' x", "test --file={}", "echo \"in {} quotes\""] {
+                let refused = try larder(home, ["render", "t", "app.conf", "--check", check])
+                #expect(refused.end == .exit(2), "\(check)")
+                #expect(refused.log.contains("would judge the file that is in place"), "\(refused.log)")
+                #expect(refused.log.contains("--check-in-place"))
+            }
+            let alone = try larder(home, ["render", "t", "app.conf", "--check-in-place"])
+            #expect(alone.end == .exit(2))
+            #expect(alone.log.contains("add --check"))
+        }
+    }
+
+    @Test("{} is replaced as a word of its own only, quoted or not")
+    func placeholders() {
+        for (text, script): (String, String) in [
+            ("cat {}", "cat 'a b'"), ("cat {}; cat '{}' \"{}\"|cat", "cat 'a b'; cat 'a b' 'a b'|cat"),
+            ("(cat<{}>{})", "(cat<'a b'>'a b')"), ("awk '{} {print}' {}", "awk '{} {print}' 'a b'"),
+            ("x={} y{} {}z \\{} {\\} \"{} \"", "x={} y{} {}z \\{} {\\} \"{} \""),
+            ("{}", "'a b'"), ("", ""), ("\\", "\\"), ("'{}", "'{}"),
+        ] {
+            #expect(ShellCommand(text: text).script(for: "a b") == script)
+        }
+        #expect(ShellCommand(text: "cat {}").script(for: "it's") == "cat 'it'\\''s'")
+        #expect(ShellCommand(text: "sh -c 'cat \"$LARDER_FILE\"'").namesFile)
+    }
+
+    @Test("--check-in-place checks the file where it belongs, and restores the previous one")
+    func checkInPlace() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            let arguments = ["render", "t", "app.conf", "--check-in-place", "--check", "! grep -q bad app.conf"]
+            #expect(try larder(home, arguments + ["--exec", "touch done"]).end == .exit(0))
+            _ = try larder(home, ["set", "a", "bad"])
+            unlink(home.directory + "/done")
+            let refused = try larder(home, arguments + ["--exec", "touch done"])
+            #expect(refused.end == .exit(7))
+            #expect(
+                refused.log == "larder: the check ended with exit status 1; the previous app.conf is restored")
+            #expect(try text(home, "app.conf") == "1\n")
+            #expect(!home.exists(home.directory + "/done"))
+            #expect(try names(home) == ["app.conf"])
+            // What was installed before it could be checked does not stand in the way.
+            try home.write("app.conf", "bad")
+            _ = try larder(home, ["set", "a", "2"])
+            #expect(try larder(home, arguments).end == .exit(0))
+            #expect(try text(home, "app.conf") == "2\n")
+        }
+    }
+
+    @Test("readers find the old or the new file, whole, while bad ones are installed and taken back")
+    func atomicForReaders() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            try home.write("t", "{{a}}")
+            let (old, new) = (String(repeating: "o", count: 50_000), String(repeating: "n", count: 70_000))
+            try home.write("app.conf", old)
+            _ = try larder(home, ["set", "a", new])
+            mkfifo(home.directory + "/seen", 0o600)
+            // Lets each check end when it has seen the new file in place.
+            let reader = try ChildProcess(
+                "python3",
+                [
+                    "-c",
+                    """
+                    import os
+                    contents = set()
+                    print("reads", flush=True)
+                    while not os.path.exists("enough"):
+                        with open("app.conf") as file: text = file.read()
+                        contents.add((text[:1], len(text)))
+                        if text[:1] == "n":
+                            try: os.close(os.open("seen", os.O_WRONLY | os.O_NONBLOCK))
+                            except OSError: pass
+                    print(sorted(contents), flush=True)
+                    """,
+                ], directory: home.directory)
+            #expect(try reader.line() == "reads")
+            for _ in 0..<10 {
+                let refused = try larder(
+                    home, ["render", "t", "app.conf", "--check", "cat seen; false", "--check-in-place"])
+                #expect(refused.end == .exit(7))
+            }
+            try home.write("enough", "")
+            #expect(try reader.line() == "[('n', 70000), ('o', 50000)]")
+        }
+    }
+
+    @Test("a signal before the command has succeeded restores the previous file", arguments: ["exec", "check"])
+    func signalledInPlace(step: String) throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            try home.write("app.conf", "old")
+            let command = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
+            let larder = try ChildProcess(
+                Products.commandLine,
+                ["render", "t", "app.conf", "--\(step)", command, "--socket", home.socket]
+                    + (step == "check" ? ["--check-in-place"] : []),
+                environment: home.environment, directory: home.directory)
+            try larder.waitForLog("waits")
+            #expect(try text(home, "app.conf") == "1\n")
+            larder.signal(SIGTERM)
+            #expect(try larder.waitForEnd() == .signal(SIGTERM))
+            #expect(try text(home, "app.conf") == "old")
+            #expect(try names(home) == ["app.conf"])
+        }
+    }
+
+    @Test("with --watch a command that failed runs again even if the value is taken back")
+    func retryAfterReversal() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            let larder = try ChildProcess(
+                Products.commandLine,
+                [
+                    "render", "t", "app.conf", "--watch", "--exec",
+                    "echo ran for $(cat \"$LARDER_FILE\"); grep -q 1 {}",
+                    "--socket", home.socket,
+                ],
+                environment: home.environment, directory: home.directory)
+            try larder.waitForLog("ran for 1")
+            _ = try self.larder(home, ["set", "a", "2"])
+            try larder.waitForLog("ended with exit status 1; the previous app.conf is restored")
+            let runs = larder.log.count { $0 == "ran for 1" }
+            _ = try self.larder(home, ["set", "a", "1"])
+            while larder.log.count(where: { $0 == "ran for 1" }) == runs { _ = try larder.logLine() }
+            larder.signal(SIGTERM)
+            #expect(try larder.waitForEnd() == .signal(SIGTERM))
+        }
+    }
+}
