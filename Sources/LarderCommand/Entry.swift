@@ -10,6 +10,7 @@ public enum CommandEntry {
         // Before Dispatch opens descriptors and blocks signals: the programs that are started inherit what this one did.
         _ = SignalDispositions.inherited
         _ = OpenDescriptors.inherited
+        DispatchTraces.begin()
         Task { await run() }
         dispatchMain()
     }

@@ -306,6 +306,60 @@ extension Integration {
             }
         }
 
+        @Test(
+            "a program gets neither libdispatch's variable nor the priority of its threads",
+            arguments: [[], ["--watch"]])
+        func dispatchTraces(options: [String]) throws {
+            try AgentHome.with(starting: true) { home in
+                try home.larder("set", "a", "1")
+                let program = ["sh", "-c", "echo \"${LIBDISPATCH_LOG-unset} $(nice)\""]
+                for (variable, expected): (String?, String) in [(nil, "unset"), ("stderr", "stderr")] {
+                    var environment = home.clientEnvironment
+                    environment["LIBDISPATCH_LOG"] = variable
+                    let end = try Command.run(
+                        Products.commandLine, ["exec"] + options + ["--"] + program, environment: environment)
+                    let priority = try Command.run("nice", []).text
+                    #expect(end.text == "\(expected) \(priority)", "\(end)")
+                }
+            }
+        }
+
+        @Test("libdispatch logs nothing if the system lets no thread change its priority", .enabled(if: geteuid() == 0))
+        func silentDispatch() throws {
+            try AgentHome.with(starting: true) { home in
+                try home.larder("set", "a", "1")
+                // In a /dev of its own: a log that this program reads, and a filter that forbids setpriority(2).
+                let program = """
+                    import ctypes, os, socket, struct, subprocess, sys
+                    libc = ctypes.CDLL(None, use_errno=True)
+                    def call(result):
+                        if result != 0: sys.exit("not possible here: " + os.strerror(ctypes.get_errno()))
+                    call(libc.unshare(0x20000))
+                    call(libc.mount(b"none", b"/", None, 0x44000, None))
+                    null = os.open("/dev/null", os.O_RDWR)
+                    call(libc.mount(b"tmpfs", b"/dev", b"tmpfs", 0, None))
+                    os.symlink("/proc/self/fd/%d" % null, "/dev/null")
+                    log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                    log.bind("/dev/log")
+                    log.setblocking(False)
+                    number = {"x86_64": 141, "aarch64": 140}[os.uname().machine]
+                    steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
+                    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+                    filter = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
+                    call(libc.prctl(38, 1, 0, 0, 0))
+                    call(libc.prctl(22, 2, ctypes.c_char_p(filter), 0, 0))
+                    subprocess.run(sys.argv[1:], check=True)
+                    try: print(log.recv(4096))
+                    except BlockingIOError: print("silent")
+                    """
+                let end = try Command.run(
+                    "python3", ["-c", program, try Products.commandLine, "exec", "--", "/bin/true"],
+                    environment: home.clientEnvironment)
+                if end.log.contains("not possible here") { return }
+                #expect(end.text == "silent\n", "\(end)")
+            }
+        }
+
         @Test("on a terminal the program stays in larder's process group, and Ctrl-C reaches it once")
         func terminal() throws {
             try AgentHome.with { home in

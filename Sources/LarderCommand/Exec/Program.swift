@@ -14,6 +14,7 @@ struct Program {
         OpenDescriptors.inherited.closeOthersOnExec()
         let number = withPointers { words, variables in
             SignalDispositions.inherited.restore()
+            DispatchTraces.restorePriority()
             larder_execvpe(words[0], words, variables)
             return errno
         }
@@ -43,6 +44,7 @@ struct Program {
         if let errors { posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO) }
 
         OpenDescriptors.inherited.closeOthersOnExec()
+        DispatchTraces.restorePriority()
         var pid: pid_t = 0
         let number = withPointers { words, variables in
             posix_spawnp(&pid, words[0]!, &actions, &attributes, words, variables)
@@ -89,7 +91,7 @@ struct Program {
             let isReplaced =
                 String(validating: name.lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
                 .map { replaced.values[$0] != nil } ?? false
-            if !isReplaced { kept.append(text) }
+            if !isReplaced, !DispatchTraces.isOwn(name.lazy.map { UInt8(bitPattern: $0) }) { kept.append(text) }
         }
         return kept
     }
