@@ -10,6 +10,7 @@ enum Arguments {
     /// Puts the options that every verb shares behind the verb, so that `larder --socket PATH ping` is what
     /// `larder ping --socket PATH` is.
     static func normalized(_ arguments: [String]) -> [String] {
+        let arguments = joiningNegativeTimes(arguments)
         var leading: [String] = []
         var rest = arguments[...]
         while let first = rest.first {
@@ -30,6 +31,31 @@ enum Arguments {
             return [verb, second] + leading + rest.dropFirst(2)
         }
         return [verb] + negativeNumberLast(verb, leading + rest.dropFirst())
+    }
+
+    /// Options whose value is a time.
+    private static let timed = [
+        "--ttl", "--timeout", "--max-age", "--stale-if-error", "--splay", "--interval", "--kill-after", "--deadline",
+    ]
+
+    /// Joins `--ttl -1s` to `--ttl=-1s`, so that the time is what is refused, and not an option `-1s` that does not exist.
+    private static func joiningNegativeTimes(_ arguments: [String]) -> [String] {
+        var joined: [String] = []
+        for (index, argument) in arguments.enumerated() {
+            let isNegative = argument.first == "-" && argument.dropFirst().first?.isNumber == true
+            if isNegative, let option = joined.last, timed.contains(option), !arguments[..<index].contains("--") {
+                joined[joined.count - 1] = "\(option)=\(argument)"
+            } else {
+                joined.append(argument)
+            }
+        }
+        return joined
+    }
+
+    /// Whether a command line asks for results and errors in JSON. `larder render --json` asks for another thing: a file
+    /// with the whole configuration.
+    static func askForJSON(_ arguments: [String]) -> Bool {
+        arguments.first != "render" && arguments.prefix { $0 != "--" }.contains("--json")
     }
 
     /// Lets `larder set a -5` be what it looks like, and not an option that nobody knows.

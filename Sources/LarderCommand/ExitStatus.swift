@@ -16,6 +16,7 @@ enum ExitStatus: Int32, CaseIterable {
     case offline = 9
     case imageRefused = 10
     case noRoom = 11
+    case warnings = 12
     case programFailed = 126
     case programNotFound = 127
 
@@ -23,7 +24,7 @@ enum ExitStatus: Int32, CaseIterable {
     var meaning: String {
         switch self {
         case .success: "done"
-        case .failure: "any other failure"
+        case .failure: "any other failure; doctor, status --check: something does not work"
         case .usage: "the command line or a parameter is wrong"
         case .notFound: "nothing at that path, no such namespace, or an image that is not held"
         case .denied: "the agent, its settings or the socket's permissions do not allow it"
@@ -34,6 +35,7 @@ enum ExitStatus: Int32, CaseIterable {
         case .offline: "image: the origin cannot be reached, and nothing is held that would do"
         case .imageRefused: "image: what the origin sent is not let in"
         case .noRoom: "image: the limits of the cache or the disk leave no room"
+        case .warnings: "doctor, status --check: all works, but something needs attention"
         case .programFailed: "exec: the program cannot be run"
         case .programNotFound: "exec: there is no such program"
         }

@@ -1,32 +1,62 @@
 import Glibc
 import LarderClient
 
-/// A failure that the program itself finds, with what to do next.
+/// Why the program fails, with what to do next.
 struct Failure: Error, Equatable {
     let status: ExitStatus
     /// What happened and what to do next, in one line.
     let message: String
+    /// The kind of failure: the protocol's name if the protocol has one.
+    let name: String
+    /// The protocol's number for ``name``; nil for a failure that only this program knows.
+    let code: Int?
+    /// The agent's own error, if it sent one.
+    let remote: WireError?
 
+    /// A failure that this program finds.
     init(_ status: ExitStatus, _ message: String) {
-        self.status = status
-        self.message = message
+        self.init(status, message, name: "\(status)", remote: nil)
     }
 
-    /// What went wrong in a call, and what to do about it where the library or the agent does not say so already.
-    init(_ error: LarderClientError) {
-        status = ExitStatus(error)
-        message = [error.description, Self.advice(error)].compactMap(\.self).joined(separator: "; ")
+    /// A failed call.
+    /// - Parameter hints: makes the commands that its message names.
+    init(_ error: LarderClientError, _ hints: Hints = Hints()) {
+        self.init(
+            ExitStatus(error),
+            [error.description, Self.advice(error, hints)].compactMap(\.self).joined(separator: "; "),
+            name: error.remoteError?.code.name ?? error.code.description, remote: error.remoteError)
     }
 
-    /// Ends the program with one line that says why.
+    private init(_ status: ExitStatus, _ message: String, name: String, remote: WireError?) {
+        (self.status, self.message, self.name, self.remote) = (status, message, name, remote)
+        code = remote?.code.number ?? WireError.Code.all.first { $0.name == name }?.number
+    }
+
+    /// Ends the program and says why on standard error: in one line, or as JSON if the user asked for that.
     func endThisProcess() -> Never {
-        Output.note(message)
+        if Output.isJSON { Output.errorLine(json) } else { Output.note(message) }
         exit(status.rawValue)
     }
 
-    private static func advice(_ error: LarderClientError) -> String? {
+    /// The failure as one line of JSON.
+    var json: String {
+        JSONValue.building { writer in
+            writer.beginObject()
+            writer.member("name", name)
+            if let code { writer.member("code", code) } else { writer.member("code", JSONValue.null) }
+            writer.member("message", message)
+            if let reason = remote?.reason { writer.member("reason", reason) }
+            if let right = remote?.right { writer.member("right", right.rawValue) }
+            if let namespace = remote?.namespace { writer.member("namespace", namespace) }
+            writer.member("exitStatus", Int(status.rawValue))
+            writer.endObject()
+        }.compactText
+    }
+
+    private static func advice(_ error: LarderClientError, _ hints: Hints) -> String? {
         switch error.code {
-        case .timeout: "allow more time with --timeout, or see what it does with: larder status"
+        case .timeout:
+            "allow more time with --timeout, or see what it does with: \(hints.command("larder status"))"
         case .remote where error.remoteError?.code == .forbiddenAddress:
             "the setting is images.allowNetworks"
         case .disconnected: "it may have restarted: try again"

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import JSON
 
 /// Standard output and standard error, without a buffer in between: what is printed is out.
 enum Output {
@@ -16,10 +17,23 @@ enum Output {
         throw Failure(.failure, "cannot write to standard output: \(String(cString: strerror(code)))")
     }
 
-    /// Prints a note on standard error, in one line that begins with the program's name.
+    /// Prints a note on standard error, in one line that begins with the program's name; with `--json` as an object with
+    /// the member `note`.
     static func note(_ text: String) {
-        _ = writeAll("larder: \(text.printable)\n", to: STDERR_FILENO)
+        guard isJSON else { return errorLine("larder: \(text.printable)") }
+        let note = JSONValue.building { writer in
+            writer.beginObject()
+            writer.member("note", text)
+            writer.endObject()
+        }
+        errorLine(note.compactText)
     }
+
+    /// Prints a line on standard error as it is.
+    static func errorLine(_ line: String) { _ = writeAll(line + "\n", to: STDERR_FILENO) }
+
+    /// Whether the command line asks for JSON, on standard error too.
+    static let isJSON = Arguments.askForJSON(Arguments.normalized(Array(CommandLine.arguments.dropFirst())))
 
     /// Writes text on standard error as it is.
     static func progress(_ text: String) { _ = writeAll(text, to: STDERR_FILENO) }

@@ -11,16 +11,26 @@ struct ConnectionOptions: ParsableArguments {
             valueName: "path"))
     var socket: String?
 
-    @Option(help: ArgumentHelp("How long to wait for an answer: 500ms, 10s, 2m.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("How long to wait for an answer: 500ms, 10s, 2m.", valueName: "time"),
+        transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(30))
+
+    /// Makes commands for the same agent.
+    var hints: Hints { Hints(socket: socket) }
 
     /// Connects, runs `body` and closes the connection.
     /// - Parameter maximumReplyBytes: the longest reply; nil for the library's default
+    /// - Throws: ``Failure`` for a failed call; what `body` throws otherwise.
     func withClient(maximumReplyBytes: Int? = nil, _ body: (LarderClient) async throws -> Void) async throws {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout.duration
         if let maximumReplyBytes { configuration.maximumReplyBytes = maximumReplyBytes }
-        try await LarderClient.withConnection(socket: socket, configuration: configuration, body)
+        do {
+            try await LarderClient.withConnection(socket: socket, configuration: configuration, body)
+        } catch let error as LarderClientError {
+            throw Failure(error, hints)
+        }
     }
 }
 

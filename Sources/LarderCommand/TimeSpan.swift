@@ -1,8 +1,20 @@
 import ArgumentParser
 
 /// A span of time on the command line: `500ms`, `90` (seconds), `90s`, `10m`, `2h`, `1d`, `1h30m`.
-struct TimeSpan: ExpressibleByArgument, Equatable {
+struct TimeSpan: Equatable, CustomStringConvertible {
     let duration: Duration
+
+    /// The longest time: the longest that the protocol allows, 3660 days.
+    private static let maxMilliseconds = 3660 * 86_400_000
+
+    /// Reads the value of an option.
+    /// - Throws: `ValidationError` that says what a time is.
+    static func parse(_ text: String) throws -> TimeSpan {
+        guard let span = TimeSpan(argument: text) else {
+            throw ValidationError("write a time above 0 and of at most 3660 days, such as 500ms, 90s, 10m, 1h30m or 7d")
+        }
+        return span
+    }
 
     private static let units: [(name: String, milliseconds: Int)] = [
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
@@ -11,7 +23,7 @@ struct TimeSpan: ExpressibleByArgument, Equatable {
     init?(argument: String) {
         if let seconds = Int(argument) {
             let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-            guard seconds > 0, !overflow else { return nil }
+            guard seconds > 0, !overflow, milliseconds <= Self.maxMilliseconds else { return nil }
             duration = .milliseconds(milliseconds)
             return
         }
@@ -29,7 +41,7 @@ struct TimeSpan: ExpressibleByArgument, Equatable {
             guard !partOverflow, !sumOverflow else { return nil }
             total = sum
         }
-        guard total > 0 else { return nil }
+        guard total > 0, total <= Self.maxMilliseconds else { return nil }
         duration = .milliseconds(total)
     }
 
@@ -44,5 +56,7 @@ struct TimeSpan: ExpressibleByArgument, Equatable {
     /// The span in seconds.
     var seconds: Double { Double(milliseconds) / 1000 }
 
-    var defaultValueDescription: String { "\(duration.components.seconds)s" }
+    var description: String {
+        milliseconds % 1000 == 0 ? "\(duration.components.seconds)s" : "\(milliseconds)ms"
+    }
 }

@@ -7,10 +7,12 @@ struct DoctorReport {
     /// Whether the agent answered.
     let isReachable: Bool
 
-    /// The exit status: 5 where the agent cannot be reached, 1 where something does not work, else 0.
+    /// The exit status: 5 if the agent cannot be reached, 1 if something does not work, 12 if something needs attention,
+    /// else 0.
     var status: ExitStatus {
         if !isReachable { return .unreachable }
-        return count(.problem) > 0 ? .failure : .success
+        if count(.problem) > 0 { return .failure }
+        return count(.warning) > 0 ? .warnings : .success
     }
 
     /// The whole report without its last line end.

@@ -21,13 +21,13 @@ struct Examination: Sendable {
             findings += VersionCheck.findings(facts, service)
             findings += RightsCheck.findings(facts)
         }
-        findings += SettingsCheck.findings(settings, agent.facts, service)
+        findings += SettingsCheck.findings(settings, agent.facts, service, socket.hintsForRoot)
         findings += ClockCheck.findings(clock, agent.facts, service)
         findings += DiskCheck.findings(volumes)
         if let facts = agent.facts {
-            findings += UpstreamCheck.findings(facts)
-            findings += ImageCheck.findings(facts)
-            findings += DescriptorCheck.findings(facts, openFiles: openFiles, service)
+            findings += UpstreamCheck.findings(facts, socket.hints)
+            findings += ImageCheck.findings(facts, socket.hints)
+            findings += DescriptorCheck.findings(facts, openFiles: openFiles, service, socket.hints)
         }
         return DoctorReport(findings: findings, isReachable: agent.facts != nil)
     }

@@ -15,6 +15,8 @@ struct ImageFileRequest {
     let parameters: ImageGet.Parameters
     /// How long the agent may take to answer.
     let patience: Duration
+    /// Makes the commands that messages name.
+    var hints = Hints()
 
     /// Asks once, and calls `use` with the file, at its start. The lease lasts as long as that takes. An agent that passes
     /// no descriptor is taken at its word: then the file is opened by its path.
@@ -93,7 +95,7 @@ struct ImageFileRequest {
         guard let reply = try? JSONValue(parsing: line) else { throw Self.notUnderstood }
         if let result = reply["result"] { return result }
         guard let error = reply["error"] else { throw Self.notUnderstood }
-        throw Failure(LarderClientError(remote: WireError(from: error)))
+        throw Failure(LarderClientError(remote: WireError(from: error)), hints)
     }
 
     private func line(over stream: CInt, passing file: inout CInt) throws(Failure) -> [UInt8] {
@@ -111,7 +113,7 @@ struct ImageFileRequest {
                 throw Failure(
                     .timeout,
                     "the agent did not answer within \(patience); allow more time with --timeout, or see what it does "
-                        + "with: larder status")
+                        + "with: \(hints.command("larder status"))")
             }
             var passed: CInt = -1
             var count = 0

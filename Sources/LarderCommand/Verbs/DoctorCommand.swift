@@ -13,7 +13,8 @@ struct DoctorCommand: AsyncParsableCommand {
             look at it), ✗ (does not work) or · (could not be looked at), or where that cannot be shown with [ok], \
             [warning], [problem] or [skipped]; what to type next has an arrow. As root it sees more.
 
-            The exit status is 0 where nothing is broken, 1 where something is, and 5 where the agent cannot be reached.
+            The exit status is 0 if all is well, 12 if there are warnings only, 1 if something does not work, and 5 if the \
+            agent cannot be reached. larder status --check has the same for the namespaces and the image cache alone.
 
             EXAMPLES:
               larder doctor
@@ -36,7 +37,9 @@ struct DoctorCommand: AsyncParsableCommand {
             valueName: "path"))
     var socket: String?
 
-    @Option(help: ArgumentHelp("How long to wait for each answer of the agent: 500ms, 10s, 2m.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("How long to wait for each answer of the agent: 500ms, 10s, 2m.", valueName: "time"),
+        transform: TimeSpan.parse)
     var timeout = TimeSpan(.seconds(5))
 
     @Flag(help: "Print the findings as one line of JSON.")

@@ -42,13 +42,19 @@ struct ExecCommand: AsyncParsableCommand {
     @Flag(help: "On a change stop the program and start it again. This is what --watch does by default.")
     var restart = false
 
-    @Option(help: ArgumentHelp("Wait up to this before acting on a change, by chance.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Wait up to this before acting on a change, by chance.", valueName: "time"),
+        transform: TimeSpan.parse)
     var splay: TimeSpan?
 
-    @Option(help: ArgumentHelp("Act at most once in this time; changes within it are joined.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Act at most once in this time; changes within it are joined.", valueName: "time"),
+        transform: TimeSpan.parse)
     var interval = TimeSpan(.seconds(1))
 
-    @Option(help: ArgumentHelp("Kill a program that does not end in this time when it is stopped.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Kill a program that does not end in this time when it is stopped.", valueName: "time"),
+        transform: TimeSpan.parse)
     var killAfter = TimeSpan(.seconds(30))
 
     @OptionGroup var source: SelectionOptions

@@ -23,12 +23,14 @@ struct GetCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Take no value that the remote source confirmed longer ago; ask it now if need be.", valueName: "time"))
+            "Take no value that the remote source confirmed longer ago; ask it now if need be.", valueName: "time"),
+        transform: TimeSpan.parse)
     var maxAge: TimeSpan?
 
     @Option(
         help: ArgumentHelp(
-            "With --max-age: if the source gives no usable answer, take a value of up to this age.", valueName: "time"))
+            "With --max-age: if the source gives no usable answer, take a value of up to this age.", valueName: "time"),
+        transform: TimeSpan.parse)
     var staleIfError: TimeSpan?
 
     @OptionGroup var namespace: NamespaceOption

@@ -53,7 +53,8 @@ struct RollbackCommand: AsyncParsableCommand {
             let what = result.released ? "released, \(place)" : place
             if !result.held { return what }
             let ending = result.hold == .untilNewer ? " a newer document or" : ""
-            return "\(what); what the sources say now is held back until\(ending): larder rollback --release"
+            let release = agent.connection.hints.command("larder rollback --release", namespace: namespace.namespace)
+            return "\(what); what the sources say now is held back until\(ending): \(release)"
         }
     }
 }

@@ -30,7 +30,9 @@ struct SetCommand: AsyncParsableCommand {
     @Argument(help: "JSON, or a plain string.")
     var value: String?
 
-    @Option(help: ArgumentHelp("Remove the value again after this time: 90s, 10m, 1h30m, 7d.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Remove the value again after this time: 90s, 10m, 1h30m, 7d.", valueName: "time"),
+        transform: TimeSpan.parse)
     var ttl: TimeSpan?
 
     @Flag(help: "Take VALUE as a string even if it is JSON.")

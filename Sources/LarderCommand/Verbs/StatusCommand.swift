@@ -11,8 +11,13 @@ struct StatusCommand: AsyncParsableCommand {
             attempt failed, the last good snapshot is served), failed (the last attempt failed, and there never was a usable \
             answer, or what is held is older than staleIfErrorSeconds in the settings; it is served all the same).
 
+            --check sets the exit status: 0 if all is well, 12 if something works but needs attention, such as a stale \
+            namespace, a refused document or a rollback, 1 if something does not work, and 5 if the agent cannot be reached, \
+            as larder doctor does, which checks more.
+
             EXAMPLES:
               larder status
+              larder status --check >/dev/null || larder doctor
               larder status -n billing
               larder status --json | jq -r '.namespaces[] | select(.state != "fresh") | .namespace'
             """)
@@ -20,23 +25,39 @@ struct StatusCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: ArgumentHelp("Show this namespace only.", valueName: "name"))
     var namespace: String?
 
+    @Flag(help: "Set the exit status by what is found: 0 well, 12 warnings, 1 failures.")
+    var check = false
+
     @OptionGroup var agent: AgentOptions
 
     func run() async throws {
+        var status = ExitStatus.success
         try await agent.connection.withClient { client in
-            try await agent.printResult(
-                of: ConfigStatus.self, ConfigStatus.Parameters(namespace: namespace), over: client
-            ) { result in
-                StatusReport(style: .standardOutput, now: .now).text(result.namespaces)
-            }
+            let parameters = JSONValue.building { ConfigStatus.Parameters(namespace: namespace).write(to: &$0) }
+            let result = try await client.call(ConfigStatus.name, params: parameters)
+            let imageProblem = agent.json && !check ? nil : try? await client.agent.info().imageProblem
+            if agent.json { try Output.line(result.compactText) }
+            if agent.json, !check { return }
+            let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
+            if check { status = StatusCheck.status(namespaces, imageProblem: imageProblem) }
             if agent.json { return }
-            if let problem = try? await client.agent.info().imageProblem {
-                return try Output.line("\nimages  none: \(problem.printable)")
-            }
+            let report = StatusReport(style: .standardOutput, now: .now, hints: agent.connection.hints)
+            try Output.line(report.text(namespaces))
+            if let imageProblem { return try Output.line("\nimages  none: \(imageProblem.printable)") }
             if let images = try? await client.agent.stats().images {
                 try Output.line("\nimages  \(ImageStatsReport.diskUse(images))")
             }
         }
+        if status != .success { status.endThisProcess() }
+    }
+}
+
+/// What `larder status --check` makes of the state: the same as `larder doctor`.
+enum StatusCheck {
+    static func status(_ namespaces: [ConfigStatus.Namespace], imageProblem: String?) -> ExitStatus {
+        var findings = namespaces.flatMap { UpstreamCheck.findings($0, .now, Hints()) }
+        if let imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
+        return DoctorReport(findings: findings, isReachable: true).status
     }
 }
 
@@ -56,6 +77,8 @@ struct StatusReport {
     let style: Style
     /// The time that ages are counted from.
     let now: Timestamp
+    /// Makes the commands that the report names.
+    var hints = Hints()
 
     /// The whole report without its last line end.
     func text(_ namespaces: [ConfigStatus.Namespace]) -> String {
@@ -86,14 +109,17 @@ struct StatusReport {
             let what = "\(version) would remove \(quarantine.removed) of \(quarantine.members) members"
             lines += rows(
                 "quarantine",
-                [style.problem(what.printable), ago(quarantine.at), "take it with: larder refresh --force"])
+                [
+                    style.problem(what.printable), ago(quarantine.at),
+                    "accept it with: \(hints.command("larder refresh --force", namespace: namespace.namespace))",
+                ])
         }
         if let hold = namespace.hold {
             let refused = hold.refusedVersion.map { ", version \($0) is held back" } ?? ""
             lines += rows(
                 "rolled back",
                 ["to revision \(hold.revision)\(refused)".printable] + holding(hold) + [
-                    "end it with: larder rollback --release"
+                    "end it with: \(hints.command("larder rollback --release", namespace: namespace.namespace))"
                 ])
         }
         if let upstream = namespace.upstream { lines += rows("source", source(upstream)) }

@@ -48,7 +48,7 @@ struct DoctorChecksTests {
                 1 problem, 1 warning.
                 """)
         #expect(DoctorReport(findings: [], isReachable: false).status == .unreachable)
-        #expect(DoctorReport(findings: [Finding(.warning, "a", "b")], isReachable: true).status == .success)
+        #expect(DoctorReport(findings: [Finding(.warning, "a", "b")], isReachable: true).status == .warnings)
         #expect(
             DoctorReport(findings: [Finding(.skipped, "a", "b", advice: ["c"])], isReachable: false).json
                 == #"{"reachable":false,"findings":[{"check":"a","level":"skipped","title":"b","detail":[],"advice":["c"]}]}"#

@@ -145,8 +145,9 @@ struct DoctorMoreChecksTests {
         #expect(findings.map(\.level) == [.ok, .warning, .warning, .warning])
         #expect(
             findings.flatMap(\.advice) == [
-                "ask again now: larder refresh -n shop", "if that is meant: larder refresh --force -n shop",
-                "show what the sources say: larder rollback --release -n shop",
+                "ask again now: larder refresh --namespace shop",
+                "if that is meant: larder refresh --force --namespace shop",
+                "show what the sources say: larder rollback --release --namespace shop",
             ])
         #expect(findings[1].detail.first == "cannot connect")
         shop.state = .failed

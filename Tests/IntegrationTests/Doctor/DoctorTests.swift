@@ -33,7 +33,8 @@ struct DoctorTests {
     func serving() throws {
         try AgentHome.with(settings: "{}", starting: true) { home in
             let (status, told) = try examine(home)
-            #expect(status == 0)
+            // Whether a time server sets the host's clock is no matter of the agent's.
+            #expect(status == (told.values.joined().contains { $0.level == "warning" } ? 12 : 0))
             for check in ["socket", "connection", "version", "settings", "disk", "upstream", "images"] {
                 #expect(told[check]?.allSatisfy { $0.level == "ok" } == true, "\(check): \(told[check] ?? [])")
             }
@@ -153,7 +154,7 @@ struct DoctorTests {
             let (status, told) = try examine(home)
             #expect(status == 1)
             #expect(told["upstream"]?.map(\.level) == ["ok", "problem"])
-            #expect(told["upstream"]?.last?.advice == ["ask again now: larder refresh -n shop"])
+            #expect(told["upstream"]?.last?.advice == ["ask again now: larder refresh --namespace shop"])
             #expect(try agent.stop() == .exit(0))
         }
     }

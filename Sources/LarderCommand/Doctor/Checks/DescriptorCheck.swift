@@ -6,12 +6,14 @@ enum DescriptorCheck {
     /// With fewer open files than this the agent serves far fewer clients than it could.
     private static let fewFiles = 4096
 
-    private static let perUserAdvice = [
-        "see whose in the agent's log (\"a client was refused\"), and who is connected: larder clients",
-        "if that is as it should be, raise the limit that the log names in the settings",
-    ]
-
-    static func findings(_ facts: AgentFacts, openFiles: Int?, _ service: ServiceFacts) -> [Finding] {
+    static func findings(
+        _ facts: AgentFacts, openFiles: Int?, _ service: ServiceFacts, _ hints: Hints = Hints()
+    ) -> [Finding] {
+        let clients = hints.command("larder clients")
+        let perUserAdvice = [
+            "see whose in the agent's log (\"a client was refused\"), and who is connected: \(clients)",
+            "if that is as it should be, raise the limit that the log names in the settings",
+        ]
         let limit = facts.info.limits.connections
         let files = openFiles.map { ", \($0) open files allowed" } ?? ""
         guard case .success(let stats) = facts.stats else {
@@ -25,7 +27,7 @@ enum DescriptorCheck {
         if traffic.connectionsOpen * 10 > limit * 9 {
             return [
                 Finding(
-                    .warning, name, "\(title): nearly all are taken", advice: ["see by whom: larder clients", raise])
+                    .warning, name, "\(title): nearly all are taken", advice: ["see by whom: \(clients)", raise])
             ]
         }
         if traffic.connectionsRefused > 0 {

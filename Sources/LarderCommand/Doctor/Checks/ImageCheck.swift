@@ -4,14 +4,8 @@ import LarderClient
 enum ImageCheck {
     private static let name = "images"
 
-    static func findings(_ facts: AgentFacts) -> [Finding] {
-        if let problem = facts.info.imageProblem {
-            return [
-                Finding(
-                    .problem, name, "the cache cannot be used: \(problem)",
-                    advice: ["when that is repaired: sudo systemctl restart larder"])
-            ]
-        }
+    static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
+        if let problem = facts.info.imageProblem { return [unusable(problem)] }
         guard facts.info.imageDirectory != nil else {
             return [Finding(.ok, name, "switched off by the settings (images.enabled)")]
         }
@@ -19,11 +13,18 @@ enum ImageCheck {
         case .failure(let failure): return [Finding(.skipped, name, "not told: \(failure.message)")]
         case .success(let stats):
             guard let images = stats.images else { return [Finding(.ok, name, "switched off by the settings")] }
-            return [finding(images)]
+            return [finding(images, hints)]
         }
     }
 
-    private static func finding(_ images: AgentStats.Images) -> Finding {
+    /// The agent has no image cache, for this reason.
+    static func unusable(_ problem: String) -> Finding {
+        Finding(
+            .problem, name, "the cache cannot be used: \(problem)",
+            advice: ["when that is repaired: sudo systemctl restart larder"])
+    }
+
+    private static func finding(_ images: AgentStats.Images, _ hints: Hints) -> Finding {
         let title =
             "\(Human.count(images.entries, "image", "images")), \(Human.bytes(images.bytes)) of "
             + Human.bytes(images.maximumBytes)
@@ -32,15 +33,13 @@ enum ImageCheck {
             return Finding(
                 .warning, name,
                 "\(title); \(Human.bytes(images.leasedBytes)) are kept only for clients that still read",
-                advice: ["see who stays connected: larder clients"])
+                advice: ["see who stays connected: \(hints.command("larder clients"))"])
         }
         // A failure now and then is the web; most of them failing is something else.
         if images.failures >= 10, images.failures * 2 > requests {
             return Finding(
                 .warning, name, "\(title); \(images.failures) of \(requests) requests since the agent's start failed",
-                advice: [
-                    "see why one does: larder image get URL"
-                ])
+                advice: ["see why one does: \(hints.command("larder image get URL"))"])
         }
         let failures = images.failures == 0 ? "" : "; \(images.failures) of \(requests) requests failed"
         return Finding(.ok, name, title + failures)

@@ -4,7 +4,10 @@ import LarderClient
 enum SettingsCheck {
     private static let name = "settings"
 
-    static func findings(_ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts) -> [Finding] {
+    /// - Parameter hints: makes the commands that root is to run.
+    static func findings(
+        _ facts: SettingsFacts?, _ agent: AgentFacts?, _ service: ServiceFacts, _ hints: Hints = Hints()
+    ) -> [Finding] {
         guard let facts else {
             return agent == nil
                 ? [Finding(.skipped, name, "which file it is, is not known: name it with --settings")]
@@ -40,9 +43,18 @@ enum SettingsCheck {
             return [
                 Finding(
                     .skipped, name, "\(path) may not be read by you",
-                    advice: ["run this as root: sudo larder doctor"])
+                    advice: [
+                        "run this as root: "
+                            + hints.command("sudo larder doctor\(facts.isNamed ? " --settings \(path.shellWord)" : "")")
+                    ])
             ]
         case .unchecked(let reason): return [Finding(.skipped, name, "\(path) was not checked: \(reason)")]
+        case .wrong(let lines) where !lines.contains { $0.hasPrefix("\(path):") }:
+            return [
+                Finding(
+                    .problem, name, "the settings are right, but files of the layers are not", detail: lines,
+                    advice: ["correct them; until then the namespaces keep what the layers said before"])
+            ]
         case .wrong(let lines):
             return [
                 Finding(

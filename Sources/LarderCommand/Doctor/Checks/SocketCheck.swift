@@ -19,7 +19,9 @@ enum SocketCheck {
             return [
                 Finding(
                     .problem, name, "\(path) cannot be looked at: \(reason)",
-                    advice: ["run this as a user who may enter its directory, or as root: sudo larder doctor"])
+                    advice: [
+                        "run this as a user who may enter its directory, or as root: \(facts.hintsForRoot.command("sudo larder doctor"))"
+                    ])
             ]
         case .other(let kind):
             return [

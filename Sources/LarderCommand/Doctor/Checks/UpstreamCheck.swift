@@ -4,11 +4,11 @@ import LarderClient
 enum UpstreamCheck {
     private static let name = "upstream"
 
-    static func findings(_ facts: AgentFacts) -> [Finding] {
+    static func findings(_ facts: AgentFacts, _ hints: Hints = Hints()) -> [Finding] {
         switch facts.status {
         case .failure(let failure): return [Finding(.skipped, name, "not told: \(failure.message)")]
         case .success(let status):
-            let found = status.namespaces.map { (name: $0.namespace, findings: findings($0, facts.now)) }
+            let found = status.namespaces.map { (name: $0.namespace, findings: findings($0, facts.now, hints)) }
             let well = found.filter { $0.findings.isEmpty }.map { $0.name }
             return (well.isEmpty ? [] : [Finding(.ok, name, summary(well))]) + found.flatMap { $0.findings }
         }
@@ -20,11 +20,13 @@ enum UpstreamCheck {
         return "\(names.count) namespaces are up to date"
     }
 
-    private static func findings(_ namespace: ConfigStatus.Namespace, _ now: Timestamp) -> [Finding] {
+    /// What there is to say of one namespace; nothing if it is up to date.
+    static func findings(_ namespace: ConfigStatus.Namespace, _ now: Timestamp, _ hints: Hints) -> [Finding] {
         let name = namespace.namespace
         var findings: [Finding] = []
         let duration = Human.span(milliseconds: namespace.duration(at: now))
-        let refresh = "ask again now: larder refresh -n \(name)"
+        func command(_ words: String) -> String { hints.command(words, namespace: name) }
+        let refresh = "ask again now: \(command("larder refresh"))"
         switch namespace.state {
         case .failed:
             findings.append(
@@ -49,18 +51,18 @@ enum UpstreamCheck {
                     .warning, Self.name,
                     "\(name) refused \(version(quarantine.version)), which would remove \(quarantine.removed) of "
                         + "\(quarantine.members) members",
-                    advice: ["if that is meant: larder refresh --force -n \(name)"]))
+                    advice: ["if that is meant: \(command("larder refresh --force"))"]))
         } else if let refused = namespace.refused {
             findings.append(
                 Finding(
                     .warning, Self.name, "\(name) refused \(version(refused.version)): \(refused.reason)",
-                    advice: ["correct it at the source, or take it all the same: larder refresh --force -n \(name)"]))
+                    advice: ["correct it at the source, or accept it: \(command("larder refresh --force"))"]))
         }
         if let hold = namespace.hold {
             findings.append(
                 Finding(
                     .warning, Self.name, "\(name) was rolled back to revision \(hold.revision), and is held there",
-                    advice: ["show what the sources say: larder rollback --release -n \(name)"]))
+                    advice: ["show what the sources say: \(command("larder rollback --release"))"]))
         }
         for layer in namespace.layers where layer.problem != nil && layer.problem != namespace.lastError?.message {
             findings.append(Finding(.warning, Self.name, "\(name), layer \(layer.name): \(layer.problem ?? "")"))
@@ -74,7 +76,7 @@ enum UpstreamCheck {
                 Finding(
                     .warning, Self.name,
                     "\(name), revision \(refusal.revision): refused by \(who)\(refusal.reason.map { ": \($0)" } ?? "")",
-                    advice: ["see all: larder status -n \(name)"]))
+                    advice: ["see all: \(command("larder status"))"]))
         }
         return findings
     }

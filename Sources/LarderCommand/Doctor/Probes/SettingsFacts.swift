@@ -82,7 +82,9 @@ extension SettingsFacts {
         }
         switch check.end {
         case .exited(0): return .right
-        case .exited(78): return .wrong(check.lines.map { $0.hasPrefix("larderd: ") ? String($0.dropFirst(9)) : $0 })
+        case .exited(78):
+            let lines = check.lines.map { $0.hasPrefix("larderd: ") ? String($0.dropFirst(9)) : $0 }
+            return .wrong(lines.filter { !$0.hasPrefix("warning: ") })
         default: return .unchecked("\(agent) ended with \(check.end.text)")
         }
     }

@@ -49,6 +49,12 @@ struct SocketFacts: Sendable, Equatable {
 
     /// Whether somebody chose the path for this call.
     var isNamed: Bool { choice == .option || choice == .variable }
+
+    /// Makes commands for the agent of this socket.
+    var hints: Hints { Hints(socket: choice == .option ? path : nil) }
+
+    /// Makes commands that root is to run for the agent of this socket: root has neither the variable nor the user's directory.
+    var hintsForRoot: Hints { Hints(socket: choice == .system ? nil : path) }
 }
 
 extension SocketFacts {

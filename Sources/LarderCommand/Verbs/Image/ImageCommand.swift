@@ -51,7 +51,9 @@ struct ImagePolicyOptions: ParsableArguments {
         })
     var policy = ImagePolicy.default
 
-    @Option(help: ArgumentHelp("Take no image that the origin confirmed longer ago: 90s, 10m, 7d.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Take no image that the origin confirmed longer ago: 90s, 10m, 7d.", valueName: "time"),
+        transform: TimeSpan.parse)
     var maxAge: TimeSpan?
 
     /// ``maxAge`` in whole seconds, rounded down: a little too strict rather than too old.

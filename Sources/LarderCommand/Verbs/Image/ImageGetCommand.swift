@@ -42,7 +42,9 @@ struct ImageGetCommand: AsyncParsableCommand {
         })
     var digest: WireDigest?
 
-    @Option(help: ArgumentHelp("Give up after this time, instead of after --timeout.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Give up after this time, instead of after --timeout.", valueName: "time"),
+        transform: TimeSpan.parse)
     var deadline: TimeSpan?
 
     @OptionGroup var agent: AgentOptions
@@ -65,7 +67,8 @@ struct ImageGetCommand: AsyncParsableCommand {
         try await agent.connection.withClient { client in
             let value: JSONValue
             if let output {
-                let request = ImageFileRequest(socket: client.socket, parameters: parameters, patience: patience)
+                let request = ImageFileRequest(
+                    socket: client.socket, parameters: parameters, patience: patience, hints: agent.connection.hints)
                 value = try await Self.copy(request, to: output)
             } else {
                 value = try await client.call(

@@ -28,7 +28,11 @@ struct ImagePeekCommand: AsyncParsableCommand {
             } else if let held = result.held {
                 try Output.line(ImageReport(style: .standardOutput, now: .now).text(image.reference, held))
             }
-            if result.held == nil { throw Failure(.notFound, "it is not held; larder image get fetches it") }
+            if result.held == nil {
+                let key = image.cacheKey.map { " --cache-key \($0.shellWord)" } ?? ""
+                let fetch = agent.connection.hints.command("larder image get \(image.url.shellWord)\(key)")
+                throw Failure(.notFound, "it is not cached; fetch it with: \(fetch)")
+            }
         }
     }
 }

@@ -1,0 +1,122 @@
+import Glibc
+import JSON
+import LarderClient
+import TestSupport
+import Testing
+
+@testable import LarderCommand
+
+extension Integration {
+    @Suite("Errors and hints of the command line")
+    struct CommandErrorTests {
+        private typealias Failure = LarderCommand.Failure
+
+        @Test("with --json an error is one line of JSON on standard error, with the protocol's name and code")
+        func jsonErrors() throws {
+            try AgentHome.with(starting: true) { home in
+                for (arguments, name, code, status): ([String], String, JSONValue, Int) in [
+                    (["get", "no.such", "--json"], "notFound", 1, 3),
+                    (["--json", "get", "-n", "x"], "unknownNamespace", 2, 3),
+                    (["call", "no.such", "--json"], "methodNotFound", -32601, 1),
+                    (["ping", "--json", "--socket", "/none"], "unreachable", .null, 5),
+                    (["nope", "--json"], "usage", .null, 2),
+                    (["wait", "a", "--json", "--timeout", "10ms"], "timeout", 4, 6),
+                    (["get", "/~2", "--json"], "usage", .null, 2),
+                    (["image", "get", "ftp://x", "--json"], "invalidParams", -32602, 2),
+                ] {
+                    let end = try Command.run(Products.commandLine, arguments, environment: home.clientEnvironment)
+                    #expect(end.status == Int32(status), "\(arguments): \(end)")
+                    #expect(end.text.isEmpty)
+                    let error = try JSONValue(parsing: end.log)
+                    #expect(error["name"]?.string == name, "\(end.log)")
+                    #expect(error["code"] == code, "\(end.log)")
+                    #expect(error["exitStatus"]?.int == status)
+                    #expect(error["message"]?.string?.isEmpty == false)
+                }
+                let text = try home.larder("get", "no.such")
+                #expect(text.log.hasPrefix("larder: Not found"))
+                let render = try home.larder("render", "--json", "--path", "no.such")
+                #expect(render.log.hasPrefix("larder: "), "there --json is the form of the file")
+            }
+        }
+
+        @Test("with --json a refusal has the right that is missing, and what is noted is JSON, too")
+        func jsonDetails() throws {
+            let error = LarderClientError(remote: WireError(lacking: .write, in: "shop", "no"))
+            #expect(
+                Failure(error).json
+                    == #"{"name":"denied","code":3,"message":"Denied: no","right":"write","namespace":"shop","exitStatus":4}"#
+            )
+            try AgentHome.with { home in
+                let agent = try home.start()
+                let watch = try home.startLarder("watch", "--json")
+                _ = try watch.line()
+                #expect(try agent.stop() == .exit(0))
+                let note = try require(try watch.logLine(), "note")
+                #expect(try JSONValue(parsing: note)["note"]?.string?.contains("connecting again") == true)
+                watch.signal(SIGTERM)
+                _ = try watch.finish()
+            }
+        }
+
+        @Test("a hint is a complete command: with the namespace and the socket that were given")
+        func hints() throws {
+            let hints = Hints(socket: "/tmp/it's here/sock")
+            #expect(
+                hints.command("larder refresh --force", namespace: "shop")
+                    == #"larder refresh --force --namespace shop --socket '/tmp/it'\''s here/sock'"#)
+            #expect(Hints().command("larder status", namespace: "default") == "larder status")
+            #expect(Hints(socket: "/run/a.sock").command("larder status") == "larder status --socket /run/a.sock")
+
+            try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
+                _ = try home.start()
+                func run(_ arguments: String...) throws -> Command {
+                    try Command.run(Products.commandLine, arguments + ["--socket", home.socket])
+                }
+                func push(_ text: String) throws -> Command {
+                    try home.write("pushed.json", text)
+                    return try run("push", home.directory + "/pushed.json", "-n", "shop")
+                }
+                let members = (1...20).map { "\"m\($0)\":1" }.joined(separator: ",")
+                _ = try push("{\(members)}")
+                let first = try JSONValue(parsing: try run("get", "--json", "-n", "shop").text)["revision"]?.int ?? 0
+                let options = "--namespace shop --socket \(home.socket)"
+                _ = try push("{\(members),\"other\":1}")
+                let back = try run("rollback", "\(first)", "-n", "shop").text
+                #expect(back.contains("until: larder rollback --release \(options)\n"), "\(back)")
+                _ = try push(#"{"other": 2}"#)
+                let status = try run("status", "-n", "shop").text
+                #expect(status.contains("with: larder rollback --release \(options)\n"), "\(status)")
+                #expect(status.contains("with: larder refresh --force \(options)\n"), "\(status)")
+                let doctor = try run("doctor").text
+                #expect(doctor.contains("larder refresh --force \(options)\n"), "\(doctor)")
+                #expect(doctor.contains("larder rollback --release \(options)\n"), "\(doctor)")
+            }
+        }
+
+        @Test(
+            "a time that is none is refused with what a time is, also if it begins with a dash",
+            arguments: ["-1s", "0", "5x", "99999999999999999999d", "999999999d", "3661d"])
+        func times(text: String) throws {
+            for arguments in [
+                ["set", "a", "1", "--ttl", text], ["get", "--timeout", text], ["get", "--timeout=\(text)"],
+            ] {
+                let end = try Command.run(Products.commandLine, arguments)
+                #expect(end.status == 2)
+                #expect(
+                    end.log.hasPrefix(
+                        "larder: The value '\(text)' is invalid for '\(arguments.contains("--ttl") ? "--ttl" : "--timeout") <time>': "
+                            + "write a time above 0 and of at most 3660 days, such as 500ms, 90s, 10m, 1h30m or 7d"),
+                    "\(end.log)")
+            }
+        }
+
+        @Test("a negative number is still a value of set, beside a time too")
+        func negativeValues() throws {
+            #expect(
+                Arguments.normalized(["set", "a", "-5", "--ttl", "10m"]) == ["set", "a", "--ttl", "10m", "--", "-5"])
+            #expect(
+                Arguments.normalized(["exec", "--", "x", "--timeout", "-5"]) == ["exec", "--", "x", "--timeout", "-5"])
+        }
+    }
+}
