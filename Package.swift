@@ -65,15 +65,18 @@ let package = Package(
         larder("SnapshotFile", ["JSON", "CLinuxShims"]),
         larder("Template", ["JSON"]),
         larder("Systemd", ["CSystemd", logging]),
+        larder("LarderJSON5", ["JSON"]),
         larder("LarderWire", ["JSON"]),
         larder("LarderUpstream", ["CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
         larder(
-            "LarderConfig", ["JSON", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, nioPosix]),
+            "LarderConfig",
+            ["JSON", "LarderJSON5", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, nioPosix]),
         larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
         larder(
             "LarderServer",
             [
-                "JSON", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "SnapshotFile", "CLinuxShims",
+                "JSON", "LarderJSON5", "LarderWire", "LarderConfig", "LarderImages", "LarderUpstream", "SnapshotFile",
+                "CLinuxShims",
                 "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder("LarderClient", ["JSON", "LarderWire", "SnapshotFile", "CLinuxShims", nioCore, nioPosix]),
@@ -108,7 +111,8 @@ let package = Package(
         tests(
             "LarderServerTests",
             [
-                "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "CLinuxShims", "JSON", "LarderWire",
+                "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderJSON5", "CLinuxShims", "JSON",
+                "LarderWire",
                 logging, nioCore,
                 nioEmbedded, nioPosix,
             ]),

@@ -25,18 +25,27 @@ struct AgentPlan: Sendable {
     /// Puts the plan together.
     /// - Throws: `SettingsError`, one line that says what to do.
     init(_ command: Larderd) throws {
-        self.command = command
-        let paths = DefaultPaths(environment: Self.environment, userID: getuid())
-        if let path = command.settings {
-            settings = try Settings.load(from: path)
-            settingsPath = path
-        } else if let path = try? paths.settingsFile, let found = try Settings.loadIfPresent(at: path) {
-            settings = found
-            settingsPath = path
+        let path = Self.settingsPath(command)
+        if let path, command.settings == nil {
+            let found = try Settings.loadIfPresent(at: path)
+            try self.init(command, found ?? Settings(), path: found == nil ? nil : path)
         } else {
-            settings = Settings()
+            try self.init(command, Settings.load(from: path), path: path)
         }
-        let settings = settings
+    }
+
+    /// The settings file: the one that the command line names, or the usual one, which need not be there.
+    static func settingsPath(_ command: Larderd) -> String? {
+        command.settings ?? (try? DefaultPaths(environment: environment, userID: getuid()).settingsFile)
+    }
+
+    /// Puts the plan together for settings that were read.
+    /// - Parameter path: the file that they are from; nil for the defaults.
+    init(_ command: Larderd, _ settings: Settings, path: String?) throws {
+        self.command = command
+        self.settings = settings
+        settingsPath = path
+        let paths = DefaultPaths(environment: Self.environment, userID: getuid())
         socketPath = Result { () throws(SettingsError) in
             if let path = command.socket.map(Self.absolute) ?? settings.socket.path { return path }
             return try paths.socket
@@ -48,7 +57,8 @@ struct AgentPlan: Sendable {
             imageDirectory = cache + "/images"
         }
         logLevel = command.logLevel ?? settings.logLevel
-        namespaces = Self.namespaces(settings, settingsPath, hostDirectory: try? paths.hostLayerDirectory)
+        let hostDirectory = command.settings.map(Self.directoryBeside) ?? (try? paths.hostLayerDirectory)
+        namespaces = Self.namespaces(settings, settingsPath, hostDirectory: hostDirectory)
     }
 
     /// The limits in force. Clients never get the last descriptors: without any the agent could neither write a change
@@ -87,6 +97,12 @@ struct AgentPlan: Sendable {
             namespace.settingsPath = settingsPath
             return namespace
         }
+    }
+
+    /// The directory of the administrator's files beside a settings file that the command line names.
+    private static func directoryBeside(_ settings: String) -> String {
+        let path = absolute(settings)
+        return "\(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])/config.d"
     }
 
     private static func absolute(_ path: String) -> String {

@@ -57,13 +57,14 @@ struct Larderd: AsyncParsableCommand {
         help: "Log from this level: trace, debug, info, notice, warning, error, critical.", transform: Self.level)
     var logLevel: Logger.Level?
 
-    @Flag(help: "Check the settings, say what is wrong with them, and exit.")
+    @Flag(help: "Check the settings and the layers' files, report all errors with line and column, and exit.")
     var checkSettings = false
 
     /// What systemd handed over, taken before anything else looks at the environment.
     fileprivate static let activation = Result { try SocketActivation.takeStreamListeners() }
 
     func run() async throws {
+        if checkSettings { return SettingsCheck(self).report() }
         // From here on none is missed: one that comes too late for the reading below has the settings read again.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let plan: AgentPlan
@@ -71,15 +72,6 @@ struct Larderd: AsyncParsableCommand {
             plan = try AgentPlan(self)
         } catch {
             Process.fail(error, status: EX_CONFIG)
-        }
-        if checkSettings {
-            // What is right may still name accounts that are not there: warnings, to stderr.
-            Process.startLogging(level: .warning)
-            let logger = Logger(label: "larderd")
-            _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)
-            _ = try? plan.settings.images.cacheSettings(directory: plan.imageDirectory ?? "", logger: logger)
-            print("\(plan.settingsPath ?? "no settings file; the defaults"): right")
-            return
         }
         Process.startLogging(level: plan.logLevel)
         do {

@@ -83,8 +83,13 @@ enum Process {
 
     /// Ends with one line that says what to do.
     static func fail(_ error: any Error, status: CInt) -> Never {
-        let line = Array("larderd: \(error)\n".utf8)
-        _ = write(STDERR_FILENO, line, line.count)
+        note("\(error)")
         exit(status)
+    }
+
+    /// Prints a line on standard error that begins with the program's name.
+    static func note(_ text: String) {
+        let line = Array("larderd: \(text)\n".utf8)
+        _ = write(STDERR_FILENO, line, line.count)
     }
 }

@@ -90,7 +90,7 @@ extension Integration {
                 try home.write("mount/config.json", #"{"n":1}"#)
                 while try client.event()["value"]?.int != 1 {}
                 try home.write("mount/config.json", "half")
-                try agent.waitForLog("mount/config.json, byte 0")
+                try agent.waitForLog("mount/config.json:1:1")
                 let value = try client.call("config.get", ["n"])
                 #expect(value["value"] == 1)
                 #expect(value["state"] == "stale")

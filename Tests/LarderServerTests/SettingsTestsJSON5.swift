@@ -1,3 +1,4 @@
+import LarderJSON5
 import TestSupport
 import Testing
 
@@ -16,7 +17,7 @@ struct SettingsJSON5Tests {
         }
     }
 
-    static func parse(_ text: String) throws(SettingsError) -> String {
+    static func parse(_ text: String) throws(JSON5Error) -> String {
         shown(try JSON5Parser.parse(Array(text.unicodeScalars)))
     }
 
@@ -54,7 +55,7 @@ struct SettingsJSON5Tests {
             ("\n{a:{b:1}", "2:9: the bracket opened in line 2 is never closed; add \"}\""),
             (
                 "{a:1}}",
-                "1:6: something follows the end of the settings; remove it, or the bracket that closed them too early"
+                "1:6: something follows the end of the document; remove it, or the bracket that closed it too early"
             ),
             ("{a: yes}", "1:5: the value \"yes\" needs quotation marks around it"),
             ("{a:'x\n'}", "1:4: the string that begins here is not closed on its line; add a quotation mark"),

@@ -56,22 +56,21 @@ at_once() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs;
 json() { module JSON "" $(sources JSON); }
 upstream() { module LarderUpstream "" $(sources LarderUpstream); }
 wire() { module LarderWire JSON $(sources LarderWire); }
-config() { module LarderConfig "JSON LarderUpstream" $(sources LarderConfig); }
+json5() { module LarderJSON5 JSON $(sources LarderJSON5); }
+config() { module LarderConfig "JSON LarderJSON5 LarderUpstream" $(sources LarderConfig); }
 template() { module Template JSON $(sources Template); }
 snapshot() { module SnapshotFile JSON $(sources SnapshotFile); }
 images() {
   module LarderImages LarderUpstream $(sources LarderImages/Headers) \
     Sources/LarderImages/{ImageError,Freshness/CacheControl,Flights/ContentRange,Blobs/SpaceLedger}.swift
 }
-server() {
-  module LarderServer "JSON LarderWire" \
-    Sources/LarderServer/{Session/RequestWords,Settings/{JSON5*,SettingsValue,SettingsError,SettingsPath}}.swift
-}
+server() { module LarderServer "JSON LarderWire" Sources/LarderServer/Session/RequestWords.swift; }
 at_once json upstream
-at_once wire config
-at_once template snapshot
-at_once images server
-module Fuzzers "JSON LarderUpstream LarderWire LarderConfig Template SnapshotFile LarderImages LarderServer" \
+at_once wire json5
+at_once config template
+at_once snapshot images
+at_once server
+module Fuzzers "JSON LarderUpstream LarderWire LarderJSON5 LarderConfig Template SnapshotFile LarderImages LarderServer" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz

@@ -187,7 +187,7 @@ struct FilePlace: Sendable, Hashable {
         else { return nil }
         for (file, document) in zip(reading.files, documents).reversed()
         where document.says(at: path) != .nothing {
-            return FilePlace(file: file.path, line: document.place(of: JSONPath(path)).line)
+            return FilePlace(file: file.path, line: DocumentFiles.line(of: JSONPath(path), in: file, document))
         }
         return nil
     }

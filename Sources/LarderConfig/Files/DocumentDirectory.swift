@@ -2,8 +2,8 @@ import Glibc
 
 /// A directory of JSON files that together are one document: the host layer, or a remote source.
 ///
-/// Read are the files whose names end with `.json` and do not begin with a dot, behind symbolic links too. One that cannot
-/// be read or understood, or is no regular file, makes the whole reading an error that names it: the caller keeps what
+/// Read are the files whose names end with `.json` or `.json5` and do not begin with a dot, behind symbolic links too. One
+/// that cannot be read or understood, or is no regular file, makes the whole reading an error that names it: the caller keeps what
 /// it has, and no file that is half written ever empties a layer. Reading blocks until the disk has answered.
 struct DocumentDirectory: Sendable, Hashable {
     let path: String
@@ -68,16 +68,49 @@ struct DocumentDirectory: Sendable, Hashable {
         return files
     }
 
+    private static func isDocument(_ name: [UInt8]) -> Bool {
+        [".json", ".json5"].contains { name.ends(with: Array($0.utf8)) }
+    }
+
+    /// Everything that is wrong with the directory and its files, in the order of their names.
+    func problems() -> [FileReadError] {
+        var problems: [FileReadError] = []
+        do throws(FileReadError) {
+            let directory: Descriptor
+            do {
+                directory = try Descriptor(path.cPath, flags: O_DIRECTORY)
+            } catch {
+                throw FileReadError(path, errno: error.number)
+            }
+            var room = maximumBytes
+            for name in try jsonNames(in: directory.number) {
+                do throws(FileReadError) {
+                    let shown = path + "/" + String(decoding: name, as: UTF8.self)
+                    let file = CarefulFile(
+                        name: name.map { CChar(bitPattern: $0) } + [0], in: directory.number, path: shown,
+                        maximumBytes: room)
+                    let bytes = try file.read().bytes
+                    room -= bytes.count
+                    _ = try DocumentFiles.parse(DocumentFiles.File(path: shown, bytes: bytes))
+                } catch {
+                    problems.append(error)
+                }
+            }
+        } catch {
+            problems.append(error)
+        }
+        return problems
+    }
+
     /// The names that count, in byte order.
     private func jsonNames(in directory: CInt) throws(FileReadError) -> [[UInt8]] {
-        let suffix = Array(".json".utf8)
         let names: [[UInt8]]
         do throws(Errno) {
             names = try directoryNames(directory)
         } catch {
             throw FileReadError(path, errno: error.number)
         }
-        let chosen = names.filter { $0.first != UInt8(ascii: ".") && $0.ends(with: suffix) }
+        let chosen = names.filter { $0.first != UInt8(ascii: ".") && Self.isDocument($0) }
         guard chosen.count <= maximumFiles else {
             throw FileReadError(.tooMany, path, "it has \(chosen.count) files, more than \(maximumFiles); merge some")
         }

@@ -1,11 +1,15 @@
 import Glibc
 internal import JSON
+internal import LarderJSON5
 
 /// The files that together are one document, as they were at one moment.
 struct DocumentFiles: Sendable {
     struct File: Sendable {
         let path: String
         let bytes: [UInt8]
+
+        /// Whether it is JSON5 by its name.
+        var isJSON5: Bool { path.hasSuffix(".json5") }
     }
 
     /// The files, the lowest first.
@@ -24,7 +28,7 @@ struct DocumentFiles: Sendable {
         }
         let reading = try DocumentDirectory(path: path, maximumBytes: maximumBytes).read()
         guard !reading.files.isEmpty else {
-            throw FileReadError(.empty, path, "it has no *.json file; put one there, at least with {}")
+            throw FileReadError(.empty, path, "it has no *.json or *.json5 file; put one there, at least with {}")
         }
         return reading
     }
@@ -38,19 +42,59 @@ struct DocumentFiles: Sendable {
         return documents
     }
 
-    private static func parse(_ file: File) throws(FileReadError) -> JSONValue {
-        let path = file.path
-        if file.bytes.isEmpty { throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}") }
-        let document: JSONValue
-        do throws(JSONError) {
-            document = try JSONValue(parsing: file.bytes)
-        } catch {
-            throw FileReadError(.invalidJSON, path, error.reason, offset: error.offset)
+    /// What a file says, an object.
+    static func parse(_ file: File) throws(FileReadError) -> JSONValue {
+        let (path, bytes) = (file.path, file.bytes)
+        if bytes.isEmpty {
+            throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
         }
+        let document = file.isJSON5 ? try parseJSON5(bytes, path) : try parseJSON(bytes, path)
         guard document.kind == .object else {
-            throw FileReadError(.notAnObject, path, "it is JSON, but not an object; put the settings between { and }")
+            throw FileReadError(
+                .notAnObject, path, "it is JSON, but not an object; put the settings between { and }", at: (1, 1))
         }
         return document
+    }
+
+    private static func parseJSON(_ bytes: [UInt8], _ path: String) throws(FileReadError) -> JSONValue {
+        do throws(JSONError) {
+            return try JSONValue(parsing: bytes)
+        } catch {
+            let before = bytes.prefix(error.offset)
+            let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+            // Bytes that continue a character are no columns of their own.
+            let place = (
+                1 + before.count { $0 == UInt8(ascii: "\n") }, 1 + before[start...].count { $0 & 0xC0 != 0x80 }
+            )
+            let isCommented = bytes.dropFirst(error.offset).first == UInt8(ascii: "/")
+            let advice = isCommented ? "; rename it to *.json5 if it is to have comments" : ""
+            throw FileReadError(.invalidJSON, path, error.reason + advice, at: place)
+        }
+    }
+
+    private static func parseJSON5(_ bytes: [UInt8], _ path: String) throws(FileReadError) -> JSONValue {
+        do throws(JSON5Error) {
+            let scalars = try JSON5Parser.scalars(of: bytes)
+            do throws(JSON5Error) {
+                let document = try JSON5Parser.parse(scalars)
+                if let value = document.json { return value }
+                throw JSON5Error(.syntax, "a number is too large for JSON", offset: document.offset)
+            } catch {
+                throw error.placed(in: scalars)
+            }
+        } catch {
+            throw FileReadError(.invalidJSON, path, error.reason, at: error.place)
+        }
+    }
+
+    /// The line, from 1, in which the last name of a path stands in a file that was parsed.
+    static func line(of path: JSONPath, in file: File, _ document: JSONValue) -> Int {
+        guard file.isJSON5 else { return document.place(of: path).line }
+        // The value was built from what the parser read, and has no places.
+        guard let scalars = try? JSON5Parser.scalars(of: file.bytes), let value = try? JSON5Parser.parse(scalars),
+            let offset = value.offset(of: path.segments)
+        else { return 1 }
+        return JSON5Text.place(of: offset, in: scalars).line
     }
 }
 
@@ -75,7 +119,7 @@ struct DocumentFile: Sendable, Hashable {
     func read() throws(FileReadError) -> DocumentFiles {
         let reading = try CarefulFile(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
         guard !reading.bytes.isEmpty else {
-            throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}")
+            throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
         }
         return DocumentFiles(files: [DocumentFiles.File(path: path, bytes: reading.bytes)])
     }

@@ -27,7 +27,7 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let tooMany = Code(.tooMany)
         /// It has no bytes, as a file has that is about to be written, or no files.
         public static let empty = Code(.empty)
-        /// It is not JSON; see ``FileReadError/offset``.
+        /// It is not JSON, or not JSON5 in a file of that name; see ``FileReadError/line``.
         public static let invalidJSON = Code(.invalidJSON)
         /// It is JSON, but not an object.
         public static let notAnObject = Code(.notAnObject)
@@ -45,18 +45,22 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
     public let code: Code
     /// The file or directory that it is about.
     public let path: String
-    /// Where in the file, in bytes from 0, if there is a place.
-    public let offset: Int?
+    /// The line, from 1, if there is a place in the file.
+    public let line: Int?
+    /// The column in characters, from 1, if there is a place in the file.
+    public let column: Int?
     /// The error number of the system call that failed, if one did.
     public let errno: CInt?
     /// What is wrong and what to do, without the path.
     public let reason: String
 
-    init(_ code: Code, _ path: String, _ reason: String, offset: Int? = nil, errno: CInt? = nil) {
+    init(
+        _ code: Code, _ path: String, _ reason: String, at place: (line: Int, column: Int)? = nil, errno: CInt? = nil
+    ) {
         self.code = code
         self.path = path
         self.reason = reason
-        self.offset = offset
+        (line, column) = (place?.line, place?.column)
         self.errno = errno
     }
 
@@ -84,8 +88,8 @@ public struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible 
             && ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"].contains { path.hasPrefix($0) }
     }
 
-    /// The path, the place in it and the reason, on one line.
+    /// `FILE:LINE:COLUMN: REASON`, as compilers write it; one line.
     public var description: String {
-        offset.map { "\(path), byte \($0): \(reason)" } ?? "\(path): \(reason)"
+        ([path] + [line, column].compactMap { $0.map(String.init) }).joined(separator: ":") + ": \(reason)"
     }
 }

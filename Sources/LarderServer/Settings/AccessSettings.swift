@@ -1,4 +1,5 @@
 import Glibc
+import LarderJSON5
 public import LarderWire
 public import Logging
 

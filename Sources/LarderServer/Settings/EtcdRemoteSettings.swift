@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderJSON5
 
 /// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. The limit on their size is the agent's, `limits.documentBytes`.
 extension NamespaceConfiguration.Etcd {

@@ -1,4 +1,5 @@
 internal import LarderConfig
+import LarderJSON5
 
 extension HTTPAccess {
     /// The members of an upstream's settings that say what its requests show and whom they trust.

@@ -1,5 +1,6 @@
 import JSON
 import LarderConfig
+import LarderJSON5
 
 /// `namespaces.NAME.remote.http`. The limit on the document's size is the agent's, `limits.documentBytes`.
 extension NamespaceConfiguration.HTTP {

@@ -1,4 +1,5 @@
 import Glibc
+import LarderJSON5
 
 /// What an upstream's URL and headers must be before anything is sent.
 enum HTTPURLCheck {

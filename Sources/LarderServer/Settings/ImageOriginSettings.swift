@@ -1,4 +1,5 @@
 public import LarderConfig
+import LarderJSON5
 
 /// `images.origins["https://img.example.org"]`: what requests to one origin show, who may have its images, and what of its
 /// URLs does not tell them apart.

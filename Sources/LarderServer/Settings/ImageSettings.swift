@@ -1,5 +1,6 @@
 internal import LarderConfig
 public import LarderImages
+import LarderJSON5
 public import LarderUpstream
 public import Logging
 

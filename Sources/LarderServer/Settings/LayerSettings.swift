@@ -1,5 +1,6 @@
 import JSON
 import LarderConfig
+import LarderJSON5
 
 extension ExperimentRules {
     /// `namespaces.NAME.experiments`.
@@ -40,27 +41,5 @@ extension HistoryLimits {
         count = try reader.integer("count", in: 1...1000) ?? count
         days = try reader.integer("days", in: 0...3650) ?? days
         maximumBytes = try reader.integer("maximumBytes", in: 65_536...1 << 40) ?? maximumBytes
-    }
-}
-
-extension SettingsValue {
-    /// The value as JSON; nil where it holds a number that JSON cannot write.
-    var json: JSONValue? {
-        switch content {
-        case .null: return .null
-        case .bool(let truth): return .bool(truth)
-        case .string(let text): return .string(text)
-        case .number(let number, let text):
-            guard number.isFinite else { return nil }
-            // As it is written, where JSON writes it so, too.
-            if let value = try? JSONValue(parsing: text), value.kind == .number { return value }
-            return Int(exactly: number).map(JSONValue.int) ?? .double(number)
-        case .array(let elements):
-            let values = elements.compactMap(\.json)
-            return values.count == elements.count ? .array(values) : nil
-        case .object(let members):
-            let values = members.compactMap { member in member.value.json.map { (member.name, $0) } }
-            return values.count == members.count ? .object(values) : nil
-        }
     }
 }

@@ -1,3 +1,4 @@
+import LarderJSON5
 import LarderWire
 
 /// `limits`: what clients may use before they are told to wait or are refused.

@@ -1,5 +1,6 @@
 import JSON
 import LarderConfig
+import LarderJSON5
 
 /// `namespaces.NAME`. What the settings say elsewhere is added later: the limit on the document's size, and the usual directory
 /// of the administrator's files.

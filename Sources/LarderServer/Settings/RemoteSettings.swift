@@ -1,5 +1,6 @@
 import JSON
 import LarderConfig
+import LarderJSON5
 
 /// `namespaces.NAME.remote`: the one upstream of a namespace.
 extension NamespaceConfiguration.Remote {

@@ -37,22 +37,11 @@ extension Settings {
 
     /// Reads settings from the bytes of a file.
     ///
-    /// - Throws: ``SettingsError`` with the line and column of the problem.
+    /// - Throws: ``SettingsError`` with the line and column of the first problem.
     public init(parsing bytes: [UInt8]) throws(SettingsError) {
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw SettingsFile.invalidUTF8(bytes)
-        }
-        let scalars = Array(text.unicodeScalars)
-        do {
-            try self.init(JSON5Parser.parse(scalars))
-        } catch {
-            var error = error
-            if let offset = error.offset {
-                (error.line, error.column) = JSON5Text.place(of: offset, in: scalars)
-                error.offset = nil
-            }
-            throw error
-        }
+        let examination = Settings.examine(bytes, maximumErrors: 1)
+        if let error = examination.errors.first { throw error }
+        self = examination.settings ?? Settings()
     }
 }
 
@@ -100,16 +89,5 @@ enum SettingsFile {
             // glibc's strerror is thread-safe since 2.32.
             SettingsError(.fileUnreadable, "the settings cannot be read: \(String(cString: strerror(number)))")
         }
-    }
-
-    /// Says where the text stops being UTF-8.
-    static func invalidUTF8(_ bytes: [UInt8]) -> SettingsError {
-        var decoder = UTF8()
-        var rest = bytes.makeIterator()
-        var valid: [Unicode.Scalar] = []
-        while case .scalarValue(let scalar) = decoder.decode(&rest) { valid.append(scalar) }
-        var error = SettingsError(.syntax, "the text is not UTF-8 from here on; save the file as UTF-8")
-        (error.line, error.column) = JSON5Text.place(of: valid.count, in: valid)
-        return error
     }
 }

@@ -1,4 +1,5 @@
 public import LarderConfig
+import LarderJSON5
 public import Logging
 
 /// What the administrator or the user may choose: the settings file, read and checked.

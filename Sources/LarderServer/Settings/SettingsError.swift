@@ -1,3 +1,5 @@
+import LarderJSON5
+
 /// Why a settings file, or the environment that stands in for one, cannot be used.
 public struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of failure. New kinds may be added, so a `switch` over it needs a default.
@@ -53,6 +55,8 @@ public struct SettingsError: Error, Sendable, Equatable, CustomStringConvertible
 
     /// Where the problem stands in the text, in Unicode scalars; turned into ``line`` and ``column`` by who has the text.
     var offset: Int?
+    /// Whether it may be due to another member of the same object, such as one that is missing.
+    var isContextual = false
 
     /// `FILE:LINE:COLUMN: REASON`, as compilers write it; one line.
     public var description: String {

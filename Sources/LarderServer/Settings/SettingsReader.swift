@@ -1,3 +1,5 @@
+import LarderJSON5
+
 /// Reads the members of one object of the settings, and says of each that is wrong which it is and what it should be.
 ///
 /// A member that is `null` counts as one that is not there.
@@ -184,6 +186,8 @@ struct SettingsReader {
     func failure(_ name: String? = nil, _ problem: String) -> SettingsError {
         let member = name.map(path.appending) ?? path
         let offset = name.flatMap { members[$0]?.offset } ?? offset
-        return SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: offset)
+        var error = SettingsError(.invalidValue, "\(member) \(problem)", member: member, offset: offset)
+        error.isContextual = true
+        return error
     }
 }

@@ -104,17 +104,62 @@ struct HostDirectoryTests {
     @Test(
         "a file that cannot be understood names itself, the place and the reason, and is never left out",
         arguments: [
-            ("", FileReadError.Code.empty, nil), (#"{"a":1"#, .invalidJSON, 6), (#"{"a":x}"#, .invalidJSON, 5),
-            ("[1]", .notAnObject, nil), ("null", .notAnObject, nil), ("{}{}", .invalidJSON, 2),
-        ] as [(String, FileReadError.Code, Int?)])
-    func broken(_ text: String, _ code: FileReadError.Code, _ offset: Int?) throws {
+            ("", FileReadError.Code.empty, "1:1"), (#"{"a":1"#, .invalidJSON, "1:7"),
+            (#"{"a":x}"#, .invalidJSON, "1:6"),
+            ("[1]", .notAnObject, "1:1"), ("null", .notAnObject, "1:1"), ("{}{}", .invalidJSON, "1:3"),
+            ("{\n  \"ä😀\": x}", .invalidJSON, "2:9"), ("{\r\n}\r\n // a comment", .invalidJSON, "3:2"),
+        ])
+    func broken(_ text: String, _ code: FileReadError.Code, _ place: String) throws {
         try scratch.write(#"{"good":1}"#, to: "config.d/1.json")
         try scratch.write(text, to: "config.d/2.json")
         let error = try #require(failure())
         #expect(error.code == code)
-        #expect(error.offset == offset)
+        #expect(error.description.contains("config.d/2.json:\(place): "), "\(error)")
         #expect(error.description.contains("config.d/2.json"))
         #expect(!error.reason.isEmpty)
+    }
+
+    @Test("a file *.json5 may have comments, bare names and commas at the end, one *.json may not")
+    func json5() throws {
+        let text = "// of the host\n{ search: { limit: 15, exact: 1.10, }, /* names */ 'a b': [0x0, ], }".replacing(
+            "0x0", with: "1e2")
+        try scratch.write(#"{"search":{"limit":1,"name":"x"}}"#, to: "config.d/10.json")
+        try scratch.write(text, to: "config.d/10.json5")
+        #expect(
+            try read().compactText
+                == #"{"search":{"limit":15,"name":"x","exact":1.10},"a b":[1e2]}"#, "in the order of the names")
+        try scratch.write(text, to: "config.d/20.json")
+        let error = try #require(failure())
+        #expect(error.description.contains("config.d/20.json:1:1: "), "\(error)")
+        #expect(error.reason.hasSuffix("rename it to *.json5 if it is to have comments"))
+        try scratch.remove("config.d/20.json")
+        try scratch.write("{\n  a: 1,\n  a: 2,\n}", to: "config.d/20.json5")
+        #expect(failure()?.description.contains("config.d/20.json5:3:3: a is given twice, first in line 2") == true)
+        try scratch.write("[]", to: "config.d/20.json5")
+        #expect(failure()?.code == .notAnObject)
+    }
+
+    @Test("an examination finds what is wrong with each file, and goes on")
+    func examination() throws {
+        try scratch.write(#"{"search":{"limit": 15}, // comment"#, to: "config.d/10.json")
+        try scratch.write("{}", to: "config.d/20.json")
+        try scratch.write("{\n a b }", to: "config.d/30.json5")
+        try scratch.link("config.d/40.json", to: "nowhere")
+        try scratch.write("[]", to: "defaults.json")
+        let configuration = NamespaceConfiguration(
+            name: "default", defaultsPath: scratch.at("defaults.json"), hostDirectory: scratch.at("config.d"),
+            remote: .file(.init(path: scratch.at("none.json"))))
+        let problems = configuration.examineFiles()
+        #expect(
+            problems.map { $0.error.path.split(separator: "/").last } == [
+                "defaults.json", "10.json", "30.json5", "40.json", "none.json",
+            ])
+        #expect(
+            problems.map { "\($0.error.line ?? 0):\($0.error.column ?? 0)" } == ["1:1", "1:26", "2:4", "0:0", "0:0"])
+        #expect(problems.map(\.isCircumstance) == [false, false, false, false, true])
+        #expect(
+            NamespaceConfiguration(name: "a", hostDirectory: scratch.at("none"), isHostDirectoryNamed: false)
+                .examineFiles().isEmpty)
     }
 
     @Test("a link that leads nowhere is an error, not a missing file")

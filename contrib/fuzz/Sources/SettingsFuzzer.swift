@@ -1,26 +1,26 @@
 import JSON
-@testable import LarderServer
+@testable import LarderJSON5
 
-/// The text of a settings file. All JSON is JSON5: what is the one, without a name twice and not too deep, says the same as
+/// The text of a settings file, or of a layer file *.json5. All JSON is JSON5: what is the one, without a name twice and not too deep, says the same as
 /// the other.
 @Sendable
 func fuzzSettings(_ input: UnsafeRawBufferPointer) {
     guard let text = String(validating: input, as: UTF8.self) else { return }
     let scalars = Array(text.unicodeScalars)
     let json = (try? JSONValue(parsing: Array(input), maximumDepth: JSON5Parser.maximumDepth - 1)).map { PlainJSON($0) }
-    do throws(SettingsError) {
+    do throws(JSON5Error) {
         let value = try JSON5Parser.parse(scalars)
         _ = value.shown
         if let json { require(plain(value, like: json) == json, "JSON says something else as JSON5") }
     } catch {
         require(
-            !error.description.isEmpty && (0...scalars.count).contains(error.offset ?? 0), "an error without a place")
+            !error.reason.isEmpty && (0...scalars.count).contains(error.offset), "an error without a place")
         require(json == nil || error.code == .duplicateMember, "JSON is no JSON5: \(error)")
     }
 }
 
 /// Numbers with the text that JSON has for them, if the value is the same.
-private func plain(_ value: SettingsValue, like json: PlainJSON?) -> PlainJSON {
+private func plain(_ value: JSON5Value, like json: PlainJSON?) -> PlainJSON {
     switch value.content {
     case .null: return .null
     case .bool(let value): return .bool(value)

@@ -1,5 +1,5 @@
-/// A position in a settings file, and what can be read from there.
-struct JSON5Text {
+/// A position in a document, and what can be read from there.
+package struct JSON5Text {
     private let scalars: [Unicode.Scalar]
     /// The position, in Unicode scalars.
     private(set) var offset = 0
@@ -28,20 +28,20 @@ struct JSON5Text {
 
     // MARK: Errors
 
-    func failure(_ reason: String, at offset: Int) -> SettingsError {
-        SettingsError(.syntax, reason, offset: offset)
+    func failure(_ reason: String, at offset: Int) -> JSON5Error {
+        JSON5Error(.syntax, reason, offset: offset)
     }
 
     /// The next character is something else than what should follow.
-    func unexpected(_ expected: String) -> SettingsError {
-        let found = peek.map { $0 == "\"" ? "a quotation mark" : "\"\(SettingsText.printable($0))\"" }
+    func unexpected(_ expected: String) -> JSON5Error {
+        let found = peek.map { $0 == "\"" ? "a quotation mark" : "\"\(JSON5Shown.printable($0))\"" }
         return failure("found \(found ?? "the end of the text") where \(expected) should be", at: offset)
     }
 
     func line(of offset: Int) -> Int { Self.place(of: offset, in: scalars).line }
 
     /// Line and column of an offset, from 1. CR LF is one line break.
-    static func place(of offset: Int, in scalars: [Unicode.Scalar]) -> (line: Int, column: Int) {
+    package static func place(of offset: Int, in scalars: [Unicode.Scalar]) -> (line: Int, column: Int) {
         var line = 1
         var start = 0
         for index in 0..<min(offset, scalars.count) where isLineBreak(scalars[index]) {
@@ -55,7 +55,7 @@ struct JSON5Text {
     // MARK: Space and comments
 
     /// Moves over white space and comments.
-    mutating func skipSpace() throws(SettingsError) {
+    mutating func skipSpace() throws(JSON5Error) {
         while let scalar = peek {
             if Self.isSpace(scalar) {
                 offset += 1
@@ -106,7 +106,7 @@ struct JSON5Text {
     }
 
     /// Reads a name without quotation marks.
-    mutating func name() throws(SettingsError) -> String {
+    mutating func name() throws(JSON5Error) -> String {
         let start = offset
         while let scalar = peek, Self.continuesName(scalar) {
             guard scalar != "\\" else {

@@ -1,9 +1,9 @@
 import JSON
 
-/// Strings and numbers of a settings file. Both are those of JSON; a string may also stand in single quotation marks.
+/// Strings and numbers of a document. Both are those of JSON; a string may also stand in single quotation marks.
 extension JSON5Text {
     /// Reads a string, in either kind of quotation marks.
-    mutating func string() throws(SettingsError) -> String {
+    mutating func string() throws(JSON5Error) -> String {
         let start = offset
         let quote = peek
         var content = String.UnicodeScalarView()
@@ -20,7 +20,7 @@ extension JSON5Text {
     }
 
     /// Reads what follows a backslash.
-    private mutating func escape() throws(SettingsError) -> Unicode.Scalar {
+    private mutating func escape() throws(JSON5Error) -> Unicode.Scalar {
         let start = offset - 1
         guard let kind = peek else { return "\\" }  // the string ends with the text, which string() reports
         advance()
@@ -33,13 +33,13 @@ extension JSON5Text {
         case "t": return "\t"
         case "u": return try codePoint(from: start)
         default:
-            let shown = SettingsText.printable(kind)
+            let shown = JSON5Shown.printable(kind)
             throw failure("\"\\\(shown)\" is not an escape of JSON; write \"\\\\\" for a backslash", at: start)
         }
     }
 
     /// What stands behind `\u`: a code point, or both halves of one beyond U+FFFF.
-    private mutating func codePoint(from start: Int) throws(SettingsError) -> Unicode.Scalar {
+    private mutating func codePoint(from start: Int) throws(JSON5Error) -> Unicode.Scalar {
         let first = try hexadecimal(from: start)
         if let scalar = Unicode.Scalar(first) { return scalar }
         if first < 0xdc00, take("\\"), take("u") {
@@ -53,7 +53,7 @@ extension JSON5Text {
         throw failure("\"\\u\(String(first, radix: 16))\" is half of a character; give the other half too", at: start)
     }
 
-    private mutating func hexadecimal(from start: Int) throws(SettingsError) -> UInt32 {
+    private mutating func hexadecimal(from start: Int) throws(JSON5Error) -> UInt32 {
         var value: UInt32 = 0
         for _ in 0..<4 {
             guard let scalar = peek, scalar.isASCII, let digit = Character(scalar).hexDigitValue else {
@@ -66,13 +66,13 @@ extension JSON5Text {
     }
 
     /// Reads a number. What touches it belongs to it: 1_000 and 5s are errors, not a number and something else.
-    mutating func number() throws(SettingsError) -> SettingsValue.Content {
+    mutating func number() throws(JSON5Error) -> JSON5Value.Content {
         let start = offset
         while let scalar = peek, Self.continuesNumber(scalar) { advance() }
         let text = slice(start)
         guard (try? JSONValue(parsing: text))?.kind == .number, let value = Double(text) else {
             throw failure(
-                "\(SettingsText.quoted(text)) is no number; write it like 30, 0.5 or 1e6, or put it in quotes",
+                "\(JSON5Shown.quoted(text)) is no number; write it like 30, 0.5 or 1e6, or put it in quotes",
                 at: start)
         }
         return .number(value, text: text)

@@ -1,0 +1,20 @@
+/// How what the file says is shown in an error.
+package enum JSON5Shown {
+    /// A text in quotation marks, on one line, cut after 60 characters.
+    package static func quoted(_ text: String) -> String {
+        var shown = ""
+        for scalar in text.unicodeScalars.prefix(60) {
+            shown += scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : printable(scalar)
+        }
+        return "\"\(shown)\(text.unicodeScalars.count > 60 ? "…" : "")\""
+    }
+
+    /// A character, or its code point where it would not show or could break the line.
+    package static func printable(_ scalar: Unicode.Scalar) -> String {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse, .surrogate:
+            "\\u{\(String(scalar.value, radix: 16))}"
+        default: String(scalar)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+package import JSON
+
+/// One value of a document, and where it stands.
+package struct JSON5Value {
+    package enum Content {
+        case null
+        case bool(Bool)
+        /// A number, with its text for messages.
+        case number(Double, text: String)
+        case string(String)
+        case array([JSON5Value])
+        case object([Member])
+    }
+
+    /// A member of an object. Names are distinct within one object.
+    package struct Member {
+        package let name: String
+        /// Where the name begins.
+        package let offset: Int
+        package let value: JSON5Value
+    }
+
+    package let content: Content
+    /// Where the value begins in the text, in Unicode scalars.
+    package let offset: Int
+
+    /// The value as an error shows it: its text when it is short and simple, else its type.
+    package var shown: String {
+        switch content {
+        case .null: "null"
+        case .bool(let value): value ? "true" : "false"
+        case .number(_, let text): text.count <= 40 ? text : "a number"
+        case .string(let text): JSON5Shown.quoted(text)
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}
+
+extension JSON5Value {
+    /// What is at a path of member names, and where its last name begins; nil if there is nothing.
+    package func offset(of path: [String]) -> Int? {
+        var (found, offset) = (self, offset)
+        for name in path {
+            switch found.content {
+            case .object(let members):
+                guard let member = members.last(where: { $0.name == name }) else { return nil }
+                (found, offset) = (member.value, member.offset)
+            case .array(let elements):
+                guard let index = Int(name), elements.indices.contains(index) else { return nil }
+                (found, offset) = (elements[index], elements[index].offset)
+            default: return nil
+            }
+        }
+        return offset
+    }
+
+    /// The value without a member or element.
+    /// - Parameter place: where the member's name, its value or the element begins.
+    /// - Returns: nil if nothing below this value begins there.
+    package func removing(at place: Int) -> JSON5Value? {
+        switch content {
+        case .object(var members):
+            if let index = members.firstIndex(where: { $0.offset == place || $0.value.offset == place }) {
+                members.remove(at: index)
+                return JSON5Value(content: .object(members), offset: offset)
+            }
+            for (index, member) in members.enumerated() {
+                guard let value = member.value.removing(at: place) else { continue }
+                members[index] = Member(name: member.name, offset: member.offset, value: value)
+                return JSON5Value(content: .object(members), offset: offset)
+            }
+        case .array(var elements):
+            if let index = elements.firstIndex(where: { $0.offset == place }) {
+                elements.remove(at: index)
+                return JSON5Value(content: .array(elements), offset: offset)
+            }
+            for (index, element) in elements.enumerated() {
+                guard let value = element.removing(at: place) else { continue }
+                elements[index] = value
+                return JSON5Value(content: .array(elements), offset: offset)
+            }
+        default: break
+        }
+        return nil
+    }
+}
+
+extension JSON5Value {
+    /// The value as JSON; nil where it holds a number that JSON cannot write.
+    package var json: JSONValue? {
+        switch content {
+        case .null: return .null
+        case .bool(let truth): return .bool(truth)
+        case .string(let text): return .string(text)
+        case .number(let number, let text):
+            guard number.isFinite else { return nil }
+            // As it is written, where JSON writes it so, too.
+            if let value = try? JSONValue(parsing: text), value.kind == .number { return value }
+            return Int(exactly: number).map(JSONValue.int) ?? .double(number)
+        case .array(let elements):
+            let values = elements.compactMap(\.json)
+            return values.count == elements.count ? .array(values) : nil
+        case .object(let members):
+            let values = members.compactMap { member in member.value.json.map { (member.name, $0) } }
+            return values.count == members.count ? .object(values) : nil
+        }
+    }
+}

@@ -1,0 +1,105 @@
+internal import LarderJSON5
+
+/// Everything that is wrong with a settings file.
+public struct SettingsExamination: Sendable {
+    /// What the file says apart from its errors; nil if it is not a document.
+    public let settings: Settings?
+    /// The errors in the order of the text, each with its line and column; none if the settings are right.
+    public internal(set) var errors: [SettingsError]
+}
+
+extension Settings {
+    /// Reads a settings file and goes on after an error.
+    ///
+    /// - Throws: ``SettingsError`` if the file cannot be read.
+    public static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
+        do {
+            var examination = examine(try SettingsFile.read(path), maximumErrors: maximumErrors)
+            for index in examination.errors.indices { examination.errors[index].file = path }
+            examination.errors.sort { ($0.line ?? 0, $0.column ?? 0) < ($1.line ?? 0, $1.column ?? 0) }
+            return examination
+        } catch {
+            var error = error
+            error.file = path
+            throw error
+        }
+    }
+
+    /// After as many errors no more are looked for.
+    private static let maximumErrors = 1000
+
+    /// Reads settings and goes on after an error. A member that is wrong counts as one that is not there for what follows.
+    ///
+    /// - Returns: errors in the order in which they were found.
+    static func examine(_ bytes: [UInt8], maximumErrors: Int) -> SettingsExamination {
+        do throws(JSON5Error) {
+            let scalars = try JSON5Parser.scalars(of: bytes)
+            do throws(JSON5Error) {
+                let (document, duplicates) = try JSON5Parser.parseAll(scalars)
+                let (settings, errors) = examine(document, maximumErrors: maximumErrors - duplicates.count)
+                return SettingsExamination(
+                    settings: settings,
+                    errors: (duplicates.map { SettingsError($0) } + errors).map { $0.placed(in: scalars) })
+            } catch {
+                throw error.placed(in: scalars)
+            }
+        } catch {
+            return SettingsExamination(settings: nil, errors: [SettingsError(error)])
+        }
+    }
+
+    /// Reads the settings as often as something is wrong, each time without what was wrong.
+    private static func examine(
+        _ document: SettingsValue, maximumErrors: Int
+    ) -> (settings: Settings?, errors: [SettingsError]) {
+        var document = document
+        var errors: [SettingsError] = []
+        /// Where objects begin that lack a member because it was wrong. What is missing there is not another error.
+        var incomplete: Set<Int> = []
+        while true {
+            do throws(SettingsError) {
+                return (try Settings(document), errors)
+            } catch {
+                guard let offset = error.offset else { return (nil, errors + [error]) }
+                let parent = document.objectOffset(around: offset)
+                let isConsequence =
+                    error.isContextual && (incomplete.contains(offset) || parent.map(incomplete.contains) == true)
+                if !isConsequence { errors.append(error) }
+                guard errors.count < maximumErrors, let rest = document.removing(at: offset) else {
+                    return (nil, errors)
+                }
+                // What nobody reads is not missed.
+                if let parent, error.code != .unknownMember { incomplete.insert(parent) }
+                document = rest
+            }
+        }
+    }
+}
+
+extension SettingsValue {
+    /// Where the object or array begins that has a member or element at a place; nil if there is none.
+    fileprivate func objectOffset(around place: Int) -> Int? {
+        let children: [(offset: Int, value: SettingsValue)] =
+            switch content {
+            case .object(let members): members.map { ($0.offset, $0.value) }
+            case .array(let elements): elements.map { ($0.offset, $0) }
+            default: []
+            }
+        if children.contains(where: { $0.offset == place || $0.value.offset == place }) { return offset }
+        for child in children {
+            if let found = child.value.objectOffset(around: place) { return found }
+        }
+        return nil
+    }
+}
+
+extension SettingsError {
+    /// The error with its line and column.
+    fileprivate func placed(in scalars: [Unicode.Scalar]) -> SettingsError {
+        guard let offset else { return self }
+        var error = self
+        (error.line, error.column) = JSON5Text.place(of: offset, in: scalars)
+        error.offset = nil
+        return error
+    }
+}

@@ -1,0 +1,122 @@
+import JSON
+import TestSupport
+import Testing
+
+extension Integration {
+    @Suite("larderd --check-settings and the files beside the settings")
+    struct CheckSettingsTests {
+        private func check(_ home: AgentHome) throws -> Command {
+            try Command.run(
+                Products.agent, ["--check-settings", "--settings", home.settings], environment: home.environment)
+        }
+
+        @Test("all errors of the settings and of the layers' files are reported, each with file, line and column")
+        func allErrors() throws {
+            try AgentHome.with(
+                settings:
+                    "{\n  colour: 1,\n  limits: { connections: 0 },\n  namespaces: { shop: { host: { directory: '@/shop' } } },\n}"
+            ) { home in
+                for directory in ["config.d", "shop"] { try home.makeDirectory(directory) }
+                try home.write("config.d/10.json", #"{"search":{"limit": 15}, // comment"#)
+                try home.write("config.d/20.json", "{}")
+                try home.write("config.d/30.json5", "{ limit: 5, }")
+                try home.write("shop/a.json5", "{\n  a: b\n}")
+                let found = try check(home)
+                #expect(found.end == .exit(78))
+                let places = found.log.split(separator: "\n").map { $0.split(separator: " ")[1] }
+                #expect(
+                    places == [
+                        "\(home.settings):2:3:", "\(home.settings):3:26:", "\(home.directory)/config.d/10.json:1:26:",
+                        "\(home.directory)/shop/a.json5:2:6:",
+                    ], "\(found.log)")
+                #expect(found.log.split(separator: "\n").allSatisfy { $0.hasPrefix("larderd: ") })
+            }
+        }
+
+        @Test("files that are not there, or may not be read, are warnings")
+        func warnings() throws {
+            try AgentHome.with(settings: "{ namespaces: { shop: { defaults: { path: '@/none.json' } } } }") { home in
+                let found = try check(home)
+                #expect(found.end == .exit(0))
+                #expect(
+                    found.log.contains("larderd: warning: not checked: \(home.directory)/none.json: "), "\(found.log)")
+            }
+        }
+
+        @Test("an agent with --settings reads config.d beside that file, and not the host's")
+        func trialAgent() throws {
+            try AgentHome.with(settings: "{}") { home in
+                try home.makeDirectory("etc/config.d")
+                try home.write("etc/config.d/10.json", #"{"of": "the host"}"#)
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10.json", #"{"of": "the trial"}"#)
+                let agent = try home.start()
+                #expect(try agent.ask("config.get", ["of"])["value"] == "the trial")
+                let layers = try agent.status()["layers"]?.elements.compactMap { $0["origin"]?.string } ?? []
+                #expect(layers.contains("\(home.directory)/config.d"), "\(layers)")
+                // A name relative to the working directory.
+                let check = try Command.run(
+                    Products.agent, ["--check-settings", "--settings", "larder.json"], environment: home.environment,
+                    directory: home.directory)
+                #expect(check.end == .exit(0), "\(check.log)")
+                try home.write("config.d/10.json", "{")
+                #expect(
+                    try Command.run(
+                        Products.agent, ["--check-settings", "--settings", "larder.json"],
+                        environment: home.environment, directory: home.directory
+                    ).log.contains("config.d/10.json:1:2: "))
+            }
+        }
+
+        @Test("a file *.json5 is a layer file, and explain finds the line of its values")
+        func json5() throws {
+            try AgentHome.with(settings: "{}", starting: true) { home in
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10.json5", "// limits\n{\n  search: {\n    limit: 15, // all hosts\n  },\n}\n")
+                #expect(try home.larder("wait", "search.limit=15").text == "15\n")
+                let explained = try JSONValue(parsing: try home.larder("explain", "search.limit", "--json").text)
+                let host = explained["layers"]?.elements.first { $0["layer"] == "host" }
+                #expect(host?["source"]?["file"]?.string == "\(home.directory)/config.d/10.json5")
+                #expect(host?["source"]?["line"] == 4)
+            }
+        }
+
+        @Test("a broken layer file makes doctor and status --check exit with the status for warnings")
+        func exitStatuses() throws {
+            try AgentHome.with(settings: "{}", starting: true) { home in
+                #expect(try home.larder("status", "--check").status == 0)
+                try home.makeDirectory("config.d")
+                try home.write("config.d/10.json", #"{"search":{"limit": 15}, // comment"#)
+                _ = try home.larder("refresh")
+                let status = try home.larder("status", "--check")
+                #expect(status.status == 12)
+                #expect(status.text.contains("config.d/10.json:1:26: "))
+                #expect(try home.larder("status", "--check", "--json").status == 12)
+                #expect(try home.larder("status").status == 0)
+                // doctor has the settings checked, too, and the check fails.
+                let doctor = try home.larder("doctor")
+                #expect(doctor.status == 1)
+                #expect(doctor.text.contains("config.d/10.json:1:26: "))
+                try home.write("config.d/10.json", "{}")
+                _ = try home.larder("refresh")
+                #expect(try home.larder("status", "--check").status == 0)
+            }
+            try AgentHome.with { home in
+                let status = try home.larder("status", "--check")
+                #expect(status.status == 5)
+            }
+        }
+
+        @Test("status --check exits with the status for failures if a namespace has none of its documents")
+        func failures() throws {
+            try AgentHome.with(settings: "{ namespaces: { shop: { remote: { file: { path: '@/shop.json' } } } } }") {
+                home in
+                let agent = try home.start()
+                _ = try home.larder("refresh", "-n", "shop")
+                #expect(try agent.status("shop")["state"] == "failed")
+                #expect(try home.larder("status", "--check").status == 1)
+                #expect(try home.larder("status", "--check", "-n", "default").status == 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import LarderConfig
+import Testing
+
+@testable import LarderServer
+
+@Suite("All errors of the settings")
+struct SettingsExaminationTests {
+    private func errors(_ text: String) -> [String] {
+        Settings.examine(Array(text.utf8), maximumErrors: 100).errors.map(\.description)
+    }
+
+    @Test("every error is reported with its place")
+    func all() {
+        let found = Set(
+            errors(
+                """
+                {
+                  colour: 1,
+                  limits: { connections: 0, stallSecond: 3, lineBytes: "x" },
+                  log: { level: "loud" },
+                  log: {},
+                  namespaces: {
+                    shop: { locks: ["a", 5, "/~"], remote: { http: { url: "ftp://x" } } },
+                    "Shop!": {},
+                  },
+                }
+                """
+            ).map { $0.prefix { $0 != " " } })
+        #expect(found == ["2:3:", "3:26:", "3:29:", "3:56:", "4:17:", "5:3:", "7:26:", "7:29:", "7:54:", "8:5:"])
+    }
+
+    @Test("what is missing only because it was wrong is not reported, too")
+    func consequences() {
+        #expect(errors("{namespaces: {a: {defaults: {path: 5}}}}").count == 1)
+        #expect(errors("{namespaces: {a: {remote: {http: {url: 5}}}}}").count == 1)
+        #expect(
+            errors("{namespaces: {a: {defaults: {paths: '/x'}}}}").count == 2, "the name, and that there is no path")
+    }
+
+    @Test("what is right beside an error is read")
+    func remainder() throws {
+        let examination = Settings.examine(
+            Array("{colour: 1, namespaces: {shop: {host: {directory: '/shop'}}}}".utf8), maximumErrors: 100)
+        #expect(examination.errors.count == 1)
+        #expect(examination.settings?.namespaces["shop"]?.hostDirectory == "/shop")
+    }
+
+    @Test("a text that is not JSON5 has one error, and settings that are right have none")
+    func texts() {
+        #expect(errors("{ a: 1 b }") == [#"1:8: found "b" where "," or "}" should be"#])
+        #expect(errors("{}").isEmpty)
+    }
+}
