@@ -12,7 +12,7 @@ package struct JSON5Error: Error, Sendable {
     package let reason: String
     /// The member that it is about, if it is about one.
     package let member: JSON5Path?
-    /// Where it is, in Unicode scalars from the start.
+    /// The place, in Unicode scalars from the start.
     package let offset: Int
     /// The line and the column in Unicode scalars, both from 1; nil until ``placed(in:)``.
     package private(set) var place: (line: Int, column: Int)?

@@ -38,7 +38,7 @@ package struct JSON5Value {
 }
 
 extension JSON5Value {
-    /// What is at a path of member names, and where its last name begins; nil if there is nothing.
+    /// The offset of the last name of a path; nil if the document has no value at the path.
     package func offset(of path: [String]) -> Int? {
         var (found, offset) = (self, offset)
         for name in path {

@@ -5,11 +5,11 @@ import Glibc
 
 /// `larderd --check-settings`: reads the settings and every file of the layers, and reports everything that is wrong.
 struct SettingsCheck {
-    /// The file that was read; nil if there is none.
+    /// The settings file; nil if the defaults are in force.
     private(set) var path: String?
     /// Each error in one line, with file, line and column if it has them.
     private(set) var errors: [String] = []
-    /// What may be right for the agent: files that are not there, or that this user may not read.
+    /// Files that are missing, or that this user may not read. They may be right for the agent.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
 
@@ -54,7 +54,7 @@ struct SettingsCheck {
             exit(EX_CONFIG)
         }
         guard let plan else { return }
-        // What is right may still name accounts that are not there: warnings, to stderr.
+        // Valid settings may name accounts that the host does not have. These are warnings on standard error.
         Process.startLogging(level: .warning)
         let logger = Logger(label: "larderd")
         _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)

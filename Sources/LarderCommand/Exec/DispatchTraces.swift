@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// What libdispatch makes of a process, and what is started from here must not inherit: its threads change their priority
-/// (setpriority(2)), and a variable keeps it from logging each time that the system does not allow that.
+/// Changes to this process that libdispatch makes or needs, and that programs started from here must not inherit. Its threads
+/// change their priority (setpriority(2)), and a variable keeps it from logging each time that the system does not allow that.
 enum DispatchTraces {
     private static let variable = "LIBDISPATCH_LOG"
     private static let isVariableOurs = Atomic<Bool>(false)

@@ -51,11 +51,11 @@ struct RenderedFile {
     /// Why a new file does not stay in place.
     struct Rejection: Error {
         let status: ExitStatus
-        /// What happened.
+        /// The reason, in words.
         let reason: String
         /// Whether the same file may be confirmed later.
         let mayBeRepeated: Bool
-        /// What became of the file.
+        /// The state of the file after it was rejected.
         var outcome = Candidate.Outcome.discarded
     }
 
@@ -63,8 +63,8 @@ struct RenderedFile {
     /// or the new one, whole, at any time.
     /// - Parameters:
     ///   - accept: judges the new file at its temporary path, and throws to keep the old one.
-    ///   - confirm: judges it in its place, and throws to have the old one restored; nil if the old one need not be kept.
-    /// - Throws: what the two throw, a ``Rejection`` with what became of the file; ``Failure`` if a file cannot be written.
+    ///   - confirm: judges it in its place, and throws to restore the old one; nil if the old one need not be kept.
+    /// - Throws: the errors of the two, a ``Rejection`` with its outcome; ``Failure`` if a file cannot be written.
     func replace(
         with text: String, accept: (String) async throws -> Void = { _ in },
         confirm: (() async throws(Rejection) -> Void)? = nil
@@ -99,7 +99,7 @@ struct RenderedFile {
     // MARK: Steps
 
     /// Writes a file beside the output.
-    /// - Parameter whenMade: is told its path as soon as it is there.
+    /// - Parameter whenMade: receives its path as soon as it exists.
     private func write(
         _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ whenMade: (String) -> Void
     ) throws(Failure) -> String {
@@ -131,7 +131,7 @@ struct RenderedFile {
         return temporary
     }
 
-    /// Has the file system keep the directory's names if the power fails.
+    /// Puts the directory's names on disk, so that they survive a loss of power.
     private func syncDirectory() {
         let directory = open(Self.split(path).directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { return }

@@ -10,7 +10,7 @@ struct RenderedOutput: Sendable {
     let check: ShellCommand?
     /// Whether the check judges the file when it is in place, because it can only read the whole configuration.
     let checksInPlace: Bool
-    /// What runs after a change.
+    /// Runs after a change.
     let exec: ShellCommand?
 
     /// How often one call renders anew because the configuration changed meanwhile. Without an end to it one that
@@ -85,7 +85,7 @@ struct RenderedOutput: Sendable {
 
     private var file: RenderedFile { RenderedFile(path: path, mode: mode, owner: owner) }
 
-    /// What is done about a new file in its place; nil for nothing.
+    /// The commands that judge a new file in its place; nil for none.
     private var confirmation: (() async throws(RenderedFile.Rejection) -> Void)? {
         guard exec != nil || checksInPlace else { return nil }
         let path = file.path

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// What `larder render` makes of a value: through a template or as a whole.
+/// Turns a value into text: through a template or as a whole.
 struct Rendering: Sendable {
     enum Form: Sendable {
         case json
@@ -38,7 +38,7 @@ struct RenderedConfiguration: Sendable {
     /// The shortest time from one run of the commands to the next.
     static let pause = Duration.seconds(1)
 
-    /// How long an agent may take to say whether there is something newer.
+    /// The time limit for the question whether there is a newer value.
     private static let patience = Duration.seconds(2)
 
     /// Brings the output up to date, and runs the commands.
@@ -47,7 +47,7 @@ struct RenderedConfiguration: Sendable {
     /// - Throws: ``Failure`` or ``RenderedOutput/ExecFailure``.
     func write(_ value: JSONValue, isExecDue: Bool = false) async throws -> Bool {
         let isReplaced = try await output.write(rendering.text(of: value)) {
-            // If the agent is gone, or the newest cannot be rendered, what was asked for stands.
+            // If the agent is unreachable, or the newest value cannot be rendered, this value is written.
             let parameters = ConfigGet.Parameters(path: rendering.path, namespace: namespace)
             let newest = try? await client.call(ConfigGet.self, parameters, timeout: Self.patience).value
             return newest.flatMap { try? rendering.text(of: $0) }
@@ -56,7 +56,7 @@ struct RenderedConfiguration: Sendable {
         return isReplaced
     }
 
-    /// Writes a snapshot again and again, with growing pauses, until the command after the change succeeds.
+    /// Writes a snapshot repeatedly, with growing pauses, until the command after the change succeeds.
     /// - Returns: a task whose value is whether it succeeded. It ends when it is cancelled, and when something else fails.
     func retry(_ snapshot: ConfigSnapshot, _ value: JSONValue) -> Task<Bool, Never> {
         Task {

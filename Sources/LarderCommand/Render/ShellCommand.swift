@@ -23,7 +23,7 @@ struct ShellCommand: Sendable {
         return await onOwnThread { Candidate.wait(for: child) }
     }
 
-    /// The command with the path of a file in the place of each placeholder.
+    /// The command with the path of a file instead of each placeholder.
     func script(for file: String) -> String {
         var script = ""
         var rest = text.startIndex

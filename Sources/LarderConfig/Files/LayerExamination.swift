@@ -1,6 +1,6 @@
 import Glibc
 
-/// What is wrong with a file of a layer.
+/// An error in a file of a layer.
 public struct LayerProblem: Sendable, Hashable {
     /// The file, the place and the reason.
     public let error: FileReadError
@@ -16,8 +16,8 @@ public struct LayerProblem: Sendable, Hashable {
 }
 
 extension NamespaceConfiguration {
-    /// Everything that is wrong with the files of the layers now: the defaults, the administrator's files, and a remote source
-    /// that is a file. Blocks until the disk has answered.
+    /// Reads the files of the layers: the defaults, the administrator's files, and a remote source that is a file. Blocks until
+    /// the disk has answered.
     ///
     /// - Returns: a problem for each file; for one that is not JSON the first place at which it is not.
     public func examineFiles() -> [LayerProblem] {
@@ -25,7 +25,7 @@ extension NamespaceConfiguration {
         if let defaultsPath { problems += Self.problems(at: defaultsPath, maximumBytes) }
         if let hostDirectory {
             let found = DocumentDirectory(path: hostDirectory).problems()
-            // The layer is empty until somebody makes the directory, if it need not be there.
+            // Without a directory the layer is empty, unless the settings name the directory.
             problems += found.filter { isHostDirectoryNamed || $0.path != hostDirectory || $0.errno != ENOENT }
                 .map { LayerProblem($0, at: hostDirectory) }
         }

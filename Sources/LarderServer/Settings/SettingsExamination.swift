@@ -1,15 +1,15 @@
 internal import LarderJSON5
 
-/// Everything that is wrong with a settings file.
+/// The result of reading a settings file to its end, errors included.
 public struct SettingsExamination: Sendable {
-    /// What the file says apart from its errors; nil if it is not a document.
+    /// The settings without the members that are wrong; nil if the file is not a document.
     public let settings: Settings?
     /// The errors in the order of the text, each with its line and column; none if the settings are right.
     public internal(set) var errors: [SettingsError]
 }
 
 extension Settings {
-    /// Reads a settings file and goes on after an error.
+    /// Reads a settings file and continues after an error.
     ///
     /// - Throws: ``SettingsError`` if the file cannot be read.
     public static func examine(file path: String) throws(SettingsError) -> SettingsExamination {
@@ -28,7 +28,7 @@ extension Settings {
     /// After as many errors no more are looked for.
     private static let maximumErrors = 1000
 
-    /// Reads settings and goes on after an error. A member that is wrong counts as one that is not there for what follows.
+    /// Reads settings and continues after an error, as if the member that is wrong were missing.
     ///
     /// - Returns: errors in the order in which they were found.
     static func examine(_ bytes: [UInt8], maximumErrors: Int) -> SettingsExamination {
@@ -68,7 +68,7 @@ extension Settings {
                 guard errors.count < maximumErrors, let rest = document.removing(at: offset) else {
                     return (nil, errors)
                 }
-                // What nobody reads is not missed.
+                // An unknown member is not missing afterwards.
                 if let parent, error.code != .unknownMember { incomplete.insert(parent) }
                 document = rest
             }
@@ -77,7 +77,7 @@ extension Settings {
 }
 
 extension SettingsValue {
-    /// Where the object or array begins that has a member or element at a place; nil if there is none.
+    /// The offset of the object or array that has a member or element at a place; nil if no object or array has.
     fileprivate func objectOffset(around place: Int) -> Int? {
         let children: [(offset: Int, value: SettingsValue)] =
             switch content {
