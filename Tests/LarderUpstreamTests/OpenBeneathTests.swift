@@ -46,7 +46,8 @@ struct OpenBeneathTests {
     }
 
     private func withOpenDirectory(_ body: (String, CInt) throws -> Void) throws {
-        try withTemporaryDirectory { path in
+        try withTemporaryDirectory { parent in
+            let path = parent + "/root"
             try FileManager.default.createDirectory(atPath: path + "/a/b", withIntermediateDirectories: true)
             let directory = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             defer { close(directory) }
