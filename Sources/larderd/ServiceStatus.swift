@@ -21,7 +21,7 @@ final class ServiceStatus: Sendable {
         /// The line that the manager has.
         var reported: String?
         var isReadyDue = false
-        /// The last state of each namespace in which it was not being refreshed.
+        /// The last state of each namespace in which it was not being refreshed; `initializing` before the first.
         var settled: [String: Freshness] = [:]
         var publications: [String: ConfigPublication] = [:]
     }
@@ -52,7 +52,7 @@ final class ServiceStatus: Sendable {
         let publications = Dictionary(uniqueKeysWithValues: namespaces.map { ($0.name, $0.publication) })
         let new = state.withLock { state in
             defer { state.publications = publications }
-            for name in state.settled.keys where publications[name] == nil { state.settled[name] = nil }
+            state.settled = publications.mapValues { state.settled[$0.namespace] ?? .initializing }
             return publications.filter { state.publications[$0.key] !== $0.value }
         }
         for (name, publication) in new {
@@ -85,9 +85,8 @@ final class ServiceStatus: Sendable {
     func report() -> Bool {
         let clients = clients()
         return state.withLock { state in
-            let names = state.publications.isEmpty ? Array(state.settled.keys) : Array(state.publications.keys)
             let line = Self.line(
-                names.sorted().map { ($0, state.settled[$0] ?? .initializing) }, clients: clients,
+                state.settled.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, clients: clients,
                 settingsProblem: state.settingsProblem)
             if !state.isReadyDue, line == state.reported { return true }
             do {
