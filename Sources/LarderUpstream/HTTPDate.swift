@@ -13,50 +13,58 @@ public struct HTTPDate: Sendable, Hashable, Comparable {
         left.secondsSinceEpoch < right.secondsSinceEpoch
     }
 
-    /// Reads the preferred form (`Sun, 06 Nov 1994 08:49:37 GMT`) and the two obsolete ones (RFC 850 and `asctime`).
+    /// Parses IMF-fixdate (`Sun, 06 Nov 1994 08:49:37 GMT`) or one of the two obsolete forms (RFC 850 and `asctime`).
+    ///
+    /// The grammar is strict about spaces and numbers of digits, and the day must exist in its month.
+    /// Names of days and months and `GMT` match in upper and lower case (RFC 9111, section 4.2). Whether the day of the
+    /// week fits the date is not checked.
     ///
     /// - Parameters:
     ///   - text: the field's value
-    ///   - now: decides the century of a two-digit year; more than 50 years ahead means the past
+    ///   - now: determines the century of a two-digit year. A year more than 50 years ahead is taken as past
     public init?(parsing text: String, now: HTTPDate) {
-        let words = text.split(whereSeparator: { $0 == " " || $0 == "," })
-        switch words.count {
-        case 6:  // Sun, 06 Nov 1994 08:49:37 GMT
-            guard words[5] == "GMT", words[3].utf8.count == 4 else { return nil }
-            self.init(year: Self.number(words[3]), month: words[2], day: words[1], time: words[4])
-        case 4:  // Sunday, 06-Nov-94 08:49:37 GMT
-            let date = words[1].split(separator: "-", omittingEmptySubsequences: false)
-            guard words[3] == "GMT", date.count == 3, date[2].utf8.count == 2, let short = Self.number(date[2])
+        var form = DateScanner(text)
+        let dayName = form.letters()
+        let date: (year: Int64, month: Int64, day: Int64)
+        let time: Int64
+        if DateScanner.days.contains(dayName), form.skip(", ") {
+            // IMF-fixdate
+            guard let day = form.number(2), form.skip(" "), let month = form.month(), form.skip(" "),
+                let year = form.number(4), form.skip(" "), let clock = form.time(), form.skip(" "),
+                form.letters() == "gmt"
+            else { return nil }
+            (date, time) = ((year, month, day), clock)
+        } else if DateScanner.longDays.contains(dayName), form.skip(", ") {
+            // RFC 850
+            guard let day = form.number(2), form.skip("-"), let month = form.month(), form.skip("-"),
+                let short = form.number(2), form.skip(" "), let clock = form.time(), form.skip(" "),
+                form.letters() == "gmt"
             else { return nil }
             let thisYear = Self.civilYear(now.secondsSinceEpoch)
             var year = thisYear - thisYear % 100 + short
             if year > thisYear + 50 { year -= 100 }
-            self.init(year: year, month: date[1], day: date[0], time: words[2])
-        case 5:  // Sun Nov  6 08:49:37 1994
-            guard words[4].utf8.count == 4 else { return nil }
-            self.init(year: Self.number(words[4]), month: words[1], day: words[2], time: words[3])
-        default:
+            (date, time) = ((year, month, day), clock)
+        } else if DateScanner.days.contains(dayName), form.skip(" ") {
+            // asctime
+            guard let month = form.month(), form.skip(" "),
+                let day = form.skip(" ") ? form.number(1) : form.number(2), form.skip(" "),
+                let clock = form.time(), form.skip(" "), let year = form.number(4)
+            else { return nil }
+            (date, time) = ((year, month, day), clock)
+        } else {
             return nil
         }
+        guard form.isAtEnd, (1...Self.daysInMonth(date.month, of: date.year)).contains(date.day) else { return nil }
+        secondsSinceEpoch =
+            Self.daysSinceEpoch(year: date.year, month: date.month, day: date.day) * 86_400 + time
     }
 
-    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-    private init?(year: Int64?, month: Substring, day: Substring, time: Substring) {
-        let clock = time.split(separator: ":", omittingEmptySubsequences: false)
-        guard let year, let month = Self.months.firstIndex(of: String(month)), let day = Self.number(day),
-            clock.count == 3, let hour = Self.number(clock[0]), let minute = Self.number(clock[1]),
-            let second = Self.number(clock[2]), (1...31).contains(day), hour < 24, minute < 60,
-            second <= 60  // a leap second is allowed by the grammar
-        else { return nil }
-        let days = Self.daysSinceEpoch(year: year, month: Int64(month + 1), day: day)
-        secondsSinceEpoch = days * 86_400 + hour * 3_600 + minute * 60 + second
-    }
-
-    /// One to four decimal digits and nothing else.
-    private static func number(_ text: Substring) -> Int64? {
-        let isShort = (1...4).contains(text.utf8.count)
-        return isShort && text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(text) : nil
+    private static func daysInMonth(_ month: Int64, of year: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
     }
 
     /// Days from the epoch to a date of the proleptic Gregorian calendar. March is taken as the first month, so that
@@ -80,5 +88,53 @@ extension HTTPDate {
         // Cannot fail: the clock exists on every Linux and the address is ours (clock_gettime(2)).
         clock_gettime(CLOCK_REALTIME, &time)
         return HTTPDate(secondsSinceEpoch: Int64(time.tv_sec))
+    }
+}
+
+/// Reads the parts of a date from left to right. Each method returns nil, or false, if something else comes next.
+private struct DateScanner {
+    static let days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    static let longDays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+    private var rest: Substring.UTF8View
+
+    init(_ text: String) { rest = text[...].utf8 }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    /// The next letters, in lower case.
+    mutating func letters() -> String {
+        let word = rest.prefix { (0x41...0x5A).contains($0 & 0xDF) && $0 < 0x80 }
+        rest = rest.dropFirst(word.count)
+        return String(decoding: word.map { $0 | 0x20 }, as: UTF8.self)
+    }
+
+    mutating func skip(_ text: StaticString) -> Bool {
+        let expected = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        guard rest.starts(with: expected) else { return false }
+        rest = rest.dropFirst(expected.count)
+        return true
+    }
+
+    /// Exactly so many digits.
+    mutating func number(_ digits: Int) -> Int64? {
+        let text = rest.prefix(digits)
+        guard text.count == digits, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        rest = rest.dropFirst(digits)
+        return text.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+    }
+
+    /// A month, 1 to 12.
+    mutating func month() -> Int64? {
+        Self.months.firstIndex(of: letters()).map { Int64($0 + 1) }
+    }
+
+    /// A time of day, in seconds. The grammar allows a leap second.
+    mutating func time() -> Int64? {
+        guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2),
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        return hour * 3_600 + minute * 60 + second
     }
 }

@@ -167,6 +167,34 @@ struct HTTPDateTests {
     }
 
     @Test(
+        "words match in upper and lower case",
+        arguments: [
+            "sun, 06 NOV 1994 08:49:37 gMT", "SUNDAY, 06-nov-94 08:49:37 Gmt", "SUN NOV  6 08:49:37 1994",
+        ])
+    func letterCase(_ text: String) {
+        #expect(HTTPDate(parsing: text, now: now)?.secondsSinceEpoch == 784_111_777)
+    }
+
+    @Test(
+        "a date that breaks the grammar is invalid",
+        arguments: [
+            "Thu 18 Aug 2050 2:01:18 GMT", "Thu, 18 Aug 2050 2:01:18 GMT", "Thu 18 Aug 2050 02:01:18 GMT",
+            "Thu,  18 Aug 2050 02:01:18 GMT", "Thu, 18  Aug 2050 02:01:18 GMT", "Thu, 18 Aug 2050 02:01:18  GMT",
+            " Thu, 18 Aug 2050 02:01:18 GMT", "Thu, 18 Aug 2050 02:01:18 GMT ", "Thu,18 Aug 2050 02:01:18 GMT",
+            "Thu, 8 Aug 2050 02:01:18 GMT", "Thu, 18-Aug-2050 02:01:18 GMT", "Thu, 18 August 2050 02:01:18 GMT",
+            "Thursday, 18 Aug 2050 02:01:18 GMT", "Thu, 18-Aug-50 02:01:18 GMT", "Thu, 18 Aug 2050 02.01.18 GMT",
+            "Thu, 18 Aug 2050 02:01:18 UTC", "Thu, 18 Aug 2050 02:01:18 +0000", "18 Aug 2050 02:01:18 GMT",
+            "Xyz, 18 Aug 2050 02:01:18 GMT", "Thu, 31 Feb 2050 02:01:18 GMT", "Thu, 29 Feb 2023 00:00:00 GMT",
+            "Thu, 31 Apr 2050 02:01:18 GMT", "Thu, 00 Aug 2050 02:01:18 GMT", "Thu, 18 Aug 2050 02:61:18 GMT",
+            "Sun Nov 6 08:49:37 1994", "Sun Nov 006 08:49:37 1994", "Sun Nov  6 08:49:37 94",
+            "Sunday, 6-Nov-94 08:49:37 GMT", "Sunday, 06 Nov 94 08:49:37 GMT", "Thu, 18 Aug 2050 02:01:18",
+            "Thu, 18 Aug ٢050 02:01:18 GMT",
+        ])
+    func strictGrammar(_ text: String) {
+        #expect(HTTPDate(parsing: text, now: now) == nil)
+    }
+
+    @Test(
         "what is no date is no date",
         arguments: [
             "", "0", "-1", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
