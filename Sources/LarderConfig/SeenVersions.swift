@@ -1,3 +1,5 @@
+import JSON
+
 /// The versions of the documents that a namespace has accepted. They reject a document that is older, and one without a
 /// version from a source that had given one.
 struct SeenVersions: Sendable, Equatable {
