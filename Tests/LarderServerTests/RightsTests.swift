@@ -56,7 +56,7 @@ struct RightsTests {
         let rights = Self.rights(of: Self.peer(), rules)
         #expect(rights.rights(in: "default").list == [.read, .push, .administer])
         #expect(rights.rights(in: "shop").list == [.read, .write, .administer])
-        #expect(rights.rights(in: "safe").list == [.administer])
+        #expect(rights.rights(in: "safe").list == [])
         #expect(!rights.readsEverything && rights.mayRead("shop") && !rights.mayRead("safe"))
         #expect(Self.rights(of: Self.peer(), Self.rules(Rights([.read]), ["shop": Rights([.read])])).readsEverything)
         #expect(!Self.rights(of: Self.peer(), Self.rules([], ["shop": Rights([.read])])).readsEverything)
@@ -83,6 +83,14 @@ struct RightsTests {
             #expect(unknown?.code == .unknownNamespace && unknown?.detail.contains("declared are: default") == true)
             #expect(refusal(Self.rules(reader), .write, "default")?.detail.contains("if there is one") == false)
             #expect(refusal(Self.rules(reader, ["default": reader]), .read, "default") == nil)
+            // Administering others is no right in a namespace that lets nobody in.
+            let administrator = Self.rules(Rights([.administer]), ["x": []])
+            #expect(refusal(administrator, .administer, "x")?.code == .denied)
+            #expect(refusal(administrator, .administer, "y")?.code == .denied)
+            #expect(refusal(administrator, .administer, "default") == nil)
+            #expect(Self.rights(of: Self.peer(), administrator).mayKnow(of: "x") == false)
+            let member = Self.rules(Rights([.administer]), ["default": reader])
+            #expect(refusal(member, .administer, "default") == nil)
             // No namespace can be called so: nothing is told, and nothing of it comes into the log.
             let impossible = refusal(Self.rules([]), .read, "No such\nname")
             #expect(impossible?.code == .unknownNamespace && impossible?.right == nil)

@@ -20,10 +20,12 @@ final class PeerRights: Sendable {
         self.version = version
         general = peer.isTrusted ? .all : rules.general.rights(of: peer)
         usual = general.intersection(.inNamespaces)
-        // A rollback is no namespace's to allow.
+        // A namespace cannot give the right to roll back, but it decides whether a peer is let in at all.
         let administer = general.intersection(Rights([.administer]))
         own = rules.namespaces.mapValues { grants in
-            peer.isTrusted ? .inNamespaces : grants.rights(of: peer).union(administer)
+            if peer.isTrusted { return .inNamespaces }
+            let given = grants.rights(of: peer)
+            return given.isEmpty ? [] : given.union(administer)
         }
         readsEverything = general.contains(.read) && own.values.allSatisfy { $0.contains(.read) }
         mayBeKeptFromSome = usual.isEmpty || own.values.contains { $0.isEmpty }
