@@ -10,6 +10,8 @@ public struct MassDeletion: Sendable, Hashable {
     public var members: Int
     /// How many of these the other document removes.
     public var removed: Int
+    /// Whether the other document has any value that is not empty.
+    private var hasReplacement: Bool
 
     /// Below this number of members each change affects a large part of them: only the removal of all is too much.
     static let minMembers = 10
@@ -18,11 +20,13 @@ public struct MassDeletion: Sendable, Hashable {
     init(from held: JSONValue, to new: JSONValue) {
         members = held.leaves
         removed = Self.removed(from: held, to: new)
+        hasReplacement = new.hasContent
     }
 
-    /// Whether more than a share of the members is removed.
+    /// Whether more than a share of the members is removed. A single member may be replaced by others.
     func exceeds(percent: Int) -> Bool {
-        (members >= Self.minMembers || removed == members) && removed * 100 > members * percent
+        let isGuarded = members >= Self.minMembers || removed == members && (members > 1 || !hasReplacement)
+        return isGuarded && removed * 100 > members * percent
     }
 
     private static func removed(from held: JSONValue, to new: JSONValue) -> Int {
@@ -42,6 +46,15 @@ extension JSONValue {
         case .object: members.reduce(0) { $0 + $1.value.leaves }
         case .null: 0
         case .array, .bool, .number, .string: 1
+        }
+    }
+
+    /// Whether it has, or is, a value that is neither null nor empty.
+    fileprivate var hasContent: Bool {
+        switch kind {
+        case .object: members.contains { $0.value.hasContent }
+        case .null: false
+        case .array, .bool, .number, .string: !isEmptyValue
         }
     }
 

@@ -104,6 +104,15 @@ struct MassDeletionTests {
         #expect(MassDeletion(from: held, to: ["c": ""]).removed == 3)
     }
 
+    @Test("a single member may be replaced by others, but not by nothing")
+    func singleMember() {
+        func exceeds(_ new: JSONValue) -> Bool { MassDeletion(from: ["a": ["b": 1]], to: new).exceeds(percent: 90) }
+        for new: JSONValue in [["c": 1], ["a": 2], ["a": ["c": false]]] { #expect(!exceeds(new), "\(new)") }
+        for new: JSONValue in [.emptyObject, ["c": ""], ["a": .null], ["a": ["c": [], "d": .emptyObject]]] {
+            #expect(exceeds(new), "\(new)")
+        }
+    }
+
     @Test("a document of few members is not emptied")
     func fewMembers() async throws {
         var fixture = StoreFixture()
