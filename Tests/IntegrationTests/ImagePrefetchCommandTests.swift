@@ -76,7 +76,8 @@ extension Integration {
                 #expect(lines["refused"] == [["line": 2, "detail": "not an http or https URL"]], "\(lines)")
                 #expect(lines["total"] == 2 && lines["fetched"] == 1 && lines["failed"] == 1, "\(lines)")
                 #expect(lines["failures"] == [])
-                #expect(notes.hasPrefix("larder: line 2 of standard input: not an http or https URL\n"), "\(notes)")
+                let note = #"{"note":"line 2 of standard input: not an http or https URL"}"#
+                #expect(notes.hasPrefix("\(note)\n"), "\(notes)")
                 let (elements, _) = try result(#"["\#(good)", {"url": "\#(good)", "expectedDigest": "1"}]"#)
                 #expect(elements["refused"]?[0]?["element"] == 2, "\(elements)")
                 #expect(elements["total"] == 2 && elements["held"] == 1 && elements["failed"] == 1, "\(elements)")
