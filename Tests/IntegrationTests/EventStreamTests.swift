@@ -102,7 +102,7 @@ extension Integration {
                 let client = try agent.connect()
                 try client.call("config.subscribe", ["v"])
                 #expect(try client.refusal("config.get", ["v"]).name == "unavailable")
-                try agent.waitForLog("the source gave no usable answer; there is none")
+                try agent.waitForLog("the source gave no usable answer; it has never given")
                 #expect(try agent.status()["state"] == "failed")
                 origin.listen()
                 try client.events(until: 1)

@@ -195,7 +195,7 @@ extension Integration {
                 #expect(["failed", "refreshing"].contains(status["state"]?.string))
                 #expect(status["lastError"]?["name"] == "upstreamFailed")
                 #expect(status["digest"]?.isNull == true)
-                try agent.waitForLog("the source gave no usable answer; there is none")
+                try agent.waitForLog("the source gave no usable answer; it has never given")
 
                 origin.listen()
                 let event = try client.event()
