@@ -3,8 +3,8 @@ internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
 
-/// The certificates that a server presents, read by a handshake of their own, to tell why they are not trusted: the library
-/// only says that they are not.
+/// The certificates that a server presents, read by a handshake of their own, to find out why they are not trusted: the library
+/// does not give the reason.
 struct ServerCertificates: Sendable {
     /// When a certificate is valid, in seconds since 1970.
     struct Validity: Sendable, Equatable {
@@ -18,7 +18,7 @@ struct ServerCertificates: Sendable {
     /// Reads the certificates. Nothing is sent after them.
     ///
     /// - Parameters:
-    ///   - address: The address to connect to, if it must be a certain one of the host's.
+    ///   - address: The address to connect to; nil for any address of the host.
     ///   - timeout: The limit for the connection and the handshake together.
     /// - Returns: nil if the server cannot be reached any more, or not in time.
     static func read(

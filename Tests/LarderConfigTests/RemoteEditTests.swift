@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A document whose source says how it differs from the one before")
 struct RemoteEditTests {
-    /// Two stores that get the same changes: one with what the source says of the difference, one without.
+    /// Two stores that get the same changes: one with the difference between documents, one without.
     private struct Twins {
         let told: ConfigStore
         let untold: ConfigStore
@@ -89,7 +89,7 @@ struct RemoteEditTests {
         }
     }
 
-    @Test("a document that says the same in other words publishes nothing")
+    @Test("a document with the same value in another spelling publishes nothing")
     func sameValue() async throws {
         try await withTwins(["a": "x", "b": 2]) { twins in
             let escaped = try JSONValue(parsing: #""\u0078""#)

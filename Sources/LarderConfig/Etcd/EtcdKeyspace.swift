@@ -1,6 +1,6 @@
 import Crypto
 
-/// What is known of a source's keys: all of them, as of one revision.
+/// The keys of a source with their values, as of one revision.
 struct EtcdKeyspace: Sendable {
     /// Identifies the content of a keyspace.
     struct Stamp: Sendable {
@@ -26,7 +26,7 @@ struct EtcdKeyspace: Sendable {
     private var sum = EtcdDigestSum()
     private var changes = EtcdChanges()
 
-    /// What a cluster says at a revision.
+    /// A keyspace without keys, at the revision of a header.
     init(_ header: EtcdHeader) {
         cluster = header.cluster
         revision = header.revision
@@ -42,7 +42,7 @@ struct EtcdKeyspace: Sendable {
         for pair in pairs { set(pair.key, to: pair.value) }
     }
 
-    /// Takes events that a watch told, those of each revision complete. What is known already is not taken again.
+    /// Applies the events of a watch, those of each revision complete. Events up to the present revision are skipped.
     /// - Returns: whether a value has changed.
     mutating func apply(_ events: [EtcdEvent]) -> Bool {
         let known = revision
@@ -71,15 +71,15 @@ struct EtcdKeyspace: Sendable {
         return growth > 0 && bytes + growth > 2 * documentBytes
     }
 
-    /// Notes that everything up to a revision was told.
+    /// Notes that the keyspace is complete up to a revision.
     mutating func advance(to newRevision: Int) { revision = max(revision, newRevision) }
 
-    /// The reading that replaces an older one: where it brings nothing new, the keys go on to be as old as they are.
-    func replacing(_ former: EtcdKeyspace?) -> EtcdKeyspace {
-        guard let former, former.revision <= revision, cluster == former.cluster, values == former.values else {
+    /// Returns this reading, or the previous keyspace at the revision of this one if both have the same values.
+    func replacing(_ previous: EtcdKeyspace?) -> EtcdKeyspace {
+        guard let previous, previous.revision <= revision, cluster == previous.cluster, values == previous.values else {
             return self
         }
-        var same = former
+        var same = previous
         same.advance(to: revision)
         return same
     }
@@ -99,12 +99,12 @@ struct EtcdKeyspace: Sendable {
     /// - Returns: whether the value differs from before.
     @discardableResult
     private mutating func set(_ key: [UInt8], to value: [UInt8]?) -> Bool {
-        let former = values[key]
-        guard former != value else { return false }
+        let previous = values[key]
+        guard previous != value else { return false }
         values[key] = value
-        if let former {
-            bytes -= key.count + former.count
-            sum.remove(key, former)
+        if let previous {
+            bytes -= key.count + previous.count
+            sum.remove(key, previous)
         }
         if let value {
             bytes += key.count + value.count

@@ -15,7 +15,7 @@ struct GraphQLExchange {
         case persistingIsUnsupported
     }
 
-    /// - Parameter isLongPoll: Whether an empty response says that nothing is new.
+    /// - Parameter isLongPoll: Whether an empty response means that nothing is new.
     func answer(to original: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> SourceAnswer {
         var http = original
         http.readsProblems = true

@@ -2,7 +2,7 @@ import Crypto
 import FoundationEssentials
 import JSON
 
-/// What the agent knows of a GraphQL request that the settings describe, and the bodies to send for it.
+/// A GraphQL request as the settings describe it, with the bodies to send.
 ///
 /// GraphQL over HTTP, working draft of the GraphQL foundation. Persisted queries follow the protocol that Apollo documents as
 /// "automatic persisted queries".

@@ -38,7 +38,7 @@ struct SourceLog: Sendable {
         self.logger = logger
     }
 
-    /// Compares a status with what was told last.
+    /// Compares a status with the last one that was logged.
     /// - Parameter now: in milliseconds since 1970
     mutating func note(_ status: NamespaceStatus, now: Int) {
         noteSource(status, now)
@@ -92,7 +92,7 @@ struct SourceLog: Sendable {
         fileProblems = status.fileProblems
     }
 
-    /// What there is to be told of a source; nil as long as it has said nothing.
+    /// The condition of a source; nil before its first answer or failure.
     private static func condition(_ status: NamespaceStatus) -> Condition? {
         if status.consecutiveFailures > 0, let problem = status.lastError {
             return .failing(

@@ -78,11 +78,11 @@ struct PathFollower: Sendable {
     }
 
     private func report(_ message: String?) {
-        let former = problem.message
+        let previous = problem.message
         problem.message = message
-        if let message, message != former {
+        if let message, message != previous {
             logger?.warning("\(path): \(message)", metadata: ["path": "\(path)"])
-        } else if message == nil, former != nil {
+        } else if message == nil, previous != nil {
             logger?.notice("\(path): changes are watched again", metadata: ["path": "\(path)"])
         }
     }

@@ -52,7 +52,7 @@ struct EtcdKeyspaceTests {
         #expect(keyspace.keys(changedSince: keyspace.stamp) == [])
     }
 
-    @Test("a reading that brings nothing new goes on with what is known")
+    @Test("a reading with the same values keeps the age and the changes of the keyspace")
     func sameReading() {
         var keyspace = Self.keyspace(["a": "1"])
         let start = keyspace.stamp
