@@ -96,6 +96,24 @@ public struct ImageCommands: Sendable {
         try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
     }
 
+    /// Stores the bytes of an image, up to some 700 KB, under a URL or a key of the caller. They replace what is held there.
+    ///
+    /// ```swift
+    /// try await client.images.put("https://app.internal/charts/today.png", [UInt8](png), lifetime: .seconds(3600))
+    /// ```
+    /// - Parameters:
+    ///   - bytes: the whole file.
+    ///   - lifetime: how long it is fresh; nil for a year.
+    @discardableResult
+    public func put(
+        _ url: String, _ bytes: [UInt8], cacheKey: String? = nil, lifetime: Duration? = nil
+    ) async throws(LarderClientError) -> WireImage {
+        let parameters = ImagePut.Parameters(
+            ImageReference(url: url, cacheKey: cacheKey), data: bytes,
+            lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
+        return try await client.call(ImagePut.self, parameters).image
+    }
+
     /// Takes a pin away; the image stays as others do, until its place is needed.
     /// - Returns: whether it was pinned.
     @discardableResult
@@ -107,7 +125,22 @@ public struct ImageCommands: Sendable {
     /// - Returns: whether it was held, and its size.
     @discardableResult
     public func remove(_ url: String, cacheKey: String? = nil) async throws(LarderClientError) -> ImageRemove.Result {
-        try await client.call(ImageRemove.self, ImageReference(url: url, cacheKey: cacheKey))
+        try await client.call(
+            ImageRemove.self, ImageRemove.Parameters(.image(ImageReference(url: url, cacheKey: cacheKey))))
+    }
+
+    /// Takes all images out of the cache whose URLs begin with a text, pinned or not. A client with a lease keeps the file.
+    ///
+    /// ```swift
+    /// try await client.images.remove(prefix: "https://img.example.org/thumbnails/", dryRun: true).images
+    /// ```
+    /// - Parameters:
+    ///   - prefix: an origin, or an origin and the beginning of a path.
+    ///   - dryRun: whether the images are only counted.
+    /// - Returns: how many, and the bytes of their files.
+    @discardableResult
+    public func remove(prefix: String, dryRun: Bool = false) async throws(LarderClientError) -> ImageRemove.Result {
+        try await client.call(ImageRemove.self, ImageRemove.Parameters(.prefix(prefix), isDryRun: dryRun))
     }
 
     /// Takes all images out of the cache. Who has a lease keeps the file.
@@ -127,10 +160,11 @@ public struct ImageCommands: Sendable {
     /// - Parameters:
     ///   - after: the `next` of the page before; nil for the first.
     ///   - limit: how many at most, up to 1,000.
+    ///   - prefix: the beginning of their URLs: an origin, or an origin and the beginning of a path; nil for all.
     public func list(
-        after: String? = nil, limit: Int = ImageList.Parameters.defaultPage
+        after: String? = nil, limit: Int = ImageList.Parameters.defaultPage, prefix: String? = nil
     ) async throws(LarderClientError) -> ImageList.Result {
-        try await client.call(ImageList.self, ImageList.Parameters(after: after, limit: limit))
+        try await client.call(ImageList.self, ImageList.Parameters(after: after, limit: limit, prefix: prefix))
     }
 
     /// Brings many images into the cache, and tells how it goes.

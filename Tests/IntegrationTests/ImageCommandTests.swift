@@ -170,6 +170,13 @@ extension Integration {
                 let lines = try larder(home, ["ls", "--json"]).output.map { try JSONValue(parsing: $0) }
                 #expect(Set(lines.compactMap { $0["bytes"]?.int }) == [1000, 2000, 3000])
 
+                let (prefix, count) = (origin.url("fresh", ""), ["rm", "--prefix", origin.url("fresh", "")])
+                #expect(try larder(home, ["ls", "--prefix", prefix]).output.count == 3)
+                #expect(try larder(home, count + ["--dry-run"]).output == ["would remove 2 images, 4.0 kB"])
+                #expect(try larder(home, ["rm", fresh, "--dry-run"]).output == ["would remove 1.0 kB"])
+                #expect(try larder(home, ["rm"]).end == .exit(2))
+                #expect(try larder(home, count + [fresh]).end == .exit(2))
+
                 #expect(try larder(home, ["stats"]).output[0].hasPrefix("held         3 images of 100000"))
                 #expect(try larder(home, ["clear"]).end == .exit(2))
                 #expect(try larder(home, ["clear", "--yes"]).output == ["removed 2 images, 5.0 kB"])
@@ -177,6 +184,9 @@ extension Integration {
                 #expect(try larder(home, ["unpin", fresh]).output == ["it was not pinned"])
                 #expect(try larder(home, ["rm", fresh]).output == ["removed 1.0 kB"])
                 #expect(try larder(home, ["rm", fresh]).output == ["it was not held"])
+                #expect(try larder(home, ["get", fresh]).end == .exit(0))
+                #expect(try larder(home, count).output == ["removed 1 image, 1.0 kB"])
+                #expect(try larder(home, count).output == ["removed 0 images, 0 B"])
                 #expect(try larder(home, ["stats", "--json"]).output[0].contains("\"entries\":0"))
             }
         }

@@ -75,7 +75,7 @@ extension ImageCache {
     /// the older one is out of date and goes.
     ///
     /// - Returns: whether the caller's reference to the blob is the row's now
-    private func keep(_ row: ImageRow) -> Bool {
+    func keep(_ row: ImageRow) -> Bool {
         let old = catalog.entry(row.key)
         guard row.response.reasonNotToStore == nil, !catalog.lookup.isForgotten(row), old != nil || hasPlaceForRow()
         else {

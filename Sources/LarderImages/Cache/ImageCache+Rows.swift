@@ -110,6 +110,34 @@ extension ImageCache {
         return true
     }
 
+    /// Removes the images below a prefix, pinned or not. Their files stay for those that have a reference.
+    ///
+    /// - Parameter isTrial: whether they are only counted
+    /// - Returns: how many images, and the bytes of their files
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; what is
+    ///   not gone by then stays
+    public func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
+        let index = index
+        var (images, bytes) = (0, 0)
+        var last: ImageKey?
+        while true {
+            let rows = try await indexQueue.submit { [last] () throws(ImageError) in
+                try index.rows(after: last, limit: Self.listSlice)
+            }.value()
+            guard let end = rows.last else { return (images, bytes) }
+            last = end.key
+            let lookup = catalog.lookup
+            let matching = rows.filter { prefix.contains($0) && !lookup.isForgotten($0) }
+            for start in stride(from: 0, to: matching.count, by: Self.removalSlice) {
+                let entries = matching[start..<min(start + Self.removalSlice, matching.count)]
+                    .compactMap { catalog.entry($0.key) }.filter { isTrial || catalog.remove($0) }
+                images += entries.count
+                bytes += entries.reduce(0) { $0 + $1.size }
+                if !isTrial { try await drop(entries) }
+            }
+        }
+    }
+
     /// Removes all images that are not pinned, or all.
     ///
     /// - Parameter isSpared: whether what an origin gave to its credential stays
@@ -141,6 +169,11 @@ extension ImageCache {
     }
 
     // MARK: Pins and lists
+
+    /// Rows that are read at once to find those below a prefix.
+    private static let listSlice = 500
+    /// Rows that are read for one page at most.
+    private static let longestScan = 20_000
 
     /// Pins an image or unpins it; no if it is not held.
     ///
@@ -183,9 +216,12 @@ extension ImageCache {
     /// - Parameters:
     ///   - after: what the page before gave as `next`; nothing for the first
     ///   - limit: how many at most
+    ///   - prefix: which images; nil for all
     /// - Returns: `next` is nothing on the last page
     /// - Throws: ``ImageError/Code/invalidURL`` for an `after` that no page gave; ``ImageError/Code/storageFailed``
-    public func list(after: String?, limit: Int) async throws(ImageError) -> (rows: [ImageRow], next: String?) {
+    public func list(
+        after: String?, limit: Int, prefix: ImagePrefix? = nil
+    ) async throws(ImageError) -> (rows: [ImageRow], next: String?) {
         var key: ImageKey?
         if let after {
             key = ImageKey(hex: after)
@@ -193,20 +229,36 @@ extension ImageCache {
                 throw ImageError(.invalidURL, "after is not what a page before gave as next; begin without it")
             }
         }
-        let (index, count) = (index, max(1, limit))
-        let rows = try await indexQueue.submit { [key] () throws(ImageError) in
-            // One more shows whether there is another page.
-            try index.rows(after: key, limit: count + 1)
-        }.value()
-        let (page, lookup, store) = (rows.prefix(count), catalog.lookup, store)
-        let shown = await blocking.run {
-            page.filter { !lookup.isForgotten($0) }.map { row in
+        let count = max(1, limit)
+        var found: [ImageRow] = []
+        var scanned = 0
+        var isMore = true
+        while isMore, found.count < count, scanned < Self.longestScan {
+            let (index, size) = (index, prefix == nil ? count : Self.listSlice)
+            let rows = try await indexQueue.submit { [key] () throws(ImageError) in
+                // One more shows whether there is another page.
+                try index.rows(after: key, limit: size + 1)
+            }.value()
+            isMore = rows.count > size
+            scanned += size
+            for row in rows.prefix(size) {
+                if found.count == count {
+                    isMore = true
+                    break
+                }
+                key = row.key
+                if prefix?.contains(row) ?? true { found.append(row) }
+            }
+        }
+        let (lookup, store) = (catalog.lookup, store)
+        let shown = await blocking.run { [found] in
+            found.filter { !lookup.isForgotten($0) }.map { row in
                 var row = row
                 row.header = row.header.completed(by: store.header(of: row.digest))
                 return row
             }
         }
-        return (shown, rows.count > count ? page.last?.key.description : nil)
+        return (shown, isMore ? key?.description : nil)
     }
 
     func place(of request: ImageRequest) throws(ImageError) -> ImagePlace {

@@ -58,6 +58,9 @@ final class PeerRights: Sendable {
         switch need {
         case .nothing: return nil
         case .general(let right): return general.contains(right) ? nil : Self.lacking(right)
+        case .both(let first, let second):
+            if !general.contains(first) { return Self.lacking(first) }
+            return general.contains(second) ? nil : Self.lacking(second)
         case .anywhere(let right): return hasAnywhere(right) ? nil : Self.lacking(right)
         case .allInNamespace(let needed, let name):
             return needed.lazy.compactMap { self.refusal(of: .inNamespace($0, name), namespaces) }.first

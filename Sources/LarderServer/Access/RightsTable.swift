@@ -14,6 +14,8 @@ enum Need: Sendable, Equatable {
     case inNamespace(Right, String)
     /// All of these rights.
     case allInNamespace([Right], String)
+    /// Two rights for the whole agent.
+    case both(Right, Right)
 }
 
 /// A method of which it is known what its caller needs.
@@ -112,6 +114,9 @@ extension ImagePin: GuardedMethod { static func need(_: Parameters) -> Need { .g
 extension ImageUnpin: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }
 extension ImageRemove: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }
 extension ImageClear: GuardedMethod { static func need(_: Parameters) -> Need { .general(.administer) } }
+
+// To have images, and to change what others get.
+extension ImagePut: GuardedMethod { static func need(_: Parameters) -> Need { .both(.images, .push) } }
 
 // To have images.
 extension ImageGet: GuardedMethod { static func need(_: Parameters) -> Need { .general(.images) } }

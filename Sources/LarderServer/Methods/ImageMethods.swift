@@ -32,11 +32,20 @@ extension MethodTable {
             }
         }
         deferred(ImageRemove.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let (images, request) = (try scope.images(of: parameters), ImageRequest(parameters))
+            let images = try scope.context.imageService()
+            switch parameters.selection {
+            case .image(let reference): try images.check(scope.peer, reference.url)
+            case .prefix(let prefix): try images.check(scope.peer, prefix)
+            }
+            return try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
+        }
+        deferred(ImagePut.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
+            let cache = try scope.images(of: parameters.image).cache
             return try await WireError.from { () async throws(ImageError) in
-                let held = images.cache.peek(request, now: images.clock.now)
-                let isRemoved = try await images.cache.remove(request)
-                return ImageRemove.Result(removed: isRemoved, bytes: isRemoved ? held?.bytes ?? 0 : 0)
+                var request = ImageRequest(parameters.image)
+                request.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
+                let image = try await cache.put(request, parameters.data, lifetime: parameters.lifetimeSeconds)
+                return ImagePut.Result(image: WireImage(image))
             }
         }
         deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
@@ -51,7 +60,9 @@ extension MethodTable {
         deferred(ImageList.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
             let images = try scope.context.imageService()
             let (rows, next) = try await WireError.from { () async throws(ImageError) in
-                try await images.cache.list(after: parameters.after, limit: parameters.limit)
+                var prefix: ImagePrefix?
+                if let text = parameters.prefix { prefix = try ImagePrefix(text) }
+                return try await images.cache.list(after: parameters.after, limit: parameters.limit, prefix: prefix)
             }
             // What a peer may not have is not shown to it either: a URL says much.
             let shown = rows.filter { images.allows(scope.peer, $0.lookup.url) }
@@ -81,6 +92,23 @@ extension ImageService {
             // What was held was removed between the two: now it is fetched. Once is enough, an origin that lets nobody keep
             // it would be asked in vain.
             if image.source != .hit { throw Self.notKept }
+        }
+    }
+
+    /// Removes one image, or all below a prefix.
+    fileprivate func remove(_ parameters: ImageRemove.Parameters) async throws(ImageError) -> ImageRemove.Result {
+        let isDryRun = parameters.isDryRun
+        switch parameters.selection {
+        case .image(let reference):
+            let request = ImageRequest(reference)
+            let held = cache.peek(request, now: clock.now)
+            let isRemoved = isDryRun ? false : try await cache.remove(request)
+            let isMeant = isDryRun ? held != nil : isRemoved
+            return ImageRemove.Result(
+                removed: isRemoved, images: isMeant ? 1 : 0, bytes: isMeant ? held?.bytes ?? 0 : 0)
+        case .prefix(let text):
+            let (images, bytes) = try await cache.remove(try ImagePrefix(text), isTrial: isDryRun)
+            return ImageRemove.Result(removed: images > 0 && !isDryRun, images: images, bytes: bytes)
         }
     }
 

@@ -14,19 +14,24 @@ public enum ImageList: WireMethod {
         public var after: String?
         /// How many images at most.
         public var limit: Int
-        public static var positional: [String] { ["after", "limit"] }
-        public init(after: String? = nil, limit: Int = Self.defaultPage) {
+        /// The beginning of the URLs that are listed: an origin, or an origin and the beginning of a path; nil for all.
+        public var prefix: String?
+        public static var positional: [String] { ["after", "limit", "prefix"] }
+        public init(after: String? = nil, limit: Int = Self.defaultPage, prefix: String? = nil) {
             self.after = after
             self.limit = limit
+            self.prefix = prefix
         }
         public init(from reader: MemberReader) throws(WireError) {
             after = try reader.string("after")
             limit = try reader.int("limit", in: 1...Self.longestPage) ?? Self.defaultPage
+            prefix = try reader.text("prefix", bytes: 1...ImageReference.longestURL)
         }
         public func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("after", after)
             if limit != Self.defaultPage { writer.member("limit", limit) }
+            writer.member("prefix", prefix)
             writer.endObject()
         }
     }

@@ -27,9 +27,47 @@ struct HeldImagesTests {
             #expect(try unpin.sentAndRead() == unpin)
             let release = ImageRelease.Result(released: flag)
             #expect(try release.sentAndRead() == release)
-            let remove = ImageRemove.Result(removed: flag, bytes: flag ? 7 : 0)
+            let remove = ImageRemove.Result(removed: flag, images: flag ? 2 : 0, bytes: flag ? 7 : 0)
             #expect(try remove.sentAndRead() == remove)
         }
+    }
+
+    @Test("image.remove takes a URL or a prefix")
+    func remove() throws {
+        typealias Parameters = ImageRemove.Parameters
+        let image = ImageReference(url: "https://a/1.png", cacheKey: "k")
+        for parameters in [
+            Parameters(.image(image)), Parameters(.image(image), isDryRun: true), Parameters(.prefix("https://a")),
+            Parameters(.prefix("https://a/b"), isDryRun: true),
+        ] { #expect(try parameters.sentAndRead() == parameters) }
+        #expect(Parameters(.prefix("https://a"), isDryRun: true).text == #"{"prefix":"https://a","dryRun":true}"#)
+        #expect(try Parameters.read(#"["https://a/1.png","k"]"#) == Parameters(.image(image)))
+        for text in [
+            "{}", #"{"prefix":""}"#, #"{"prefix":1}"#, #"{"url":"https://a","prefix":"https://a"}"#,
+            #"{"cacheKey":"k","prefix":"https://a"}"#, #"{"prefix":"https://a","dryRun":1}"#,
+        ] { #expect(refusal { try Parameters.read(text) }?.code == .invalidParams, "\(text)") }
+        // Older agents do not count.
+        let old = try ImageRemove.Result(from: JSONValue(parsing: #"{"removed":true,"bytes":5}"#))
+        #expect(old == ImageRemove.Result(removed: true, images: 1, bytes: 5))
+    }
+
+    @Test("image.put carries its bytes in base64", arguments: 0...9)
+    func put(_ count: Int) throws {
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 97 &+ 250) }
+        let parameters = ImagePut.Parameters(
+            ImageReference(url: "https://a/1.png", cacheKey: "k"), data: bytes, expectedDigest: WireDigest(someDigest),
+            lifetimeSeconds: 5)
+        #expect(try parameters.sentAndRead() == parameters)
+        let result = ImagePut.Result(image: .example)
+        #expect(try result.sentAndRead() == result)
+    }
+
+    @Test(
+        "image.put refuses what is not base64",
+        arguments: ["A", "AA", "AAA", "A===", "AA=A", "====", "AAA-", "AA A", "AAAA\\n", "AAAAA==="])
+    func notBase64(_ text: String) {
+        let params = "{\"url\":\"https://a\",\"data\":\"\(text)\"}"
+        #expect(refusal { try ImagePut.Parameters.read(params) }?.code == .invalidParams)
     }
 
     @Test("a lease is an integer")
@@ -56,7 +94,7 @@ struct HeldImagesTests {
 
     @Test("a page of the list is read back as it was written")
     func list() throws {
-        for parameters in [ImageList.Parameters(), ImageList.Parameters(after: "x", limit: 1000)] {
+        for parameters in [ImageList.Parameters(), ImageList.Parameters(after: "x", limit: 1000, prefix: "https://a")] {
             #expect(try parameters.sentAndRead() == parameters)
         }
         #expect(ImageList.Parameters().text == "{}")

@@ -12,8 +12,15 @@ struct ImageListCommand: AsyncParsableCommand {
             EXAMPLES:
               larder image ls
               larder image ls | grep stale
+              larder image ls --prefix https://img.example.org/thumbnails/
               larder image ls --json | jq -r 'select(.bytes > 5000000) | .url'
             """)
+
+    @Option(
+        help: ArgumentHelp(
+            "List the images whose URLs begin so: an origin, or an origin and the beginning of a path.",
+            valueName: "url"))
+    var prefix: String?
 
     @OptionGroup var agent: AgentOptions
 
@@ -23,7 +30,8 @@ struct ImageListCommand: AsyncParsableCommand {
             var table = ImageTable(now: .now)
             var after: String?
             repeat {
-                let parameters = ImageList.Parameters(after: after, limit: ImageList.Parameters.longestPage)
+                let parameters = ImageList.Parameters(
+                    after: after, limit: ImageList.Parameters.longestPage, prefix: prefix)
                 let page = try await client.call(ImageList.name, params: .building { parameters.write(to: &$0) })
                 if agent.json {
                     for image in (page["images"] ?? .null).elements { try Output.line(image.compactText) }

@@ -2,24 +2,55 @@ import ArgumentParser
 import Glibc
 import LarderClient
 
-/// `larder image rm URL`
+/// `larder image rm`
 struct ImageRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
-        abstract: "Take an image out of the cache, pinned or not.",
+        abstract: "Take images out of the cache, pinned or not.",
         discussion: """
-            Who is reading it keeps the file until then. It is no error if it is not held.
+            A program that reads an image keeps the file until it has finished. An image that is not held is no error.
 
             EXAMPLES:
               larder image rm https://img.example.org/logo.png
+              larder image rm --prefix https://img.example.org --dry-run
+              larder image rm --prefix https://img.example.org/thumbnails/
             """)
 
-    @OptionGroup var image: ImageArgument
+    @Argument(help: ArgumentHelp("The image's address: http:// or https://.", valueName: "url"))
+    var url: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The image is looked up by this instead of the URL, within the URL's origin.", valueName: "key"))
+    var cacheKey: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Remove all images whose URLs begin so: an origin, or an origin and the beginning of a path.",
+            valueName: "url"))
+    var prefix: String?
+
+    @Flag(help: "Only count what would be removed.")
+    var dryRun = false
+
     @OptionGroup var agent: AgentOptions
 
+    func validate() throws {
+        guard (url == nil) != (prefix == nil) else { throw ValidationError("Give a URL or --prefix, and not both.") }
+        guard url?.isEmpty != true, prefix?.isEmpty != true else { throw ValidationError("The URL is empty.") }
+        guard cacheKey == nil || url != nil else { throw ValidationError("--cache-key needs a URL.") }
+    }
+
     func run() async throws {
-        try await agent.printResult(of: ImageRemove.self, image.reference) { result in
-            result.removed ? "removed \(Human.bytes(result.bytes))" : "it was not held"
+        let selection: ImageRemove.Selection =
+            if let prefix { .prefix(prefix) } else { .image(ImageReference(url: url ?? "", cacheKey: cacheKey)) }
+        let parameters = ImageRemove.Parameters(selection, isDryRun: dryRun)
+        try await agent.printResult(of: ImageRemove.self, parameters) { result in
+            let verb = dryRun ? "would remove" : "removed"
+            if prefix == nil {
+                return result.images > 0 ? "\(verb) \(Human.bytes(result.bytes))" : "it was not held"
+            }
+            return "\(verb) \(Human.count(result.images, "image", "images")), \(Human.bytes(result.bytes))"
         }
     }
 }

@@ -1,0 +1,26 @@
+/// The beginning of URLs: an origin, or an origin and the beginning of a path and query.
+public struct ImagePrefix: Sendable, Hashable {
+    private let origin: String
+    private let text: String
+    private let isOrigin: Bool
+
+    /// Reads an absolute `http` or `https` URL. Without a path it means all images of the origin.
+    ///
+    /// - Throws: ``ImageError/Code/invalidURL``
+    public init(_ url: String) throws(ImageError) {
+        guard let address = ImageAddress(url) else { throw ImageError(.invalidURL, ImageAddress.refusal(of: url)) }
+        origin = address.origin
+        text = address.text { _ in false }
+        isOrigin = address.path == "/" && address.query == nil
+    }
+
+    /// Whether an image is looked up by such a URL. One that is looked up by a cache key counts by the URL that it was
+    /// fetched from, if that is of the same origin.
+    func contains(_ row: ImageRow) -> Bool {
+        let (url, cacheKey) = row.lookup
+        guard let address = ImageAddress(url), address.origin == origin else { return false }
+        if isOrigin { return true }
+        if cacheKey == nil { return url.utf8.starts(with: text.utf8) }
+        return ImageAddress(row.url)?.text { _ in false }.utf8.starts(with: text.utf8) ?? false
+    }
+}

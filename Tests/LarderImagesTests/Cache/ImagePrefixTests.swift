@@ -1,0 +1,76 @@
+import Testing
+
+@testable import LarderImages
+
+@Suite("Images below a prefix")
+struct ImagePrefixTests {
+    private static let places = [
+        "https://a.example/x/", "https://a.example/xy/", "https://a.example:444/x/", "http://a.example/x/",
+    ]
+
+    private func fill(_ fixture: CacheFixture) async throws {
+        fixture.origin.answer { order in
+            let number = order.url.utf8.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xFFFF_FFFF }
+            return .image(picture(number), [("Cache-Control", "max-age=3600")])
+        }
+        for number in 0..<10 {
+            for place in Self.places { try await fixture.get("\(place)\(number)?v=\(number % 2)") }
+        }
+        var keyed = fixture.request("https://a.example/x/signed?s=1")
+        keyed.cacheKey = "k"
+        fixture.cache.release(try await fixture.cache.image(keyed).digest)
+    }
+
+    private func urls(_ fixture: CacheFixture, _ prefix: String) async throws -> [String] {
+        var urls: [String] = []
+        var after: String?
+        repeat {
+            let page = try await fixture.cache.list(after: after, limit: 3, prefix: ImagePrefix(prefix))
+            #expect(page.rows.count <= 3)
+            urls += page.rows.map(\.url)
+            after = page.next
+        } while after != nil
+        return urls
+    }
+
+    @Test(
+        "an origin, a path and a query select the images whose URLs begin so",
+        arguments: [
+            ("https://a.example", 21), ("HTTPS://A.example:443/", 21), ("https://a.example/x", 21),
+            ("https://a.example/x/", 11), ("https://a.example/xy/", 10), ("https://a.example/x/1?v=1", 1),
+            ("https://a.example:444", 10), ("http://a.example/x/", 10), ("https://a.exampl", 0),
+            ("https://a.example/X", 0),
+        ])
+    func selection(_ prefix: String, _ count: Int) async throws {
+        try await withCache { fixture in
+            try await fill(fixture)
+            let listed = try await urls(fixture, prefix)
+            #expect(listed.count == count && Set(listed).count == count)
+            let trial = try await fixture.cache.remove(ImagePrefix(prefix), isTrial: true)
+            #expect(trial.images == count && trial.bytes == count * 1000)
+            #expect(fixture.cache.statistics.entries == 41)
+            let removed = try await fixture.cache.remove(ImagePrefix(prefix), isTrial: false)
+            #expect(removed.images == count && removed.bytes == count * 1000)
+            #expect(fixture.cache.statistics.entries == 41 - count)
+            #expect(try await urls(fixture, prefix).isEmpty)
+            #expect(try await fixture.rows().count == 41 - count)
+        }
+    }
+
+    @Test("pinned images below a prefix are removed, too")
+    func pinned() async throws {
+        try await withCache { fixture in
+            try await fill(fixture)
+            #expect(try await fixture.cache.pin(fixture.request("https://a.example/x/1?v=1"), true))
+            #expect(try await fixture.cache.remove(ImagePrefix("https://a.example"), isTrial: false).images == 21)
+        }
+    }
+
+    @Test(
+        "a text that is not the beginning of a URL is refused",
+        arguments: ["", "a.example", "https://", "ftp://a", "https://u@a"])
+    func invalid(_ prefix: String) {
+        let error = #expect(throws: ImageError.self) { try ImagePrefix(prefix) }
+        #expect(error?.code == .invalidURL)
+    }
+}
