@@ -32,7 +32,11 @@ extension BlobStore {
     /// Measures all directories of blobs.
     func measureDirectories() throws(CacheFileError) {
         let root = try files.allocatedBytes("blobs")
-        state.withLock { $0.directories.rootBytes = root }
+        state.withLock { state in
+            state.directories.rootBytes = root
+            // It has 256 short names at most, so it is as small as a directory can be.
+            state.ledger.newDirectoryBytes = root
+        }
         for shard in UInt8.min...UInt8.max { try measureDirectory(shard) }
     }
 

@@ -36,6 +36,8 @@ struct SpaceLedger: Sendable {
     private(set) var bytes = 0
     /// Disk space of the directories that they are in.
     var directoryBytes = 0
+    /// What a publication may add to the directories: the space of a new one. It is reserved for each writer.
+    var newDirectoryBytes = 0
     /// Published images.
     private(set) var count = 0
     /// Bytes promised to writers, written or not.
@@ -64,7 +66,7 @@ struct SpaceLedger: Sendable {
     /// What has to go first before so many more bytes and writers can be promised; nothing if they can be now.
     func shortage(_ more: Int, writers new: Int, free: Int) -> SpaceShortage? {
         let taken = bytes + directoryBytes + reservedBytes
-        let overBytes = taken + more - limits.bytes
+        let overBytes = taken + (writers + new) * newDirectoryBytes + more - limits.bytes
         // A writer that has its place needs no other one, and a limit that was lowered does not stop it.
         let overCount = new > 0 || more == 0 ? count + writers + new - limits.count : 0
         // What was promised and not written yet is still free on the disk.
