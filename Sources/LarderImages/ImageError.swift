@@ -8,7 +8,8 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
             case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, indexDamaged,
                 newerIndex, cacheInUse
-            case invalidURL, forbiddenAddress, offline, upstreamFailed, notHeld, timeout, cancelled, shuttingDown
+            case invalidURL, forbiddenAddress, offline, upstreamFailed, notHeld, denied, timeout, cancelled,
+                shuttingDown
         }
         private let kind: Kind
 
@@ -52,6 +53,8 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let upstreamFailed = Self(kind: .upstreamFailed)
         /// The request wanted no network, and nothing is held that would do.
         public static let notHeld = Self(kind: .notHeld)
+        /// The requester may not have the image, or not any more.
+        public static let denied = Self(kind: .denied)
         /// The request's deadline passed; what it waited for may go on for others.
         public static let timeout = Self(kind: .timeout)
         /// The request was cancelled.
@@ -69,13 +72,25 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     public let shortage: SpaceShortage?
     /// What asking the origin ended with, where that is the reason.
     public let cause: UpstreamError?
+    /// For how many seconds the origin allows its response to be reused: 0 if it must not be kept, nil if it does not say.
+    let lifetime: Int?
 
     /// Makes an error.
     public init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil) {
+        self.init(code, message, shortage: shortage, cause: cause, lifetime: nil)
+    }
+
+    init(_ code: Code, _ message: String, shortage: SpaceShortage? = nil, cause: UpstreamError? = nil, lifetime: Int?) {
         self.code = code
         self.message = message
         self.shortage = shortage
         self.cause = cause
+        self.lifetime = lifetime
+    }
+
+    /// The same error of a response that may be reused for so many seconds.
+    func with(lifetime: Int?) -> ImageError {
+        ImageError(code, message, shortage: shortage, cause: cause, lifetime: lifetime)
     }
 
     public var description: String { message }
@@ -88,7 +103,7 @@ extension ImageError {
             switch cause.code {
             case .invalidURL, .invalidRequest: .invalidURL
             case .forbiddenAddress: .forbiddenAddress
-            case .connectFailed, .tlsFailed, .timeout: .offline
+            case .connectFailed, .tlsFailed, .timeout, .tooSlow: .offline
             case .tooLarge: .tooLarge
             case .cancelled: .cancelled
             case .shutDown: .shuttingDown

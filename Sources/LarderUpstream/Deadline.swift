@@ -6,11 +6,12 @@ internal import Synchronization
 /// for all requests.
 final class Deadline: Sendable {
     /// Which limit was passed.
-    enum Expiry: Sendable {
+    enum Expiry: Sendable, Hashable {
         /// The first look-up of the host's name.
         case unresolved
         case idle
-        case slow
+        /// Less came than this rate asks for, and whether that is the one of ``FetchTimeouts/slowestWhileAwaited``.
+        case slow(TransferRate, isAwaited: Bool)
         case whole
     }
 
@@ -34,14 +35,22 @@ final class Deadline: Sendable {
 
     private let idle: Duration
     private let slowest: TransferRate?
+    private let slowestWhileAwaited: TransferRate?
+    private let isAwaited: @Sendable () -> Bool
     private let elapsed: @Sendable () -> Duration
     private let sleep: @Sendable (Duration) async throws -> Void
     private let state: Mutex<State>
 
-    init(_ timeouts: FetchTimeouts, clock: some Clock<Duration> = ContinuousClock()) {
+    /// - Parameter isAwaited: whether other requests wait for the end of this one. It must not block
+    init(
+        _ timeouts: FetchTimeouts, clock: some Clock<Duration> = ContinuousClock(),
+        isAwaited: @escaping @Sendable () -> Bool = { false }
+    ) {
         let start = clock.now
         idle = timeouts.idle
         slowest = timeouts.slowest
+        slowestWhileAwaited = timeouts.slowestWhileAwaited
+        self.isAwaited = isAwaited
         elapsed = { start.duration(to: clock.now) }
         sleep = { try await clock.sleep(until: start.advanced(by: $0), tolerance: nil) }
         state = Mutex(State(end: timeouts.whole))
@@ -56,20 +65,36 @@ final class Deadline: Sendable {
         }
     }
 
-    /// Notes that so many bytes came, and that nothing is waited for until the next ``progressed()``: the silence meanwhile
-    /// is our own.
-    func paused(received bytes: Int = 0) {
+    /// Stops the clocks until the next ``progressed()``: the origin is not what takes time.
+    func paused() {
+        let now = elapsed()
+        state.withLock { $0.wait(until: now, then: nil) }
+    }
+
+    /// Notes that bytes of the body came, and that the caller waits for more.
+    ///
+    /// - Parameter bytes: the bytes that count towards the rate
+    func received(_ bytes: Int) {
         let now = elapsed()
         state.withLock { state in
-            state.wait(until: now, then: nil)
+            state.wait(until: now, then: now)
             state.bytes += bytes
-            guard let slowest, state.waited >= slowest.window, state.bytes >= slowest.bytes else { return }
+            guard let slowest, state.waited >= slowest.window, let (floor, _) = floor, state.bytes >= floor.bytes else {
+                return
+            }
             (state.waited, state.bytes) = (.zero, 0)
         }
     }
 
+    /// The rate that counts now.
+    private var floor: (rate: TransferRate, isAwaited: Bool)? {
+        guard let slowest else { return nil }
+        if let slowestWhileAwaited, isAwaited() { return (slowestWhileAwaited, true) }
+        return (slowest, false)
+    }
+
     /// Notes that the head came: from now on the origin has to be as fast as ``FetchTimeouts/slowest`` says. As in
-    /// ``paused(received:)`` nothing is waited for yet: room for the body may have to be made first.
+    /// ``paused()`` nothing is waited for yet: room for the body may have to be made first.
     func bodyBegins() {
         state.withLock { ($0.isReading, $0.silentSince, $0.waited, $0.bytes) = (true, nil, .zero, 0) }
     }
@@ -89,13 +114,13 @@ final class Deadline: Sendable {
             let idleEnd = (state.silentSince ?? now) + idle
             if now >= idleEnd { return state.hasProgressed ? .idle : .unresolved }
             var next = min(state.end ?? idleEnd, idleEnd)
-            if let slowest {
-                // It is looked at once in a window at least: nobody wakes us when the body begins.
+            if let slowest, let (floor, isAwaited) = floor {
+                // Nothing wakes this task when the body begins or the rate changes, so it checks once in a window.
                 next = min(next, now + slowest.window)
-                if state.isReading, state.bytes < slowest.bytes {
+                if state.isReading, state.bytes < floor.bytes {
                     let left = slowest.window - state.waited - (now - (state.silentSince ?? now))
-                    // While nobody waits, it is not the origin that takes its time; soon somebody will.
-                    if left <= .zero, state.silentSince != nil { return .slow }
+                    // While nothing is awaited, it is not the origin that takes its time.
+                    if left <= .zero, state.silentSince != nil { return .slow(floor, isAwaited: isAwaited) }
                     next = min(next, now + (left > .zero ? left : slowest.window / 8))
                 }
             }

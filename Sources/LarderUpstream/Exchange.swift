@@ -183,15 +183,20 @@ struct Exchange: Sendable {
     }
 
     private func timeout(_ expiry: Deadline.Expiry) -> UpstreamError {
+        var code = UpstreamError.Code.timeout
         let what: String
         switch expiry {
         case .unresolved: return .unresolved(url, isLate: true)
         case .idle: what = "sent nothing for \(request.timeouts.idle)"
-        case .slow:
-            what = request.timeouts.slowest.map { "sent less than \($0.bytes) bytes in \($0.window)" } ?? "is too slow"
+        case .slow(let rate, let isAwaited):
+            code = .tooSlow
+            what =
+                "sent less than \(rate.bytes) bytes in \(rate.window)"
+                + (isAwaited ? " while other downloads waited for its place" : "")
+                + ", pieces of a few bytes not counted"
         case .whole: what = "did not answer completely within \(request.timeouts.whole)"
         }
-        return UpstreamError(.timeout, "\(url.display) \(what); what was held before stays in use")
+        return UpstreamError(code, "\(url.display) \(what); what was held before stays in use")
     }
 
     private var cancelled: UpstreamError { UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }

@@ -57,11 +57,18 @@ public struct FetchTimeouts: Sendable, Hashable {
     public var whole: Duration
     /// What has to come of a body in a time, or the origin trickles; nil where any speed will do.
     public var slowest: TransferRate?
+    /// The rate that counts in the place of ``slowest`` while other requests wait for the end of this one; nil for none.
+    /// Its window is that of ``slowest``.
+    public var slowestWhileAwaited: TransferRate?
 
-    public init(idle: Duration = .seconds(10), whole: Duration = .seconds(30), slowest: TransferRate? = nil) {
+    public init(
+        idle: Duration = .seconds(10), whole: Duration = .seconds(30), slowest: TransferRate? = nil,
+        slowestWhileAwaited: TransferRate? = nil
+    ) {
         self.idle = idle
         self.whole = whole
         self.slowest = slowest
+        self.slowestWhileAwaited = slowestWhileAwaited
     }
 }
 

@@ -20,10 +20,8 @@ public final class ImageFetcher: Sendable {
         public var idleConnectionTimeout = Duration.seconds(15)
         /// How many redirects one request follows.
         public var maximumRedirects = 5
-        /// The longest silence; the time for one image, all attempts included; and below 1 KiB a second over half a minute
-        /// an origin trickles.
-        public var timeouts = FetchTimeouts(
-            idle: .seconds(10), whole: .seconds(600), slowest: TransferRate(bytes: 30 << 10, in: .seconds(30)))
+        /// The longest silence, and the time for one image, all attempts included. Requests add the slowest transfer.
+        public var timeouts = FetchTimeouts(idle: .seconds(10), whole: .seconds(600))
 
         /// Makes a configuration.
         ///
@@ -84,14 +82,17 @@ public final class ImageFetcher: Sendable {
     /// - Parameters:
     ///   - request: what to ask; its `headers` go to the URL's own origin only. `maximumBytes` is without effect
     ///   - fields: what to say to every origin that a redirect leads to
+    ///   - isAwaited: whether other requests wait for the end of this one, which raises the slowest rate that is allowed
+    ///     (``FetchTimeouts/slowestWhileAwaited``). It must not block
     ///   - consume: reads the answer, which may have any status but that of a redirect
     /// - Throws: ``UpstreamError``: what `consume` throws; ``UpstreamError/Code/forbiddenAddress`` if a hop is at an address
     ///   that is not allowed; ``UpstreamError/Code/timeout`` when a limit has passed, in the body too
     public func stream<Output: Sendable>(
         _ request: FetchRequest, fields: [(name: String, value: String)] = [],
+        isAwaited: @escaping @Sendable () -> Bool = { false },
         _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
-        let deadline = Deadline(request.timeouts)
+        let deadline = Deadline(request.timeouts, isAwaited: isAwaited)
         let exchange = Exchange(
             clients: .guarded(clients), fields: ownFields + fields, maximumRedirects: configuration.maximumRedirects,
             request: request, url: try FetchURL(request.url), deadline: deadline)

@@ -36,10 +36,23 @@ public struct StreamHead: Sendable {
 
 /// The body of an answer, piece by piece as it comes.
 public struct StreamBody {
+    /// Pieces of fewer bytes cost more than they bring and do not count towards ``FetchTimeouts/slowest``.
+    private static let tinyPiece = 64
+    /// After this many pieces in a row of fewer bytes, ``next(atLeast:)`` lets more arrive before it reads on.
+    private static let (smallPiece, smallPiecesInRow) = (512, 8)
+    /// For how long small pieces are read, and then not. Reading 40,000 chunks of one byte a second as they come takes a
+    /// whole core.
+    private static let (work, rest) = (Duration.microseconds(250), Duration.milliseconds(10))
+
     private var pieces: HTTPClientResponse.Body.AsyncIterator
     private let url: FetchURL
     private let deadline: Deadline
     private var received = 0
+    /// The error that ended the body after bytes that were returned first.
+    private var failure: UpstreamError?
+    private var isAtEnd = false
+    private var smallPieces = 0
+    private var lastRest = ContinuousClock.now
 
     init(_ response: HTTPClientResponse, from url: FetchURL, deadline: Deadline) {
         pieces = response.body.makeAsyncIterator()
@@ -54,23 +67,51 @@ public struct StreamBody {
     /// asked for, and the limit on silence counts only while somebody waits here.
     ///
     /// - Throws: ``UpstreamError``: `truncated` where the connection ended before the answer did
-    public mutating func next() async throws(UpstreamError) -> [UInt8]? {
+    public mutating func next() async throws(UpstreamError) -> [UInt8]? { try await next(atLeast: 1) }
+
+    /// The next bytes as one block: at least `count` of them, fewer only before the end of the answer or an error; nil at
+    /// the end of the answer. An error is thrown by the call after the one that returned the last bytes before it.
+    ///
+    /// With a `count` of more than 1 small pieces are collected at a limited pace. What the origin sends faster waits in
+    /// the buffers of the connection.
+    ///
+    /// - Throws: ``UpstreamError``, as ``next()`` does
+    public mutating func next(atLeast count: Int) async throws(UpstreamError) -> [UInt8]? {
+        if let failure { throw failure }
+        if isAtEnd { return nil }
         deadline.progressed()
-        let before = received
-        defer { deadline.paused(received: received - before) }
-        while true {
+        defer { deadline.paused() }
+        var block: [UInt8] = []
+        while block.count < count {
             let piece: ByteBuffer?
             do {
                 piece = try await pieces.next(isolation: #isolation)
             } catch {
-                throw UpstreamError(within: error, from: url, received: received)
+                let failure = UpstreamError(within: error, from: url, received: received)
+                if block.isEmpty || Task.isCancelled { throw failure }
+                self.failure = failure
+                return block
             }
             // A cancelled stream may end like a complete one.
             if Task.isCancelled { throw UpstreamError(.cancelled, "the request to \(url.display) was cancelled") }
-            guard let piece else { return nil }
+            guard let piece else {
+                isAtEnd = true
+                return block.isEmpty ? nil : block
+            }
             if piece.readableBytes == 0 { continue }
             received += piece.readableBytes
-            return Array(piece.readableBytesView)
+            deadline.received(piece.readableBytes < Self.tinyPiece ? 0 : piece.readableBytes)
+            block.append(contentsOf: piece.readableBytesView)
+            smallPieces = piece.readableBytes < Self.smallPiece ? smallPieces + 1 : 0
+            if smallPieces >= Self.smallPiecesInRow, block.count < count { await restIfDue() }
         }
+        return block
+    }
+
+    private mutating func restIfDue() async {
+        guard ContinuousClock.now - lastRest >= Self.work else { return }
+        // The connection is read once more at most before the next piece is taken. The rest is left to the kernel.
+        try? await Task.sleep(for: Self.rest, tolerance: .zero)
+        lastRest = .now
     }
 }

@@ -59,7 +59,8 @@ extension UpstreamError {
     /// A kind of failure. More kinds may be added; compare with the static members.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case invalidURL, forbiddenAddress, invalidRequest, connectFailed, tlsFailed, timeout, connectionClosed
+            case invalidURL, forbiddenAddress, invalidRequest, connectFailed, tlsFailed, timeout, tooSlow,
+                connectionClosed
             case truncated, malformedAnswer, unsupportedEncoding, tooLarge, empty, status
             case tooManyRedirects, invalidRedirect, cancelled, shutDown, other
         }
@@ -80,6 +81,8 @@ extension UpstreamError {
         public static let tlsFailed = Code(.tlsFailed)
         /// The next bytes or the whole answer took too long.
         public static let timeout = Code(.timeout)
+        /// The body came more slowly than ``FetchTimeouts`` allows.
+        public static let tooSlow = Code(.tooSlow)
         /// The connection ended before the answer began.
         public static let connectionClosed = Code(.connectionClosed)
         /// The answer ended before its declared end.
@@ -109,7 +112,8 @@ extension UpstreamError {
 
         fileprivate var isRetryable: Bool {
             switch kind {
-            case .connectFailed, .tlsFailed, .timeout, .connectionClosed, .truncated, .malformedAnswer, .empty,
+            case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer,
+                .empty,
                 .cancelled, .other:
                 true
             case .invalidURL, .forbiddenAddress, .invalidRequest, .unsupportedEncoding, .tooLarge, .status,

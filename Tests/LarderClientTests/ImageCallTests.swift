@@ -85,8 +85,10 @@ struct ImageCallTests {
         #expect(pin.result.bytes == 18_342)
         #expect(try await call("image.unpin", answer: ["wasPinned": true]) { try await $0.unpin("u") }.result)
 
-        let remove = try await call("image.remove", answer: ["removed": true, "bytes": 7]) { try await $0.remove("u") }
-        #expect(remove.result == .init(removed: true, bytes: 7))
+        let remove = try await call("image.remove", answer: ["removed": true, "images": 1, "bytes": 7]) {
+            try await $0.remove("u")
+        }
+        #expect(remove.result == .init(removed: true, images: 1, bytes: 7))
         let clear = try await call("image.clear", answer: ["removed": 2, "bytes": 7]) {
             try await $0.clear(includingPinned: true)
         }

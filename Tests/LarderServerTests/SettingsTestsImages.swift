@@ -24,16 +24,28 @@ struct ImageSettingsTests {
             """
             enabled: false, maximumBytes: 1e9, maximumImages: 10, maximumAgeSeconds: 3600, minimumFreeBytes: 0,
             imageBytes: 1048576, imagePixels: 1000000, excludedTypes: ['svg', 'ico'],
-            allowNetworks: ['10.0.0.0/8', '::1/128'], concurrency: 4, concurrencyPerOrigin: 2, leaseSeconds: 60,
+            allowNetworks: ['10.0.0.0/8', '::1/128'], concurrency: 4, concurrencyPerOrigin: 2, concurrencyPerUser: 3,
+            minimumBytesPerSecond: 100, minimumBytesPerSecondWhileAwaited: 200,
+            failures: {notFoundSeconds: 0, refusedSeconds: 1, serverErrorSeconds: 2, networkSeconds: 3}, leaseSeconds: 60,
             origins: {'https://img.example.org': {ignoreQuery: ['sig', 'X-Amz-*']}}
             """)
         #expect(!images.isEnabled && images.space.bytes == 1_000_000_000 && images.space.count == 10)
         #expect(images.maximumAge == 3600 && images.space.freeBytes == 0 && images.space.bytesPerImage == 1 << 20)
         #expect(images.limits.maximumPixels == 1_000_000 && images.limits.excludedTypes == [.svg, .ico])
         #expect(images.allowedNetworks.map(\.description) == ["10.0.0.0/8", "::1/128"])
-        #expect(images.flights == FlightLimits(total: 4, perOrigin: 2) && images.leaseSeconds == 60)
+        let flights = FlightLimits(
+            total: 4, perOrigin: 2, perUser: 3, minimumRate: 100, minimumRateWhileAwaited: 200)
+        #expect(images.flights == flights && images.leaseSeconds == 60)
+        #expect(images.failures == FailureLifetimes(notFound: 0, refused: 1, serverError: 2, network: 3))
         #expect(images.origins["https://img.example.org"]?.ignoredQuery == ["sig", "X-Amz-*"])
         #expect(images.origins["https://img.example.org"]?.hasCredential == false)
+    }
+
+    @Test("a user has half of the downloads unless the settings say otherwise")
+    func userShare() throws {
+        #expect(try images("").flights.perUser == 8)
+        #expect(try images("concurrency: 5").flights.perUser == 3)
+        #expect(try images("concurrency: 4, concurrencyPerUser: 200").flights.perUser == 4)
     }
 
     @Test("an origin's credential is read as that of a source is, and who may have what it fetches")
@@ -64,6 +76,9 @@ struct ImageSettingsTests {
             ("excludedTypes: ['svgz']", ".excludedTypes[0] must be one of \"png\""),
             ("allowNetworks: ['10.0.0.0/33']", ".allowNetworks[0] must be an address or a block of them such as"),
             ("allowNetworks: '10.0.0.0/8'", ".allowNetworks must be an array of strings"),
+            ("failures: {notFoundSeconds: -1}", ".notFoundSeconds must be a whole number from 0 to 86400"),
+            ("failures: {notFound: 1}", ".notFound is not a setting; did you mean \"notFoundSeconds\"?"),
+            ("concurrencyPerUser: 0", ".concurrencyPerUser must be a whole number from 1 to 256"),
             ("leaseSeconds: 0", ".leaseSeconds must be a whole number from 1 to 86400"),
             ("origins: {'img.example.org': {}}", "[\"img.example.org\"] must begin with \"http://\" or \"https://\""),
             ("origins: {'http://h/a': {}}", "must end behind its host and port"),

@@ -43,6 +43,40 @@ struct StreamTests {
         server.stop()
     }
 
+    @Test("small pieces are collected into a block, and an error comes after the bytes before it")
+    func blocks() async throws {
+        let pieces = (0..<1000).map { _ in Self.chunk("x") }.joined()
+        let server = try RawOrigin.listening { number, _ in
+            number == 0
+                ? [.send(Self.head + pieces + "0\r\n\r\n")] : [.send(Self.head + Self.chunk("abc")), .close]
+        }
+        try await withFetcher { fetcher in
+            let counts = try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                _, body throws(UpstreamError) in
+                var counts: [Int] = []
+                while let block = try await body.next(atLeast: 600) { counts.append(block.count) }
+                let end = try await body.next(atLeast: 600)
+                #expect(end == nil)
+                return counts
+            }
+            #expect(counts == [600, 400])
+            try await fetcher.stream(FetchRequest(url: server.url, timeouts: .patient)) {
+                _, body throws(UpstreamError) in
+                let first = try await body.next(atLeast: 600)
+                #expect(first == Array("abc".utf8))
+                for _ in 0..<2 {
+                    do throws(UpstreamError) {
+                        _ = try await body.next(atLeast: 600)
+                        Issue.record("no error")
+                    } catch {
+                        #expect(error.code == .truncated)
+                    }
+                }
+            }
+        }
+        server.stop()
+    }
+
     @Test("a stream may last longer than the time for its head")
     func endless() async throws {
         let server = try RawOrigin.listening { _, _ in [.send(Self.head)] }

@@ -58,6 +58,29 @@ struct TimeoutTests {
         #expect(await deadline.expiry() == .idle)
     }
 
+    @Test("a transfer that is awaited has to be faster, and pieces of a few bytes count for nothing")
+    func slowTransfers() async {
+        let (slow, fast) = (
+            TransferRate(bytes: 10_000, in: .seconds(10)), TransferRate(bytes: 160_000, in: .seconds(10))
+        )
+        let limits = FetchTimeouts(idle: .seconds(60), whole: .seconds(600), slowest: slow, slowestWhileAwaited: fast)
+        for (bytes, isAwaited, expected) in [
+            (500, false, LarderUpstream.Deadline.Expiry.slow(slow, isAwaited: false)),
+            (5000, true, .slow(fast, isAwaited: true)), (5000, false, .whole), (20_000, true, .whole),
+        ] {
+            let clock = ManualClock()
+            let deadline = LarderUpstream.Deadline(limits, clock: clock, isAwaited: { isAwaited })
+            deadline.bodyBegins()
+            deadline.progressed()
+            for _ in 0..<10 {
+                clock.advance(by: .seconds(1))
+                deadline.received(bytes)
+            }
+            if expected == .whole { clock.advance(by: .seconds(590)) }
+            #expect(await deadline.expiry() == expected)
+        }
+    }
+
     @Test("a name that is not resolved in time is no silence of its origin's")
     func slowResolver() async {
         let clock = ManualClock()

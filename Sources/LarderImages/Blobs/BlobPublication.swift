@@ -2,36 +2,42 @@ import Glibc
 internal import Synchronization
 
 extension BlobStore {
-    /// Begins an image. Its place, and its bytes if their number is known, are reserved.
+    /// Begins an image. Nothing is reserved for it until its bytes come: a length is easily declared.
     ///
     /// - Parameter declaredLength: how many bytes there will be, if the origin said so and no coding changes it
-    /// - Throws: ``ImageError/Code/noRoom``, with what would have to go first; ``ImageError/Code/tooLarge``;
-    ///   ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a shortage, if so many bytes have no
+    ///   room beside what is leased or pinned; ``ImageError/Code/storageFailed``
     public func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
         let length = max(0, declaredLength ?? 0)
         guard length <= limits.bytesPerImage else { throw tooLarge(length) }
         let expected = space(of: length)
-        try reserve(expected, isNew: true)
+        let free = try freeBytes()
+        let hasRoom = state.withLock { state in
+            // An image that has just come has no row yet and may go later.
+            let held = state.held.bytes - state.leftoverBytes + state.directories.heldBytes
+            return state.ledger.canEverHold(expected, held: held, free: free)
+        }
+        guard hasRoom else { throw noRoom(for: expected) }
         let number = state.withLock { state in
             state.writers += 1
             return state.writers
         }
-        let name = "tmp/\(session)-\(number)"
-        do throws(CacheFileError) {
-            let file = try files.create(name)
-            return BlobWriter(self, name: name, file: file, declaredLength: declaredLength, reserved: expected)
-        } catch {
-            state.withLock { $0.ledger.settle(reserved: expected, written: 0) }
-            throw error.asImageError
-        }
+        return BlobWriter(self, name: "tmp/\(session)-\(number)", declaredLength: declaredLength)
     }
 
+    /// Reserves room for bytes that came.
     func reserve(_ bytes: Int, isNew: Bool) throws(ImageError) {
-        let free: Int
-        do throws(CacheFileError) { free = try files.freeBytes() } catch { throw error.asImageError }
+        let free = try freeBytes()
         let shortage = state.withLock { $0.ledger.reserve(bytes, isNew: isNew, free: free) }
-        guard let shortage else { return }
-        throw ImageError(
+        if let shortage { throw noRoom(for: bytes, shortage) }
+    }
+
+    private func freeBytes() throws(ImageError) -> Int {
+        do throws(CacheFileError) { return try files.freeBytes() } catch { throw error.asImageError }
+    }
+
+    private func noRoom(for bytes: Int, _ shortage: SpaceShortage? = nil) -> ImageError {
+        ImageError(
             .noRoom,
             "the cache has no room for another \(bytes) bytes of disk space: \(held.bytes) are leased or pinned, and \(usage.reservedBytes) are reserved for downloads; raise its limits, free disk space, release or unpin images, or retry later",
             shortage: shortage)

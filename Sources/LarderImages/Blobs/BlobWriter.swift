@@ -15,12 +15,16 @@ public struct PublishedBlob: Sendable, Hashable {
 /// at a time. What is not finished is removed with the last reference at the latest.
 public final class BlobWriter: Sendable {
     private struct State {
+        /// Created with the first bytes, when there is a place for it.
         var file: (any CacheFile)?
+        /// Whether it was published or given up.
+        var isEnded = false
         var hash = SHA256()
         var reader = ImageHeaderReader()
         var end = ImageEndReader()
         var written = 0
-        var reserved: Int
+        /// Bytes that have room. A writer that has any also has its place among the images.
+        var reserved = 0
     }
 
     private let store: BlobStore
@@ -28,14 +32,11 @@ public final class BlobWriter: Sendable {
     private let declaredLength: Int?
     private let state: Mutex<State>
 
-    /// Bytes that are reserved at once where the length is not known.
-    private static let step = 1 << 18
-
-    init(_ store: BlobStore, name: String, file: any CacheFile, declaredLength: Int?, reserved: Int) {
+    init(_ store: BlobStore, name: String, declaredLength: Int?) {
         self.store = store
         self.name = name
         self.declaredLength = declaredLength
-        state = Mutex(State(file: file, reserved: reserved))
+        state = Mutex(State())
     }
 
     deinit { discard() }
@@ -50,7 +51,8 @@ public final class BlobWriter: Sendable {
     ///   ``ImageLimits`` refuse, ``ImageError/Code/storageFailed``
     public func append(_ bytes: [UInt8]) throws(ImageError) {
         try state.withLock { state throws(ImageError) in
-            guard let file = state.file else { throw Self.ended }
+            guard !state.isEnded else { throw Self.ended }
+            if bytes.isEmpty { return }
             let total = state.written + bytes.count
             if let declaredLength, total > declaredLength {
                 throw ImageError(
@@ -72,10 +74,11 @@ public final class BlobWriter: Sendable {
             default: try reserve(total, &state)
             }
             do throws(CacheFileError) {
-                try file.append(bytes)
+                if state.file == nil { state.file = try store.files.create(name) }
+                try state.file?.append(bytes)
             } catch {
                 // A part may be written, so that there is no second try.
-                state.file = nil
+                end(&state)
                 remove(state)
                 throw error.asImageError
             }
@@ -93,11 +96,12 @@ public final class BlobWriter: Sendable {
     /// - Throws: ``ImageError``; nothing is published then, and the temporary file is gone
     public func finish(expectedDigest: BlobDigest? = nil) throws(ImageError) -> PublishedBlob {
         try state.withLock { state throws(ImageError) in
-            guard let file = state.file else { throw Self.ended }
-            state.file = nil
+            guard !state.isEnded else { throw Self.ended }
+            defer { end(&state) }
             let blob: PublishedBlob
             do throws(ImageError) {
                 blob = try check(&state, expectedDigest)
+                guard let file = state.file else { throw Self.ended }
                 try store.publish(name, file, blob, reserved: state.reserved)
             } catch {
                 remove(state)
@@ -111,11 +115,13 @@ public final class BlobWriter: Sendable {
     /// Gives the image up and removes what was written. Does nothing after ``finish(expectedDigest:)``.
     public func discard() {
         state.withLock { state in
-            guard state.file != nil else { return }
-            state.file = nil
+            guard !state.isEnded else { return }
+            end(&state)
             remove(state)
         }
     }
+
+    private func end(_ state: inout State) { (state.isEnded, state.file) = (true, nil) }
 
     private func check(_ state: inout State, _ expected: BlobDigest?) throws(ImageError) -> PublishedBlob {
         if let declaredLength, declaredLength != state.written {
@@ -142,18 +148,8 @@ public final class BlobWriter: Sendable {
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {
         let space = store.space(of: total)
         guard space > state.reserved else { return }
-        let room = store.limits.bytesPerImage - state.reserved
-        let needed = space - state.reserved
-        var wanted = max(needed, min(Self.step, room))
-        do throws(ImageError) {
-            try store.reserve(wanted, isNew: false)
-        } catch {
-            // Near a limit nothing is reserved that is not needed now.
-            guard error.code == .noRoom, wanted > needed else { throw error }
-            wanted = needed
-            try store.reserve(wanted, isNew: false)
-        }
-        state.reserved += wanted
+        try store.reserve(space - state.reserved, isNew: state.reserved == 0)
+        state.reserved = space
     }
 
     private func remove(_ state: State) {

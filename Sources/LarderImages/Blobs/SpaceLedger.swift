@@ -77,11 +77,22 @@ struct SpaceLedger: Sendable {
 
     mutating func wrote(_ more: Int) { writtenBytes += more }
 
-    /// Ends a writer. The caller counts what it published with ``add(_:)``.
+    /// Whether an image of so many bytes can have room once everything is gone that may go, and every other writer ended.
+    ///
+    /// - Parameters:
+    ///   - size: the disk space of its declared length
+    ///   - held: the disk space of images that may not go, and of their directories
+    ///   - free: the bytes that are free on the disk now
+    func canEverHold(_ size: Int, held: Int, free: Int) -> Bool {
+        let largest = min(limits.bytes, bytes + directoryBytes + writtenBytes + free - limits.freeBytes) - held
+        return size <= largest
+    }
+
+    /// Ends a writer. One that reserved nothing has no place. The caller counts what it published with ``add(_:)``.
     mutating func settle(reserved: Int, written: Int) {
         reservedBytes -= reserved
         writtenBytes -= written
-        writers -= 1
+        if reserved > 0 { writers -= 1 }
     }
 
     /// Counts an image that is on disk.

@@ -1,7 +1,28 @@
 internal import LarderUpstream
 
-/// Which images could not be had a moment ago, and which origins could not be reached, so that nobody asks again and again
-/// and waits each time. How long depends on what went wrong; it is never long where trying again might help.
+/// For how many seconds failures are remembered if the response specifies no time itself; 0 for not at all.
+public struct FailureLifetimes: Sendable, Hashable {
+    /// The origin answered 404 or 410.
+    public var notFound: Int
+    /// Other 4xx statuses, responses that are not what they should be, and bytes that are no image.
+    public var refused: Int
+    /// 5xx statuses.
+    public var serverError: Int
+    /// Silence, slow transfers and connections that broke.
+    public var network: Int
+
+    /// Makes lifetimes.
+    public init(notFound: Int = 300, refused: Int = 60, serverError: Int = 5, network: Int = 5) {
+        self.notFound = notFound
+        self.refused = refused
+        self.serverError = serverError
+        self.network = network
+    }
+}
+
+/// Which images could not be fetched recently, and which origins could not be reached, so that requests fail at once and
+/// do not wait again. `Retry-After` and the explicit freshness of the response determine for how long, else the kind of the
+/// failure does.
 struct FailureMemory: Sendable {
     /// What is remembered.
     struct Failure: Sendable, Hashable {
@@ -21,13 +42,19 @@ struct FailureMemory: Sendable {
     private var images: [ImageKey: Failure] = [:]
     private var outages: [String: Outage] = [:]
     private let capacity: Int
+    var lifetimes: FailureLifetimes
 
     /// An outage is remembered for this many seconds first, and twice as long each time, up to ``longestOutage``.
     static let firstOutage = 2
     static let longestOutage = 30
+    /// The longest times that a response can specify, in seconds: a day by its freshness, ten minutes by `Retry-After`.
+    static let (longestLifetime, longestRetryAfter) = (86_400, 600)
 
     /// Makes an empty one, which remembers so many images, and as many origins.
-    init(capacity: Int = 4096) { self.capacity = capacity }
+    init(capacity: Int = 4096, lifetimes: FailureLifetimes = FailureLifetimes()) {
+        self.capacity = capacity
+        self.lifetimes = lifetimes
+    }
 
     /// How much is remembered.
     var count: Int { images.count + outages.count }
@@ -47,7 +74,7 @@ struct FailureMemory: Sendable {
             if let known = outages[origin], known.until > now { return }
             let delay = outages[origin].map { min($0.delay * 2, Self.longestOutage) } ?? Self.firstOutage
             outages[origin] = Outage(reason: reason, code: cause.code, until: now + delay, delay: delay)
-        } else if let seconds = Self.seconds(error) {
+        } else if let seconds = seconds(error), seconds > 0 {
             if images[image] == nil { makeRoom(in: &images, now) { $0.until } }
             images[image] = Failure(error: error, until: now + seconds)
         }
@@ -79,30 +106,35 @@ struct FailureMemory: Sendable {
     }
 
     /// For how long a failure of an image is remembered; nothing if not at all.
-    private static func seconds(_ error: ImageError) -> Int? {
+    private func seconds(_ error: ImageError) -> Int? {
         switch error.code {
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
-            .lengthDisagrees, .forbiddenAddress:
-            return 60
+            .lengthDisagrees:
+            return error.lifetime.map { min($0, Self.longestLifetime) } ?? lifetimes.refused
+        case .forbiddenAddress:
+            return lifetimes.refused
         case .offline:
-            return 5
+            return lifetimes.network
         case .upstreamFailed:
-            guard let cause = error.cause else { return 5 }
-            return seconds(cause)
+            guard let cause = error.cause else { return lifetimes.network }
+            return seconds(cause, error.lifetime)
         default:
             return nil
         }
     }
 
-    private static func seconds(_ cause: UpstreamError) -> Int {
-        if cause.status == 429 || cause.status == 503, let asked = cause.retryAfter {
-            return Int(min(max(asked.components.seconds, 1), 600))
+    /// - Parameter lifetime: for how many seconds the response may be reused, or nil if it does not specify it
+    private func seconds(_ cause: UpstreamError, _ lifetime: Int?) -> Int {
+        guard let status = cause.status else { return cause.isRetryable ? lifetimes.network : lifetimes.refused }
+        if let retryAfter = cause.retryAfter {
+            return Int(min(retryAfter.components.seconds, Int64(Self.longestRetryAfter)))
         }
-        switch cause.status {
-        case 404?, 410?: return 300
-        case .some(400..<500): return 60
-        case .some(500...): return 5
-        default: return cause.isRetryable ? 5 : 60
+        // The freshness of a 304 or 206 that does not fit is that of another response.
+        if let lifetime, cause.code != .malformedAnswer { return min(lifetime, Self.longestLifetime) }
+        switch status {
+        case 404, 410: return lifetimes.notFound
+        case 500...: return lifetimes.serverError
+        default: return lifetimes.refused
         }
     }
 

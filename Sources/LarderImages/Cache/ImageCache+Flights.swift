@@ -26,13 +26,22 @@ extension ImageCache {
         let known = flightsByKey[place.key]?.first { id in
             flights[id]?.serves(request, unconditionally: isUnconditional) ?? false
         }
+        if let known, let failure = flights[known]?.failure, answersStale(after: failure, request, place) {
+            return continuation.resume(returning: .failed(failure))
+        }
         let id = known ?? begin(place, request, isUnconditional: isUnconditional, isBackground: false)
         flights[id]?.waiters[number] = ImageFlight.Waiter(
             request: request, continuation: continuation, isFirst: known == nil)
         flightOfWaiter[number] = id
-        if known != nil, let flight = flights[id], flight.priority < request.priority {
-            flights[id]?.priority = request.priority
-            queue.raise(id, request.priority)
+        if known != nil, let flight = flights[id] {
+            if flight.priority < request.priority {
+                flights[id]?.priority = request.priority
+                queue.raise(id, request.priority)
+            }
+            // A download that waits counts for the user whose next one starts first.
+            if !queue.isRunning(id), queue.isLessLoaded(request.user, than: flight.user) {
+                assign(id, to: request.user)
+            }
         }
         catalog.count { known == nil ? ($0.misses += 1) : ($0.joined += 1) }
         startFlights()
@@ -55,18 +64,55 @@ extension ImageCache {
             flights[id]?.priority = priority
             queue.lower(id, priority)
         }
+        // A download counts among those of a user who waits for it.
+        if let flight = flights[id], !flight.isBackground, waiter.request.user == flight.user,
+            !flight.waiters.values.contains(where: { $0.request.user == flight.user }),
+            let other = flight.waiters.values.first
+        {
+            assign(id, to: other.request.user)
+            startFlights()
+        }
+    }
+
+    private func assign(_ id: Int, to user: UInt32?) {
+        flights[id]?.user = user
+        queue.assign(id, to: user)
+    }
+
+    /// An attempt of a flight failed, and another one follows. Requests that may be answered with a stale image do not wait
+    /// for it: the flight continues in the background.
+    func attemptFailed(_ id: Int, _ error: ImageError) {
+        guard let flight = flights[id] else { return }
+        flights[id]?.failure = error
+        for (number, waiter) in flight.waiters where answersStale(after: error, waiter.request, flight.place) {
+            flights[id]?.waiters[number] = nil
+            flights[id]?.isBackground = true
+            flightOfWaiter[number] = nil
+            waiter.continuation.resume(returning: .failed(error))
+        }
+    }
+
+    /// Whether a request may be answered with a stale image after this error.
+    private func answersStale(after error: ImageError, _ request: ImageRequest, _ place: ImagePlace) -> Bool {
+        let now = clock.now
+        guard let entry = catalog.held(place, request.expectedDigest, now: now),
+            entry.matches(catalog.fingerprint) == true
+        else { return false }
+        return request.cache.answersStale(after: error, HeldImage(freshness: entry.freshness), now: now)
     }
 
     /// Asks the origin about an image that was answered with although it is stale, if nobody does and nothing speaks
     /// against it.
-    func askBehind(_ place: ImagePlace, _ url: String) {
+    func askBehind(_ place: ImagePlace, _ request: ImageRequest) {
+        let url = request.url
         guard !isStopping, flightsByKey[place.key] == nil,
             failures.failure(
                 of: place.exactKey(of: url), origin: place.address.origin, url: place.address.display,
                 now: clock.now) == nil
         else { return }
         _ = begin(
-            place, ImageRequest(url: url, priority: .low), isUnconditional: false, isBackground: true)
+            place, ImageRequest(url: url, priority: .low, user: request.user), isUnconditional: false,
+            isBackground: true)
         startFlights()
     }
 
@@ -80,15 +126,26 @@ extension ImageCache {
         let origin = place.address.origin
         flights[id] = ImageFlight(
             place: place, url: request.url, expectedDigest: request.expectedDigest, isUnconditional: isUnconditional,
-            isBackground: isBackground, answersBefore: answers[origin, default: 0], priority: request.priority)
+            isBackground: isBackground, answersBefore: answers[origin, default: 0], user: request.user,
+            priority: request.priority)
         flightsByKey[place.key, default: []].append(id)
-        queue.add(id, origin: origin, priority: request.priority)
+        queue.add(id, origin: origin, user: request.user, priority: request.priority)
         return id
     }
 
-    /// Starts whatever may start.
+    /// Starts whatever may start, and stops the slowest flight if a more urgent one waits for its place.
     func startFlights() {
-        while let id = queue.next() { flights[id]?.task = Task { await self.fly(id) } }
+        let now = clock.now
+        while let id = queue.next() {
+            if let flight = flights[id] { flights[id]?.start = (now, flight.progress.received) }
+            flights[id]?.task = Task { await self.fly(id) }
+        }
+        if preempted == nil, let slowest = queue.preemption(speed: { flights[$0]?.speed(at: now) ?? .max }) {
+            preempted = slowest
+            flights[slowest]?.task?.cancel()
+        }
+        let demand = queue.demand
+        for id in queue.runningIDs { flights[id]?.progress.isAwaited = queue.isAwaited(id, demand) }
         let (running, queued) = (queue.running, queue.queued)
         catalog.count { ($0.flights, $0.queued) = (running, queued) }
     }
@@ -107,12 +164,13 @@ extension ImageCache {
         } catch {
             result = .failure(error)
         }
-        queue.finish(id)
-        if let flight = forget(id) {
-            land(flight, held, result)
-        } else if case .success(.published(let blob, _, _)) = result {
-            // It was given up meanwhile: nothing of it stays.
-            release(blob.digest)
+        if preempted == id { preempted = nil }
+        if case .failure(let error) = result, error.code == .cancelled, flights[id] != nil, !isStopping {
+            // It was stopped for another one, and those that wait for it still do.
+            flights[id]?.task = nil
+            queue.requeue(id)
+        } else {
+            finishFlight(id, held, result)
         }
         if let held { release(held.digest) }
         if let kept { release(kept) }
@@ -120,6 +178,17 @@ extension ImageCache {
         endedFlights += 1
         wakeForRoom()
         startFlights()
+    }
+
+    private func finishFlight(_ id: Int, _ held: ImageRow?, _ result: Result<ImageDownload.Outcome, ImageError>) {
+        queue.finish(id)
+        yieldedRoom.remove(id)
+        if let flight = forget(id) {
+            land(flight, held, result)
+        } else if case .success(.published(let blob, _, _)) = result {
+            // It was given up meanwhile: nothing of it stays.
+            release(blob.digest)
+        }
     }
 
     /// The row that a conditional request is about, with a reference to its blob, whose bytes were seen to be right.
@@ -150,14 +219,22 @@ extension ImageCache {
         }
         if Task.isCancelled { throw Self.cancelled }
         let (progress, catalog) = (flight.progress, catalog)
-        return try await fetch(
-            ImageFetch(
-                url: flight.url, headers: headers, held: held?.response, expectedDigest: flight.expectedDigest,
-                makeRoom: { (shortage) throws(ImageError) in try await self.makeRoom(for: id, shortage) },
-                received: { count in
-                    progress.add(count)
-                    catalog.count { $0.downloadedBytes += count }
-                }))
+        let order = ImageFetch(
+            url: flight.url, headers: headers, held: held?.response, expectedDigest: flight.expectedDigest,
+            makeRoom: { (shortage) throws(ImageError) in try await self.makeRoom(for: id, shortage) },
+            received: { count in
+                progress.add(count)
+                catalog.count { $0.downloadedBytes += count }
+            },
+            failed: { await self.attemptFailed(id, $0) }, isAwaited: { progress.isAwaited },
+            limits: queue.limits)
+        while true {
+            do throws(ImageError) {
+                return try await fetch(order)
+            } catch {
+                guard error.code == .noRoom, await resumeWithRoom(id) else { throw error }
+            }
+        }
     }
 
     /// Makes a flight unknown.

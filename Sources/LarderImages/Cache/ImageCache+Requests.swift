@@ -31,7 +31,7 @@ extension ImageCache {
             case .held(let isAskedBehind):
                 guard let entry else { throw Self.notHeld }
                 if let image = catalog.take(entry, now: now) {
-                    if isAskedBehind { askBehind(place, request.url) }
+                    if isAskedBehind { askBehind(place, request) }
                     if !request.takesReference { release(image.digest) }
                     return image
                 }

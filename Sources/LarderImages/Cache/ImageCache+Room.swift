@@ -12,8 +12,9 @@ extension ImageCache {
     /// One caller at a time. What is about to go for one is no longer there to be chosen, and not gone yet: another would
     /// take what is left as well, or find nothing and give up. It waits instead, unless its task is cancelled.
     ///
-    /// Where it is other flights that have the room, it waits for one of them to end. Of those that wait, one goes on for
-    /// each that ends, the oldest first; and there is always one that does not wait.
+    /// If other downloads have the room, it waits for one of them to end. Each end resumes one waiting download, the oldest
+    /// first. When the last one would wait, too, the youngest that has bytes gives them up and starts again later
+    /// (``resumeWithRoom(_:)``), so that the oldest always comes to its end.
     ///
     /// - Returns: whether something changed, so that it is worth trying again
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written: then
@@ -27,15 +28,34 @@ extension ImageCache {
         if endedFlights != ended || usage.bytes + usage.reservedBytes < shortage.taken { return true }
         // What is on its way, and what has come and has no row yet.
         let coming = usage.reservedBytes + store.leases.leftoverBytes
-        let isPromised = shortage.bytes <= usage.bytes - store.held.bytes + coming
-        let waiting = roomWaiters.values.count { $0.reason == .flight }
-        guard isPromised, queue.running - waiting > 1 else { return false }
+        guard shortage.bytes <= usage.bytes - store.held.bytes + coming else { return false }
+        if queue.running - roomWaiters.values.count(where: \.isFlight) > 1 {
+            return await waitForRoom(.flight, flight)
+        }
+        // All downloads wait. Those that gave their bytes up have nothing to give.
+        let holders = roomWaiters.filter { $0.value.reason == .flight }
+        guard let youngest = holders.max(by: { $0.value.flight < $1.value.flight }) else { return false }
+        guard youngest.value.flight > flight else {
+            yieldedRoom.insert(flight)
+            return false
+        }
+        yieldedRoom.insert(youngest.value.flight)
+        wake(youngest.key, false)
         return await waitForRoom(.flight, flight)
     }
 
-    /// A flight has ended: one that waits may go on.
+    /// Whether a download that failed for want of room gave it to an older one and may start again, which it waits for.
+    func resumeWithRoom(_ flight: Int) async -> Bool {
+        guard yieldedRoom.remove(flight) != nil else { return false }
+        wakeForRoom()
+        // Without another one that runs, none would wake it.
+        guard queue.running - roomWaiters.values.count(where: \.isFlight) > 1 else { return !Task.isCancelled }
+        return await waitForRoom(.restart, flight)
+    }
+
+    /// A download has ended or given its bytes up: resumes the oldest one that waits for room.
     func wakeForRoom() {
-        let oldest = roomWaiters.filter { $0.value.reason == .flight }.min { $0.value.flight < $1.value.flight }
+        let oldest = roomWaiters.filter(\.value.isFlight).min { $0.value.flight < $1.value.flight }
         if let oldest { wake(oldest.key, true) }
     }
 
@@ -138,9 +158,12 @@ struct RoomWaiter {
         case turn
         /// For the end of a flight that has the room.
         case flight
+        /// The same, without bytes of its own: it starts again then.
+        case restart
     }
 
     let reason: Reason
+    var isFlight: Bool { reason != .turn }
     let flight: Int
     let continuation: CheckedContinuation<Bool, Never>
 }

@@ -33,7 +33,7 @@ public actor ImageCache {
     /// Which flight a waiter waits for.
     var flightOfWaiter: [Int: Int] = [:]
     var lastNumber = 0
-    var failures = FailureMemory()
+    var failures: FailureMemory
     /// How often origins answered while there were flights.
     var answers: [String: Int] = [:]
     /// Looks at files that did not prove themselves yet.
@@ -47,6 +47,10 @@ public actor ImageCache {
     var endedFlights = 0
     /// Who waits for room.
     var roomWaiters: [Int: RoomWaiter] = [:]
+    /// Flights that give their bytes up for an older one, until they start again.
+    var yieldedRoom: Set<Int> = []
+    /// The running flight that was stopped to let a more urgent one start, until it has ended.
+    var preempted: Int?
     /// Warns of index and file errors; a disk error concerns every row.
     let diskWarnings: RateLimitedLog<ImageError.Code, (message: Logger.Message, error: ImageError)>
     /// Whether there may be images of credentials that the settings do not have any more.
@@ -78,7 +82,8 @@ public actor ImageCache {
                 let download = ImageDownload(
                     url: order.url, headers: order.headers, held: order.held, expectedDigest: order.expectedDigest,
                     fetcher: fetcher, store: store, blocking: blocking, clock: clock, makeRoom: order.makeRoom,
-                    received: order.received)
+                    received: order.received, failed: order.failed, isAwaited: order.isAwaited,
+                    limits: order.limits)
                 return try await download.run()
             })
     }
@@ -127,6 +132,7 @@ public actor ImageCache {
         indexQueue = DiskQueue(blocking)
         removals = DiskQueue(blocking)
         queue = FlightQueue(limits: settings.flights)
+        failures = FailureMemory(lifetimes: settings.failures)
         copySchedule = IndexCopySchedule(last: index.copyTime)
     }
 
@@ -214,6 +220,7 @@ public actor ImageCache {
         store.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
         queue.limits = settings.flights
+        failures.lifetimes = settings.failures
         failures.forgetAll()
         allowNetworks(settings.allowedNetworks)
         startFlights()

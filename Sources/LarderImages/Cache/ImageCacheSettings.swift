@@ -14,6 +14,8 @@ public struct ImageCacheSettings: Sendable {
     public var maximumAge: Int?
     /// How many images are fetched at once.
     public var flights: FlightLimits
+    /// How long failures are remembered.
+    public var failures: FailureLifetimes
     /// Addresses that are fetched from although they are not of the Internet.
     public var allowedNetworks: [AddressRange]
     /// What is said of single origins.
@@ -23,6 +25,7 @@ public struct ImageCacheSettings: Sendable {
     public init(
         directory: String, space: SpaceLimits = SpaceLimits(), images: ImageLimits = ImageLimits(),
         maximumAge: Int? = nil, flights: FlightLimits = FlightLimits(),
+        failures: FailureLifetimes = FailureLifetimes(),
         allowedNetworks: [AddressRange] = [], origins: [ImageOrigin] = []
     ) {
         self.directory = directory
@@ -30,6 +33,7 @@ public struct ImageCacheSettings: Sendable {
         self.images = images
         self.maximumAge = maximumAge
         self.flights = flights
+        self.failures = failures
         self.allowedNetworks = allowedNetworks
         self.origins = origins
     }

@@ -13,6 +13,12 @@ struct ImageFetch: Sendable {
     let expectedDigest: BlobDigest?
     let makeRoom: @Sendable (SpaceShortage) async throws(ImageError) -> Bool
     let received: @Sendable (Int) -> Void
+    /// Reports that an attempt failed and another one follows.
+    let failed: @Sendable (ImageError) async -> Void
+    /// Whether downloads of other users wait for the place of this one.
+    let isAwaited: @Sendable () -> Bool
+    /// The slowest transfers that are allowed.
+    let limits: FlightLimits
 }
 
 /// One image on its way, and those that wait for it.
@@ -38,14 +44,25 @@ struct ImageFlight {
     /// Whether it fetches anew, whatever is held.
     let isUnconditional: Bool
     /// Whether it goes on although nobody waits for it.
-    let isBackground: Bool
+    var isBackground: Bool
     /// How often its origin had answered before it began.
     let answersBefore: Int
     let progress = FlightProgress()
+    /// The user among whose downloads it counts: one that waits for it.
+    var user: UInt32?
     var priority: ImagePriority
+    /// When it got its place last, in seconds since 1970, and the bytes that had come by then.
+    var start = (time: 0, received: 0)
+    /// The error of its last attempt, if another one follows.
+    var failure: ImageError?
     var waiters: [Int: Waiter] = [:]
     /// Set once it has its place.
     var task: Task<Void, Never>?
+
+    /// Bytes a second since it got its place; none counts as slow in its first second.
+    func speed(at now: Int) -> Int {
+        now > start.time ? (progress.received - start.received) / (now - start.time) : .max
+    }
 
     /// Whether a request may wait for it: it would not want another condition, nor another image.
     func serves(_ request: ImageRequest, unconditionally: Bool) -> Bool {
@@ -53,9 +70,16 @@ struct ImageFlight {
     }
 }
 
-/// How many bytes of a body have come.
+/// How many bytes of a body have come, and whether they are in others' way.
 final class FlightProgress: Sendable {
     private let bytes = Atomic(0)
+    private let awaited = Atomic(false)
+
+    /// Whether downloads of other users wait for the place.
+    var isAwaited: Bool {
+        get { awaited.load(ordering: .relaxed) }
+        set { awaited.store(newValue, ordering: .relaxed) }
+    }
 
     var received: Int { bytes.load(ordering: .relaxed) }
 

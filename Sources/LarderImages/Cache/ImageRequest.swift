@@ -11,19 +11,22 @@ public struct ImageRequest: Sendable, Hashable {
     public var expectedDigest: BlobDigest?
     /// Who comes first where requests wait for the network.
     public var priority: ImagePriority
+    /// The user whose share of the downloads a download counts towards; nil for the agent itself, which has no limit.
+    public var user: UInt32?
     /// Whether the answer carries a reference. Only a prefetch wants none: nobody looks at what it fetched.
     var takesReference = true
 
     /// Makes a request.
     public init(
         url: String, cacheKey: String? = nil, cache: CacheRequest = CacheRequest(), expectedDigest: BlobDigest? = nil,
-        priority: ImagePriority = .normal
+        priority: ImagePriority = .normal, user: UInt32? = nil
     ) {
         self.url = url
         self.cacheKey = cacheKey
         self.cache = cache
         self.expectedDigest = expectedDigest
         self.priority = priority
+        self.user = user
     }
 }
 

@@ -1,13 +1,24 @@
-/// Which download comes next: the more urgent first, then the one that waits for longest, passing over origins that have as
-/// many as they may. It does nothing itself: whoever owns it starts what ``next()`` names and says when that has ended.
+/// The order of downloads. It does nothing itself: its owner starts what ``next()`` names and reports when that has ended.
 ///
-/// Each origin has a lane, so that one with ten thousand prefetches costs the others nothing.
+/// Prefetches come after all others. Among users, one that has fewer downloads comes first, then the one
+/// that started one longest ago. Among the downloads of a user the more urgent comes first, then the older one. Origins and
+/// users that have reached their limit are passed over.
+///
+/// Each user has a lane at each origin, so that one with ten thousand prefetches costs the others nothing.
 struct FlightQueue<ID: Hashable & Sendable>: Sendable {
+    private struct LaneID: Hashable {
+        let origin: String
+        let user: UInt32?
+    }
+
     private struct Flight {
         let origin: String
+        var user: UInt32?
         let arrival: Int
         var priority: ImagePriority
         var isRunning = false
+
+        var lane: LaneID { LaneID(origin: origin, user: user) }
     }
 
     /// A place in a lane; arrivals grow from its head to its end.
@@ -23,31 +34,55 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
         var isEmpty: Bool { running == 0 && waiting.allSatisfy(\.isEmpty) }
     }
 
+    /// The share of a user.
+    private struct Load {
+        var flights = 0
+        var running = 0
+        /// Which start in the queue was the last one of this user.
+        var lastStart = 0
+    }
+
+    private struct Candidate {
+        let id: ID
+        let lane: LaneID
+        let priority: ImagePriority
+        let arrival: Int
+    }
+
     /// The limits. After a change, ``next()`` may have something; what runs goes on.
     var limits: FlightLimits
     private var flights: [ID: Flight] = [:]
-    private var lanes: [String: Lane] = [:]
+    private var lanes: [LaneID: Lane] = [:]
+    private var users: [UInt32?: Load] = [:]
+    private var runningPerOrigin: [String: Int] = [:]
     private var arrivals = 0
+    private var starts = 0
 
+    /// Those that run.
+    private(set) var runningIDs: Set<ID> = []
     /// How many run.
-    private(set) var running = 0
+    var running: Int { runningIDs.count }
     /// How many wait.
     var queued: Int { flights.count - running }
 
     /// Makes an empty queue.
     init(limits: FlightLimits = FlightLimits()) { self.limits = limits }
 
+    // MARK: Coming and going
+
     /// Adds a download at the end of its priority.
     ///
     /// - Parameters:
     ///   - id: what it is called here; must not be in the queue already
     ///   - origin: scheme, host and port of where it begins
+    ///   - user: whose downloads it counts among; nil for the agent itself, which has no limit
     ///   - priority: that of the most urgent of those that wait for it
-    mutating func add(_ id: ID, origin: String, priority: ImagePriority) {
+    mutating func add(_ id: ID, origin: String, user: UInt32? = nil, priority: ImagePriority) {
         guard flights[id] == nil else { return }
         arrivals += 1
-        let flight = Flight(origin: origin, arrival: arrivals, priority: priority)
+        let flight = Flight(origin: origin, user: user, arrival: arrivals, priority: priority)
         flights[id] = flight
+        users[user, default: Load()].flights += 1
         enqueue(id, flight)
     }
 
@@ -55,33 +90,23 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     /// nothing, after each change.
     mutating func next() -> ID? {
         guard running < limits.total else { return nil }
-        var best: (id: ID, arrival: Int, priority: ImagePriority)?
-        for lane in lanes.values where lane.running < limits.perOrigin {
-            guard let priority = mostUrgent(lane), let ticket = lane.waiting[Int(priority.rawValue)].first else {
+        var best: Candidate?
+        for (id, lane) in lanes where mayStart(id, lane) {
+            guard let priority = mostUrgent(id, lane), let ticket = lane.waiting[Int(priority.rawValue)].first else {
                 continue
             }
-            if let best, (best.priority, -best.arrival) > (priority, -ticket.arrival) { continue }
-            best = (ticket.id, ticket.arrival, priority)
+            let candidate = Candidate(id: ticket.id, lane: id, priority: priority, arrival: ticket.arrival)
+            if let best, isBefore(best, candidate) { continue }
+            best = candidate
         }
         guard let best, var flight = flights[best.id] else { return nil }
         dequeue(flight)
         flight.isRunning = true
         flights[best.id] = flight
-        running += 1
-        lanes[flight.origin]?.running += 1
+        countRunning(best.id, flight, 1)
+        starts += 1
+        users[flight.user]?.lastStart = starts
         return best.id
-    }
-
-    /// Somebody more urgent joins; nothing happens if it is that urgent already, runs, or is unknown. It keeps its place in
-    /// time.
-    mutating func raise(_ id: ID, _ priority: ImagePriority) {
-        if let flight = flights[id], flight.priority < priority { change(id, flight, to: priority) }
-    }
-
-    /// The most urgent one has left; nothing happens if it is no more urgent already, runs, or is unknown. It keeps its
-    /// place in time.
-    mutating func lower(_ id: ID, _ priority: ImagePriority) {
-        if let flight = flights[id], flight.priority > priority { change(id, flight, to: priority) }
     }
 
     /// Forgets a download that waits.
@@ -97,44 +122,197 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     /// A download that ran has ended, however it did; its place is free.
     mutating func finish(_ id: ID) {
         guard let flight = flights[id], flight.isRunning else { return }
-        running -= 1
-        lanes[flight.origin]?.running -= 1
+        countRunning(id, flight, -1)
         forget(id, flight)
     }
 
+    /// A download that ran was stopped and waits again. It keeps its place in time.
+    mutating func requeue(_ id: ID) {
+        guard var flight = flights[id], flight.isRunning else { return }
+        countRunning(id, flight, -1)
+        flight.isRunning = false
+        flights[id] = flight
+        enqueue(id, flight)
+    }
+
+    // MARK: Changes
+
+    /// A more urgent request joins a download; nothing happens if it is that urgent already, or unknown. It keeps its place
+    /// in time.
+    mutating func raise(_ id: ID, _ priority: ImagePriority) {
+        if let flight = flights[id], flight.priority < priority { change(id, flight) { $0.priority = priority } }
+    }
+
+    /// The most urgent request has left a download; nothing happens if it is no more urgent already, or unknown. It keeps
+    /// its place in time.
+    mutating func lower(_ id: ID, _ priority: ImagePriority) {
+        if let flight = flights[id], flight.priority > priority { change(id, flight) { $0.priority = priority } }
+    }
+
+    /// Counts a download among those of another user.
+    mutating func assign(_ id: ID, to user: UInt32?) {
+        guard let flight = flights[id], flight.user != user else { return }
+        users[user, default: Load()].flights += 1
+        change(id, flight) { $0.user = user }
+        removeFlight(of: flight.user)
+    }
+
+    /// Whether a user's next download starts before that of another one.
+    func isLessLoaded(_ user: UInt32?, than other: UInt32?) -> Bool {
+        let (load, otherLoad) = (users[user] ?? Load(), users[other] ?? Load())
+        return (load.running, load.lastStart) < (otherLoad.running, otherLoad.lastStart)
+    }
+
+    func isRunning(_ id: ID) -> Bool { runningIDs.contains(id) }
+
+    // MARK: Order
+
+    private func mayStart(_ id: LaneID, _ lane: Lane) -> Bool {
+        guard runningPerOrigin[id.origin, default: 0] < limits.perOrigin else { return false }
+        guard id.user != nil else { return true }
+        return users[id.user]?.running ?? 0 < limits.perUser && lane.running < limits.perOriginAndUser
+    }
+
     /// The priority that is next in a lane, if the places that are left are for it.
-    private func mostUrgent(_ lane: Lane) -> ImagePriority? {
+    private func mostUrgent(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
         guard let priority = ImagePriority.allCases.reversed().first(where: { !lane.waiting[Int($0.rawValue)].isEmpty })
         else { return nil }
-        // Whatever runs counts: the last places are for those that somebody waits for.
-        let mayPrefetch = running < limits.prefetches && lane.running < limits.prefetchesPerOrigin
+        // Whatever runs counts: the last places are for those that a request waits for.
+        let mayPrefetch =
+            running < limits.prefetches && runningPerOrigin[id.origin, default: 0] < limits.prefetchesPerOrigin
+            && (id.user == nil || users[id.user]?.running ?? 0 < limits.prefetchesPerUser)
         return priority == .prefetch && !mayPrefetch ? nil : priority
     }
 
-    private mutating func change(_ id: ID, _ flight: Flight, to priority: ImagePriority) {
-        guard !flight.isRunning else { return }
-        dequeue(flight)
+    private func isBefore(_ left: Candidate, _ right: Candidate) -> Bool {
+        if (left.priority == .prefetch) != (right.priority == .prefetch) { return right.priority == .prefetch }
+        if isLessLoaded(left.lane.user, than: right.lane.user) { return true }
+        if isLessLoaded(right.lane.user, than: left.lane.user) { return false }
+        return (right.priority, left.arrival) < (left.priority, right.arrival)
+    }
+
+    // MARK: Places that others wait for
+
+    /// Users whose downloads wait for the end of another user's. Prefetches do not count.
+    struct Demand: Sendable {
+        /// Users that wait for any place.
+        fileprivate var anywhere: Set<UInt32?> = []
+        /// Users that wait for a place at an origin.
+        fileprivate var atOrigin: [String: Set<UInt32?>] = [:]
+    }
+
+    /// The demand after ``next()`` returned nil.
+    var demand: Demand {
+        var demand = Demand()
+        guard queued > 0 else { return demand }
+        for (id, lane) in lanes {
+            let hasRequests = lane.waiting.dropFirst().contains { !$0.isEmpty }
+            let hasReachedLimit =
+                id.user != nil
+                && (users[id.user]?.running ?? 0 >= limits.perUser || lane.running >= limits.perOriginAndUser)
+            guard hasRequests, !hasReachedLimit else { continue }
+            if runningPerOrigin[id.origin, default: 0] >= limits.perOrigin {
+                demand.atOrigin[id.origin, default: []].insert(id.user)
+            } else {
+                demand.anywhere.insert(id.user)
+            }
+        }
+        return demand
+    }
+
+    /// Whether another user waits for the place of a download that runs.
+    func isAwaited(_ id: ID, _ demand: Demand) -> Bool {
+        guard let flight = flights[id] else { return false }
+        let waiting = demand.anywhere.union(demand.atOrigin[flight.origin] ?? [])
+        return waiting.contains { $0 != flight.user }
+    }
+
+    /// The slowest running download whose end lets a waiting one of priority `high` start, or nil. It belongs to the same
+    /// user, or to one that has more running downloads. Call it after ``next()`` returned nil.
+    ///
+    /// - Parameter speed: bytes a second of a download that runs
+    func preemption(speed: (ID) -> Int) -> ID? {
+        let high = Int(ImagePriority.high.rawValue)
+        let waiting = lanes.compactMap { id, lane in
+            lane.waiting[high].first.map { Candidate(id: $0.id, lane: id, priority: .high, arrival: $0.arrival) }
+        }
+        for candidate in waiting.sorted(by: isBefore) {
+            let slowest =
+                runningIDs
+                .filter { id in flights[id].map { mayPreempt($0, for: candidate.lane) } ?? false }
+                .min { speed($0) < speed($1) }
+            if let slowest { return slowest }
+        }
+        return nil
+    }
+
+    private func mayPreempt(_ flight: Flight, for lane: LaneID) -> Bool {
+        let load = users[lane.user]?.running ?? 0
+        let isSameUser = flight.user == lane.user
+        guard flight.priority < .high, isSameUser || users[flight.user]?.running ?? 0 > load else { return false }
+        let isSameOrigin = flight.origin == lane.origin
+        // One place is enough for each limit that stands in the way.
+        func isEnough(_ running: Int, _ limit: Int, _ counts: Bool) -> Bool {
+            running < limit || running == limit && counts
+        }
+        guard isEnough(running, limits.total, true),
+            isEnough(runningPerOrigin[lane.origin, default: 0], limits.perOrigin, isSameOrigin)
+        else { return false }
+        guard lane.user != nil else { return true }
+        return isEnough(load, limits.perUser, isSameUser)
+            && isEnough(lanes[lane]?.running ?? 0, limits.perOriginAndUser, isSameUser && isSameOrigin)
+    }
+
+    // MARK: Bookkeeping
+
+    private mutating func change(_ id: ID, _ flight: Flight, _ body: (inout Flight) -> Void) {
         var changed = flight
-        changed.priority = priority
+        body(&changed)
         flights[id] = changed
-        enqueue(id, changed)
+        if flight.isRunning {
+            countRunning(id, flight, -1)
+            removeIfEmpty(flight.lane)
+            countRunning(id, changed, 1)
+        } else {
+            dequeue(flight)
+            removeIfEmpty(flight.lane)
+            enqueue(id, changed)
+        }
+    }
+
+    private mutating func countRunning(_ id: ID, _ flight: Flight, _ sign: Int) {
+        if sign > 0 { runningIDs.insert(id) } else { runningIDs.remove(id) }
+        lanes[flight.lane, default: Lane()].running += sign
+        users[flight.user, default: Load()].running += sign
+        let running = runningPerOrigin[flight.origin, default: 0] + sign
+        runningPerOrigin[flight.origin] = running == 0 ? nil : running
     }
 
     private mutating func forget(_ id: ID, _ flight: Flight) {
         flights[id] = nil
-        if lanes[flight.origin]?.isEmpty ?? false { lanes[flight.origin] = nil }
+        removeIfEmpty(flight.lane)
+        removeFlight(of: flight.user)
+    }
+
+    private mutating func removeFlight(of user: UInt32?) {
+        users[user]?.flights -= 1
+        if users[user]?.flights == 0 { users[user] = nil }
+    }
+
+    private mutating func removeIfEmpty(_ lane: LaneID) {
+        if lanes[lane]?.isEmpty ?? false { lanes[lane] = nil }
     }
 
     private mutating func enqueue(_ id: ID, _ flight: Flight) {
         let queue = Int(flight.priority.rawValue)
-        let place = Self.place(of: flight.arrival, in: lanes[flight.origin]?.waiting[queue] ?? [])
-        lanes[flight.origin, default: Lane()].waiting[queue].insert(Ticket(arrival: flight.arrival, id: id), at: place)
+        let place = Self.place(of: flight.arrival, in: lanes[flight.lane]?.waiting[queue] ?? [])
+        lanes[flight.lane, default: Lane()].waiting[queue].insert(Ticket(arrival: flight.arrival, id: id), at: place)
     }
 
     private mutating func dequeue(_ flight: Flight) {
         let queue = Int(flight.priority.rawValue)
-        let place = Self.place(of: flight.arrival, in: lanes[flight.origin]?.waiting[queue] ?? [])
-        lanes[flight.origin]?.waiting[queue].remove(at: place)
+        let place = Self.place(of: flight.arrival, in: lanes[flight.lane]?.waiting[queue] ?? [])
+        lanes[flight.lane]?.waiting[queue].remove(at: place)
     }
 
     /// Where an arrival is or would be.
@@ -146,25 +324,4 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
         }
         return low
     }
-}
-
-/// How many downloads may run at once.
-public struct FlightLimits: Sendable, Hashable {
-    /// All together, at least 1.
-    public let total: Int
-    /// From one origin (scheme, host and port), at least 1.
-    public let perOrigin: Int
-
-    /// Makes limits; 16, and 6 from one origin, unless told otherwise. Less than 1 counts as 1.
-    public init(total: Int = 16, perOrigin: Int = 6) {
-        self.total = max(1, total)
-        self.perOrigin = max(1, perOrigin)
-    }
-
-    /// A prefetch starts only while fewer than this run, of whatever kind, so that four places stay free for those that
-    /// somebody waits for. Where there are no more than four, it starts while nothing runs.
-    var prefetches: Int { max(1, total - 4) }
-
-    /// The same for one origin, where two places stay free.
-    var prefetchesPerOrigin: Int { max(1, perOrigin - 2) }
 }

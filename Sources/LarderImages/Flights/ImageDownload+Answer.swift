@@ -3,6 +3,8 @@ internal import LarderUpstream
 extension ImageDownload {
     /// How often room is asked for before one piece is given up: others take what was made, but not for ever.
     private static let requestsForRoom = 64
+    /// Bytes that are collected before they are parsed, hashed and written.
+    private static let block = 16 << 10
 
     /// Asks once, and writes what comes.
     func attempt(
@@ -10,15 +12,21 @@ extension ImageDownload {
     ) async throws(UpstreamError) -> Step {
         var timeouts = fetcher.configuration.timeouts
         timeouts.whole = max(.zero, end - .now)
+        if let limits {
+            (timeouts.slowest, timeouts.slowestWhileAwaited) = (limits.slowest, limits.slowestWhileAwaited)
+        }
         let part = partial.part
         let sent = clock.now
+        partial.lifetime = nil
         let request = FetchRequest(
             url: url, headers: headers, validator: part == nil ? condition?.validator : nil, timeouts: timeouts)
-        return try await fetcher.stream(request, fields: Self.range(part)) {
+        return try await fetcher.stream(request, fields: Self.range(part), isAwaited: isAwaited) {
             (head, body) async throws(UpstreamError) -> Step in
+            let response = response(head, sent)
+            partial.lifetime = ResponseFreshness.explicitLifetime(of: response)
             switch (head.status, part) {
             case (304, _): return try await notModified(head, &body, request, condition, sent)
-            case (200, _), (203, _): return try await begin(head, &body, partial, sent)
+            case (200, _), (203, _): return try await begin(head, &body, partial, response)
             case (206, let part?): return try await resume(head, &body, partial, part)
             case (416, _?): return .restart(Self.failure(head, "does not have the rest of what it began to send"))
             case (206, nil): throw Self.failure(head, "answered with a part of the image unasked")
@@ -51,12 +59,9 @@ extension ImageDownload {
     }
 
     private func begin(
-        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialImage, _ sent: Int
+        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialImage, _ response: StoredResponse
     ) async throws(UpstreamError) -> Step {
         try Self.checkEncoding(head)
-        let response = StoredResponse(
-            status: head.status, fields: ResponseFields(head.fields), request: fetcher.fields(adding: headers),
-            requestTime: sent, responseTime: clock.now)
         await partial.replace(with: nil, blocking)
         let length = Self.declaredLength(head)
         if length == 0 { throw Self.empty(head) }
@@ -84,11 +89,18 @@ extension ImageDownload {
         return try await write(head, &body, part.writer)
     }
 
-    /// Writes the body; the next piece is taken from the connection when the last one is on disk.
+    private func response(_ head: StreamHead, _ sent: Int) -> StoredResponse {
+        StoredResponse(
+            status: head.status, fields: ResponseFields(head.fields), request: fetcher.fields(adding: headers),
+            requestTime: sent, responseTime: clock.now)
+    }
+
+    /// Writes the body; the next block is taken from the connection when the last one is on disk. The first one is short,
+    /// so that a body that is no image is refused at once.
     private func write(
         _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter
     ) async throws(UpstreamError) -> Step {
-        while let piece = try await body.next() {
+        while let piece = try await body.next(atLeast: writer.written == 0 ? 1 : Self.block) {
             received(piece.count)
             let outcome = await withRoom { () throws(ImageError) in try writer.append(piece) }
             if case .failure(let error) = outcome { return .refused(error) }
@@ -150,6 +162,6 @@ extension ImageDownload {
     }
 
     private static func failure(_ code: UpstreamError.Code, _ head: StreamHead, _ text: String) -> UpstreamError {
-        UpstreamError(code, "\(head.display) \(text)", status: head.status)
+        UpstreamError(code, "\(head.display) \(text)", status: head.status, retryAfter: head.metadata.retryAfter)
     }
 }

@@ -34,6 +34,9 @@ struct ImageDownload: Sendable {
     let clock: ImageClock
     let makeRoom: @Sendable (SpaceShortage) async throws(ImageError) -> Bool
     let received: @Sendable (Int) -> Void
+    let failed: @Sendable (ImageError) async -> Void
+    let isAwaited: @Sendable () -> Bool
+    let limits: FlightLimits?
 
     /// Prepares a download.
     ///
@@ -47,12 +50,17 @@ struct ImageDownload: Sendable {
     ///   - blocking: where the disk is waited for
     ///   - clock: the time of day, and waits between attempts
     ///   - makeRoom: removes what must go before there is room; no if nothing may go, an error if nothing can
-    ///   - received: told of each piece of the body, with its bytes
+    ///   - received: called with the bytes of each piece of the body
+    ///   - failed: called with the error of an attempt that is followed by another one
+    ///   - isAwaited: whether downloads of other users wait for the end of this one, which has to be faster then
+    ///   - limits: the slowest transfers that are allowed; nil for those of the fetcher
     init(
         url: String, headers: [(name: String, value: String)], held: StoredResponse?, expectedDigest: BlobDigest?,
         fetcher: ImageFetcher, store: BlobStore, blocking: BlockingWork, clock: ImageClock,
         makeRoom: @escaping @Sendable (SpaceShortage) async throws(ImageError) -> Bool,
-        received: @escaping @Sendable (Int) -> Void
+        received: @escaping @Sendable (Int) -> Void,
+        failed: @escaping @Sendable (ImageError) async -> Void = { _ in },
+        isAwaited: @escaping @Sendable () -> Bool = { false }, limits: FlightLimits? = nil
     ) {
         self.url = url
         self.headers = headers
@@ -64,6 +72,9 @@ struct ImageDownload: Sendable {
         self.clock = clock
         self.makeRoom = makeRoom
         self.received = received
+        self.failed = failed
+        self.isAwaited = isAwaited
+        self.limits = limits
     }
 
     /// Runs it. Cancelling the task closes the connection.
@@ -76,7 +87,7 @@ struct ImageDownload: Sendable {
         } catch {
             await partial.replace(with: nil, blocking)
             // What a cancelled download died of depends on where it was.
-            throw Task.isCancelled ? Self.cancelled : error
+            throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
         }
     }
 
@@ -92,6 +103,7 @@ struct ImageDownload: Sendable {
                 let wait = attempts.wait(after: error, canResume: partial.part?.tag != nil)
                 guard let wait, ContinuousClock.now + wait < end, !Task.isCancelled else { throw ImageError(error) }
                 if partial.part?.tag == nil { await partial.replace(with: nil, blocking) }
+                await failed(ImageError(error))
                 do { try await clock.sleep(for: wait) } catch { throw Self.cancelled }
                 continue
             }

@@ -1,7 +1,8 @@
 internal import LarderUpstream
 internal import Synchronization
 
-/// What came of an image so far, kept from one attempt to the next. One attempt at a time uses it.
+/// The bytes of an image so far, kept from one attempt to the next, and for how long the last response may be reused. One
+/// attempt at a time uses it.
 final class PartialImage: Sendable {
     struct Part: Sendable {
         /// Where the bytes are.
@@ -19,6 +20,13 @@ final class PartialImage: Sendable {
     }
 
     private let state = Mutex<Part?>(nil)
+    private let reuse = Mutex<Int?>(nil)
+
+    /// For how many seconds the last response may be reused (``ResponseFreshness/explicitLifetime(of:)``).
+    var lifetime: Int? {
+        get { reuse.withLock { $0 } }
+        set { reuse.withLock { $0 = newValue } }
+    }
 
     /// What there is.
     var part: Part? { state.withLock { $0 } }

@@ -148,7 +148,7 @@ extension UpstreamError {
     /// something about the image instead.
     var isOutage: Bool {
         switch code {
-        case .connectFailed, .tlsFailed, .timeout, .connectionClosed, .truncated, .malformedAnswer: true
+        case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer: true
         case .status: [500, 502, 503, 504].contains(status)
         default: false
         }

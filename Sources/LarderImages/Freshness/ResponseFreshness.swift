@@ -105,6 +105,18 @@ public struct ResponseFreshness: Sendable, Hashable {
         self.basis = basis
     }
 
+    /// For how many seconds from its arrival the origin allows it to be reused without a validation: 0 if it must not be
+    /// stored or needs a validation each time, nil if the origin does not say (`Cache-Control`, `Expires`).
+    static func explicitLifetime(of response: StoredResponse) -> Int? {
+        let control = response.cacheControl
+        if control.forbidsStoring || control.requiresValidation { return 0 }
+        let freshness = ResponseFreshness(response)
+        switch freshness.basis {
+        case .maximumAge, .expires: return max(0, freshness.lifetime - freshness.initialAge)
+        case .heuristic, .none: return nil
+        }
+    }
+
     /// How old it is, in seconds (`current_age`). A clock that was set back makes it no younger than it came.
     public func age(at now: Int) -> Int { initialAge + max(0, Self.difference(now, responseTime)) }
 

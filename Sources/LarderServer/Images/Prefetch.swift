@@ -38,7 +38,7 @@ struct Prefetch: Sendable {
         for (place, item) in items.enumerated() {
             do throws(WireError) {
                 try images.check(peer, item.image.url)
-                asked.append((place, ImageRequest(item)))
+                asked.append((place, ImageRequest(item, for: peer)))
             } catch {
                 refusedCount += 1
                 if refused.count < ImagePrefetch.Result.mostFailures {

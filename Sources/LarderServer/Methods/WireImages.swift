@@ -26,8 +26,9 @@ extension ImageRequest {
     }
 
     /// One of the images that `image.prefetch` brings in.
-    init(_ item: ImagePrefetch.Item) {
+    init(_ item: ImagePrefetch.Item, for peer: PeerCredentials) {
         self.init(item.image)
+        user = UInt32(clamping: peer.uid)
         expectedDigest = item.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
         priority = .prefetch
     }
@@ -178,6 +179,7 @@ extension WireError {
         case .noRoom: self.init(.noRoom, error.message)
         case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.description)
         case .storageFailed, .damagedBlob, .indexDamaged: self.init(.storageFailed, error.message)
+        case .denied: self.init(.denied, error.message)
         case .timeout: self.init(.timeout, error.message)
         case .cancelled: self.init(.cancelled, error.message)
         case .invalidURL: self.init(.invalidParams, error.message)

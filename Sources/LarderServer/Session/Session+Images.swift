@@ -94,11 +94,13 @@ extension Session {
         }
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let what = NIOLoopBound(asked, eventLoop: loop.eventLoop)
-        let (image, wantsFile, eventLoop) = (asked.request, asked.wantsDescriptor, loop.eventLoop)
+        var image = asked.request
+        image.user = UInt32(clamping: peer.uid)
+        let (request, wantsFile, eventLoop) = (image, asked.wantsDescriptor, loop.eventLoop)
         let task = Task.immediate {
             let result: Result<ImageDelivery, WireError>
             do throws(WireError) {
-                result = .success(try await images.deliver(image, held: held, opening: wantsFile))
+                result = .success(try await images.deliver(request, held: held, opening: wantsFile))
             } catch {
                 result = .failure(error)
             }

@@ -19,8 +19,11 @@ public struct ImageSettings: Sendable, Equatable {
     public var maximumAge: Int?
     /// `allowNetworks`: addresses, and blocks of them, that are not of the Internet and may be asked all the same. Default: none.
     public var allowedNetworks: [AddressRange] = []
-    /// `concurrency` and `concurrencyPerOrigin`: downloads at a time, 1 to 256.
+    /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: downloads at a time, 1 to 256. `minimumBytesPerSecond` and
+    /// `minimumBytesPerSecondWhileAwaited`: how fast each has to be, 1 to 1,000,000,000.
     public var flights = FlightLimits()
+    /// `failures`: how long failures are remembered, 0 to a day.
+    public var failures = FailureLifetimes()
     /// `leaseSeconds`: how long a file stays for a client that does not say, 1 s to a day. Default: 300.
     public var leaseSeconds = 300
     /// `origins`: what is special about some, by their scheme, host and port in lower case, such as
@@ -36,8 +39,9 @@ extension ImageSettings {
             value, at: path,
             knowing: [
                 "enabled", "maximumBytes", "maximumImages", "maximumAgeSeconds", "minimumFreeBytes", "imageBytes",
-                "imagePixels", "excludedTypes", "allowNetworks", "concurrency", "concurrencyPerOrigin", "leaseSeconds",
-                "origins",
+                "imagePixels", "excludedTypes", "allowNetworks", "concurrency", "concurrencyPerOrigin",
+                "concurrencyPerUser", "minimumBytesPerSecond", "minimumBytesPerSecondWhileAwaited", "failures",
+                "leaseSeconds", "origins",
             ])
         isEnabled = try reader.truth("enabled") ?? isEnabled
         space = try Self.space(reader)
@@ -54,9 +58,29 @@ extension ImageSettings {
         allowedNetworks = (networks ?? []).compactMap(AddressRange.init)
         let total = try reader.integer("concurrency", in: 1...256) ?? flights.total
         let perOrigin = try reader.integer("concurrencyPerOrigin", in: 1...256) ?? flights.perOrigin
-        flights = FlightLimits(total: total, perOrigin: min(total, perOrigin))
+        let perUser = try reader.integer("concurrencyPerUser", in: 1...256)
+        let rates = 1...1_000_000_000
+        flights = FlightLimits(
+            total: total, perOrigin: min(total, perOrigin), perUser: perUser.map { min(total, $0) },
+            minimumRate: try reader.integer("minimumBytesPerSecond", in: rates) ?? flights.minimumRate,
+            minimumRateWhileAwaited: try reader.integer("minimumBytesPerSecondWhileAwaited", in: rates)
+                ?? flights.minimumRateWhileAwaited)
+        failures = try reader.section("failures", Self.failures) ?? failures
         leaseSeconds = try reader.integer("leaseSeconds", in: 1...86400) ?? leaseSeconds
         origins = try reader.section("origins", ImageOriginSettings.all) ?? origins
+    }
+
+    private static func failures(
+        _ value: SettingsValue, _ path: SettingsPath
+    ) throws(SettingsError) -> FailureLifetimes {
+        let reader = try SettingsReader(
+            value, at: path, knowing: ["notFoundSeconds", "refusedSeconds", "serverErrorSeconds", "networkSeconds"])
+        var lifetimes = FailureLifetimes()
+        lifetimes.notFound = try reader.integer("notFoundSeconds", in: 0...86_400) ?? lifetimes.notFound
+        lifetimes.refused = try reader.integer("refusedSeconds", in: 0...86_400) ?? lifetimes.refused
+        lifetimes.serverError = try reader.integer("serverErrorSeconds", in: 0...86_400) ?? lifetimes.serverError
+        lifetimes.network = try reader.integer("networkSeconds", in: 0...86_400) ?? lifetimes.network
+        return lifetimes
     }
 
     private static func space(_ reader: SettingsReader) throws(SettingsError) -> SpaceLimits {
@@ -94,7 +118,7 @@ extension ImageSettings {
         }
         return ImageCacheSettings(
             directory: directory, space: space, images: limits, maximumAge: maximumAge, flights: flights,
-            allowedNetworks: allowedNetworks, origins: origins)
+            failures: failures, allowedNetworks: allowedNetworks, origins: origins)
     }
 
     private static func numbers(

@@ -23,7 +23,7 @@ final class MeasuredAgent {
               cache: { directory: "\(images(in: directory))" },
               images: {
                 maximumImages: \(maximumImages), minimumFreeBytes: 0, allowNetworks: ["127.0.0.1/32"],
-                concurrency: 68, concurrencyPerOrigin: 66,
+                concurrency: 68, concurrencyPerOrigin: 66, concurrencyPerUser: 68,
               },
             }
             """

@@ -154,14 +154,15 @@ struct CacheFlightTests {
         try await withCache({ $0.flights = FlightLimits(total: 1, perOrigin: 1) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             fixture.origin.hold()
-            let first = Task { await fixture.code(url(1)) }
-            await fixture.waiters(1, for: url(1))
             func ask(_ number: Int, _ priority: ImagePriority) -> Task<Void, any Error> {
                 Task {
                     let request = ImageRequest(url: url(number), priority: priority)
                     fixture.cache.release(try await fixture.cache.image(request).digest)
                 }
             }
+            // It does not give its place to another one of priority high.
+            let first = ask(1, .high)
+            await fixture.waiters(1, for: url(1))
             let low = ask(2, .low)
             await fixture.waiters(1, for: url(2))
             let normal = ask(3, .normal)
@@ -170,9 +171,59 @@ struct CacheFlightTests {
             let urgent = ask(2, .high)
             await fixture.waiters(2, for: url(2))
             fixture.origin.letGo()
-            _ = await first.value
-            for task in [low, normal, urgent] { try await task.value }
+            for task in [first, low, normal, urgent] { try await task.value }
             #expect(fixture.origin.asked.map(\.url) == [url(1), url(2), url(3)])
+        }
+    }
+
+    private func get(_ url: String, _ user: UInt32, _ fixture: CacheFixture) async throws {
+        let image = try await fixture.cache.image(ImageRequest(url: url, user: user))
+        fixture.cache.release(image.digest)
+    }
+
+    @Test("64 downloads of a user that do not end take half of the places, and another user is served")
+    func userShare() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
+            fixture.origin.hold()
+            let slow = (0..<64).map { number in
+                Task { try await get("https://slow\(number % 16).example/\(number).png", 1, fixture) }
+            }
+            await fixture.until { fixture.cache.statistics.flights + fixture.cache.statistics.queued == 64 }
+            #expect(fixture.cache.statistics.flights == 8)
+            let other = Task { try await get(url(1), 2, fixture) }
+            await fixture.until { fixture.origin.asked.last?.url == url(1) }
+            #expect(fixture.cache.statistics.flights == 9)
+            // An image that one user has to wait for does not wait for another one's share.
+            let joined = Task { try await get("https://slow15.example/63.png", 2, fixture) }
+            await fixture.until { fixture.origin.asked.last?.url == "https://slow15.example/63.png" }
+            fixture.origin.letGo()
+            for task in slow + [other, joined] { try await task.value }
+        }
+    }
+
+    @Test("a waiting download of priority high takes the place of the slowest one, which starts again later")
+    func preemption() async throws {
+        try await withCache({ $0.flights = FlightLimits(total: 2, perOrigin: 2) }) { fixture in
+            fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
+            fixture.origin.hold()
+            let slow = Task { try await fixture.get(url(1)) }
+            await fixture.waiters(1, for: url(1))
+            fixture.clock.advance(100)
+            let young = Task { try await fixture.get(url(2)) }
+            await fixture.waiters(1, for: url(2))
+            let urgent = Task {
+                let request = ImageRequest(url: url(3), priority: .high)
+                fixture.cache.release(try await fixture.cache.image(request).digest)
+            }
+            await fixture.until { fixture.origin.asked.last?.url == url(3) }
+            #expect(fixture.origin.cancelled == 1)
+            #expect(fixture.cache.statistics.queued == 1)
+            fixture.origin.letGo()
+            try await urgent.value
+            #expect(try await slow.value.source == .miss)
+            #expect(try await young.value.source == .miss)
+            #expect(fixture.origin.asked.map(\.url) == [url(1), url(2), url(3), url(1)])
         }
     }
 

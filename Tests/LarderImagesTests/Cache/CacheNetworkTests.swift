@@ -82,6 +82,63 @@ struct CacheNetworkTests {
         }
     }
 
+    @Test("origins that declare 64 MB and send 14 bytes evict nothing")
+    func declaredOnly() async throws {
+        let start = Array(picture(1).prefix(14))
+        let script: RawOrigin.Script = { _, request in
+            request.hasPrefix("GET /slow")
+                ? [.head("HTTP/1.1 200 OK", "Content-Length: 64000000"), .send(start)]
+                : [.ok(picture(request.utf8.count), "Cache-Control: max-age=1000")]
+        }
+        try await RawOrigin.serve(script) { server in
+            try await withRealCache { cache, path in
+                var settings = ImageCacheSettings(directory: path)
+                settings.space = SpaceLimits(bytes: 64 << 20, freeBytes: 0)
+                settings.flights = FlightLimits(total: 16, perOrigin: 16)
+                settings.allowedNetworks = [try #require(AddressRange("127.0.0.1/32"))]
+                await cache.update(settings)
+                for number in 1...10 {
+                    let url = server.url + String(repeating: "a", count: number)
+                    cache.release(try await cache.image(ImageRequest(url: url)).digest)
+                }
+                let bytes = cache.statistics.downloadedBytes
+                let tasks = (0..<8).map { number in
+                    Task { try await cache.image(ImageRequest(url: server.url + "slow\(number)")) }
+                }
+                while cache.statistics.downloadedBytes < bytes + 8 * 14 { await Task.yield() }
+                while cache.statistics.reservedBytes < 8 * 14 { await Task.yield() }
+                #expect(cache.statistics.entries == 10)
+                #expect(cache.statistics.evictions == 0)
+                for task in tasks { task.cancel() }
+                for task in tasks { await #expect(throws: ImageError.self) { try await task.value } }
+            }
+        }
+    }
+
+    @Test("what an origin says about the reuse of a failure comes with the failure")
+    func failureLifetimes() async throws {
+        let answers: [(answer: RawOrigin.Step, requests: Int)] = [
+            (.status("404 Not Found", "Cache-Control: no-store"), 2),
+            (.status("404 Not Found", "Cache-Control: max-age=0"), 2),
+            (.status("404 Not Found"), 1),
+            (.status("202 Accepted", "Retry-After: 0"), 2),
+            (.ok(Array("<html></html>".utf8), "Cache-Control: no-store"), 2),
+            (.ok(Array("<html></html>".utf8)), 1),
+            (.status("403 Forbidden", "Expires: Thu, 01 Jan 1970 00:00:00 GMT"), 2),
+            (.status("404 Not Found", "Cache-Control: max-age=1000"), 1),
+        ]
+        for (answer, requests) in answers {
+            try await RawOrigin.serve({ _, _ in [answer] }) { server in
+                try await withRealCache { cache, _ in
+                    for _ in 0..<2 {
+                        await #expect(throws: ImageError.self) { try await cache.image(ImageRequest(url: server.url)) }
+                    }
+                    #expect(server.requests.count == requests, "\(answer)")
+                }
+            }
+        }
+    }
+
     @Test("an address that the settings do not allow is refused, and allowed once they do")
     func addresses() async throws {
         let image = picture(1)

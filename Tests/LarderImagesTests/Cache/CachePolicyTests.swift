@@ -158,6 +158,44 @@ struct CachePolicyTests {
         }
     }
 
+    @Test(
+        "a stale image that may be served is served after the first failure, while the fetch continues")
+    func firstFailure() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-if-error=1000")])
+            try await fixture.get(url(1))
+            fixture.clock.advance(100)
+            fixture.origin.answer { _ in .failedAttempt(.status(503)) }
+            #expect(try await fixture.get(url(1)).freshness == .stale)
+            // So are requests that come before the next attempt, except those that want no stale image.
+            #expect(try await fixture.get(url(1)).freshness == .stale)
+            let strict = Task { try await fixture.get(url(1), maximumAge: 10) }
+            await fixture.waiters(1, for: url(1))
+            #expect(fixture.cache.statistics.flights == 1)
+            fixture.origin.answer(picture(2))
+            fixture.origin.letGo()
+            #expect(try await strict.value.freshness == .fresh)
+            #expect(fixture.origin.asked.count == 2)
+            #expect(try await fixture.get(url(1)).source == .hit)
+        }
+    }
+
+    @Test("a fetch that continues in the background is not given up when the last request leaves")
+    func backgroundAfterFailure() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-if-error=1000")])
+            try await fixture.get(url(1))
+            fixture.clock.advance(100)
+            fixture.origin.answer { _ in .failedAttempt(.status(503)) }
+            #expect(try await fixture.get(url(1)).freshness == .stale)
+            fixture.origin.answer(picture(2))
+            fixture.origin.letGo()
+            await fixture.until { await !fixture.cache.isAtWork }
+            #expect(fixture.origin.cancelled == 0)
+            #expect(try await fixture.get(url(1)).digest == BlobDigest(sha256: picture(2)))
+        }
+    }
+
     @Test("with no room for the answer, what is held is answered as in an outage")
     func noRoom() async throws {
         try await withCache { fixture in

@@ -140,6 +140,27 @@ struct CacheRoomTests {
         }
     }
 
+    @Test("what is declared and does not come evicts nothing")
+    func declaredOnly() async throws {
+        try await withCache({ $0.space = SpaceLimits(bytes: 64_000, count: 60, freeBytes: 0, bytesPerImage: 64_000) }) {
+            fixture in
+            serveMany(fixture)
+            for number in 1...50 { try await fixture.get(url(number)) }
+            fixture.origin.answer { _ in .image(Array(picture(1).prefix(14)), [("Content-Length", "64000")]) }
+            await withTaskGroup(of: Void.self) { group in
+                for number in 101...108 { group.addTask { _ = await fixture.code(url(number)) } }
+            }
+            #expect(fixture.cache.statistics.evictions == 0)
+            serveMany(fixture)
+            for number in 51...60 { try await fixture.get(url(number)) }
+            // A request without bytes needs no place among the images either.
+            fixture.origin.answer { _ in .image([], [("Content-Length", "64000")]) }
+            for number in 201...208 { #expect(await fixture.code(url(number)) != nil) }
+            #expect(fixture.cache.statistics.evictions == 0)
+            #expect(fixture.cache.statistics.entries == 60)
+        }
+    }
+
     @Test("many at once in a small cache wait for one another's room, and none fails")
     func smallCache() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 700_000, freeBytes: 0) }) { fixture in
@@ -156,7 +177,8 @@ struct CacheRoomTests {
         }
     }
 
-    @Test("who waits for the room of a flight goes on when one ends, and is cancelled with its task")
+    @Test(
+        "a flight that waits for room continues when another one ends, and is cancelled with its task")
     func waits() async throws {
         try await withCache { fixture in
             let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
@@ -172,11 +194,14 @@ struct CacheRoomTests {
             #expect(!wasWoken)
             let waiting = Task { try await fixture.cache.makeRoom(for: 1, shortage) }
             await fixture.until { await fixture.cache.roomWaiters.count == 1 }
-            // Somebody must not wait.
+            // The last one does not wait: it is the youngest and starts again when another one has ended.
             #expect(try await fixture.cache.makeRoom(for: 2, shortage) == false)
+            let restart = Task { await fixture.cache.resumeWithRoom(2) }
+            let resumed = try await waiting.value
+            #expect(resumed)
+            await fixture.until { await fixture.cache.roomWaiters.count == 1 }
             fixture.origin.letGo()
-            let isWorthIt = try await waiting.value
-            #expect(isWorthIt)
+            #expect(await restart.value)
             #expect(await [first, second] == [.offline, .offline])
         }
     }

@@ -21,7 +21,9 @@ struct FailureMemoryTests {
         }
         #expect(seconds(.status(503, retryAfter: .seconds(40))) == 40)
         #expect(seconds(.status(429, retryAfter: .seconds(86_400))) == 600)
-        #expect(seconds(.status(500, retryAfter: .seconds(40))) == 5)
+        #expect(seconds(.status(500, retryAfter: .seconds(40))) == 40)
+        #expect(seconds(.status(202, retryAfter: .seconds(1))) == 1)
+        #expect(seconds(.status(404, retryAfter: .zero)) == 0)
         #expect(seconds(.unreachable, isReachable: false) == 2)
         #expect(seconds(.unreachable) == 5)
         #expect(seconds(.silent, isReachable: false) == 5)
@@ -31,6 +33,34 @@ struct FailureMemoryTests {
         for code: ImageError.Code in [.cancelled, .noRoom, .storageFailed, .shuttingDown, .digestDisagrees] {
             #expect(seconds(ImageError(code, "")) == 0, "\(code)")
         }
+    }
+
+    @Test("as long as Retry-After of the response, else its freshness, specifies")
+    func explicitLifetimes() {
+        #expect(seconds(.status(404).with(lifetime: 0)) == 0)
+        #expect(seconds(.status(404).with(lifetime: 1)) == 1)
+        #expect(seconds(.status(503).with(lifetime: 120)) == 120)
+        #expect(seconds(.status(404).with(lifetime: 1 << 31)) == 86_400)
+        #expect(seconds(.status(503, retryAfter: .seconds(40)).with(lifetime: 0)) == 40)
+        #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 0)) == 0)
+        #expect(seconds(ImageError(.notAnImage, "").with(lifetime: 7)) == 7)
+        // A transfer that broke off is no response.
+        #expect(seconds(.silent.with(lifetime: 3600)) == 5)
+    }
+
+    @Test("as long as the settings specify, if the response specifies nothing")
+    func settings() {
+        var memory = FailureMemory(lifetimes: FailureLifetimes(notFound: 10, refused: 20, serverError: 30, network: 0))
+        func until(_ error: ImageError) -> Int? {
+            memory.remember(error, image: key, origin: "o", isReachable: true, now: 1000)
+            defer { memory.forgetAll() }
+            return memory.failure(of: key, origin: "o", url: "u", now: 1000)?.until
+        }
+        #expect(until(.status(410)) == 1010)
+        #expect(until(.status(403)) == 1020)
+        #expect(until(ImageError(.notAnImage, "")) == 1020)
+        #expect(until(.status(500)) == 1030)
+        #expect(until(.silent) == nil)
     }
 
     @Test("an origin out of reach is asked less and less often, and at once again after it answered")

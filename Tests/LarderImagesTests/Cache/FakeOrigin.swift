@@ -12,6 +12,8 @@ final class FakeOrigin: Sendable {
         /// 304, if the request has a condition; otherwise it is an error of the test's.
         case notModified([(String, String)])
         case failure(ImageError)
+        /// The attempt fails, and the next one waits for ``FakeOrigin/letGo()``.
+        case failedAttempt(ImageError)
     }
 
     /// What was asked. Not the whole order, which refers to the cache.
@@ -69,19 +71,20 @@ final class FakeOrigin: Sendable {
     func fetch(_ order: ImageFetch) async throws(ImageError) -> ImageDownload.Outcome {
         let request = Request(url: order.url, headers: order.headers, held: order.held)
         state.withLock { $0.asked.append(request) }
-        await passGate()
-        if Task.isCancelled {
-            state.withLock { $0.cancelled += 1 }
-            throw ImageCache.cancelled
-        }
         let now = clock.now
+        var answer = try await nextAnswer(order)
+        while case .failedAttempt(let error) = answer {
+            hold()
+            await order.failed(error)
+            answer = try await nextAnswer(order)
+        }
         func response(_ fields: [(String, String)]) -> StoredResponse {
             StoredResponse(
                 status: 200, fields: ResponseFields(fields.map { (name: $0.0, value: $0.1) }), request: order.headers,
                 requestTime: now, responseTime: now)
         }
-        switch state.withLock({ $0.script })(order) {
-        case .failure(let error): throw error
+        switch answer {
+        case .failure(let error), .failedAttempt(let error): throw error
         case .notModified(let fields):
             guard var held = order.held else { throw ImageError(.upstreamFailed, "304 without a condition") }
             _ = held.freshen(
@@ -90,6 +93,15 @@ final class FakeOrigin: Sendable {
         case .image(let bytes, let fields):
             return .published(try await write(bytes, fields, order), response(fields), url: order.url)
         }
+    }
+
+    private func nextAnswer(_ order: ImageFetch) async throws(ImageError) -> Answer {
+        await passGate()
+        if Task.isCancelled {
+            state.withLock { $0.cancelled += 1 }
+            throw ImageCache.cancelled
+        }
+        return state.withLock { $0.script }(order)
     }
 
     private func passGate() async {

@@ -64,10 +64,15 @@ struct BadOrigin: Sendable, CustomTestStringConvertible {
 
     private static let slow: [BadOrigin] = [
         BadOrigin(
-            name: "trickles", code: .offline, cause: .timeout,
+            name: "trickles", code: .offline, cause: .tooSlow,
             timeouts: FetchTimeouts(
                 idle: .seconds(300), whole: .seconds(900), slowest: TransferRate(bytes: 1 << 20, in: .milliseconds(200))
             )
+        ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
+        BadOrigin(
+            name: "sends pieces of one byte", code: .offline, cause: .tooSlow,
+            timeouts: FetchTimeouts(
+                idle: .seconds(300), whole: .seconds(900), slowest: TransferRate(bytes: 1, in: .milliseconds(200)))
         ) { _, _ in [.head("HTTP/1.1 200 OK", "Content-Length: 1000000"), .send(half), .trickle] },
         BadOrigin(
             name: "never ends within the time for all of it", code: .offline, cause: .timeout,

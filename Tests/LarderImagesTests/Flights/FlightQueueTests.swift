@@ -122,6 +122,145 @@ struct FlightQueueTests {
         #expect(started(&queue) == ["4"])
     }
 
+    @Test("a user has half of all places and all but one at an origin, and the agent itself as many as there are")
+    func userLimits() {
+        var queue = FlightQueue<String>(limits: FlightLimits(total: 9, perOrigin: 3))
+        for number in 0..<20 { queue.add("a\(number)", origin: "o\(number)", user: 1, priority: .high) }
+        #expect(started(&queue) == ["a0", "a1", "a2", "a3", "a4"])
+        for number in 0..<3 { queue.add("b\(number)", origin: "p", user: 2, priority: .low) }
+        #expect(started(&queue) == ["b0", "b1"])
+        queue.add("c", origin: "p", user: 3, priority: .low)
+        queue.add("agent", origin: "q", priority: .low)
+        #expect(started(&queue) == ["c", "agent"])
+        queue.finish("a3")
+        #expect(started(&queue) == ["a5"])
+    }
+
+    @Test("users take turns, whatever their number of requests and their priorities")
+    func turns() {
+        var queue = FlightQueue<String>(limits: FlightLimits(total: 1, perOrigin: 1))
+        for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .high) }
+        for number in 0..<2 { queue.add("b\(number)", origin: "o", user: 2, priority: .normal) }
+        queue.add("c", origin: "o", user: 3, priority: .prefetch)
+        var order: [String] = []
+        while let id = queue.next() {
+            order.append(id)
+            queue.finish(id)
+        }
+        #expect(order == ["a0", "b0", "a1", "b1", "a2", "a3", "c"])
+    }
+
+    @Test("a download counts as that of another user once it is assigned to that user")
+    func assignment() {
+        var queue = FlightQueue<String>(limits: FlightLimits(total: 4, perOrigin: 4))
+        for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
+        #expect(started(&queue) == ["a0", "a1"])
+        #expect(queue.isLessLoaded(2, than: 1))
+        queue.assign("a3", to: 2)
+        #expect(started(&queue) == ["a3"])
+        // One that runs, too, makes room in its former user's share.
+        queue.assign("a0", to: 3)
+        #expect(started(&queue) == ["a2"])
+        for id in ["a0", "a1", "a2", "a3"] { queue.finish(id) }
+        #expect(queue.running == 0 && queue.queued == 0)
+    }
+
+    @Test("a download is awaited if another user waits for its place, and not for a prefetch")
+    func demand() {
+        var queue = FlightQueue<String>(limits: FlightLimits(total: 3, perOrigin: 3, perUser: 2))
+        func awaited(_ queue: FlightQueue<String>) -> [String] {
+            let demand = queue.demand
+            return queue.runningIDs.filter { queue.isAwaited($0, demand) }.sorted()
+        }
+        for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
+        queue.add("b", origin: "p", user: 2, priority: .normal)
+        #expect(started(&queue) == ["a0", "b", "a1"])
+        // Those of user 1 wait for that user's own.
+        #expect(awaited(queue) == [])
+        queue.add("c0", origin: "q", user: 3, priority: .prefetch)
+        #expect(awaited(queue) == [])
+        queue.add("c1", origin: "q", user: 3, priority: .normal)
+        #expect(awaited(queue) == ["a0", "a1", "b"])
+        queue.limits = FlightLimits(total: 9, perOrigin: 2, perUser: 9)
+        #expect(started(&queue) == ["c1"])
+        queue.add("d", origin: "o", user: 4, priority: .low)
+        #expect(awaited(queue) == ["a0", "a1"])
+    }
+
+    @Test("the slowest download gives way to a waiting one of priority high, if its place is the one that is missing")
+    func preemption() {
+        let speeds = ["a0": 50, "a1": 10, "b0": 5, "b1": 1]
+        func victim(_ queue: FlightQueue<String>) -> String? { queue.preemption { speeds[$0] ?? .max } }
+        var queue = FlightQueue<String>(limits: FlightLimits(total: 4, perOrigin: 4))
+        for number in 0..<2 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
+        for number in 0..<2 { queue.add("b\(number)", origin: "p", user: 2, priority: .normal) }
+        #expect(started(&queue).count == 4)
+        queue.add("n", origin: "q", user: 3, priority: .normal)
+        #expect(victim(queue) == nil)
+        queue.add("h", origin: "q", user: 3, priority: .high)
+        #expect(victim(queue) == "b1")
+        queue.requeue("b1")
+        #expect(started(&queue) == ["h"])
+        // One that is high itself does not give way, nor does one of a user that has no more downloads.
+        queue.raise("a1", .high)
+        queue.add("a2", origin: "o", user: 1, priority: .high)
+        #expect(victim(queue) == "a0")
+        queue.add("b2", origin: "p", user: 2, priority: .high)
+        #expect(victim(queue) == "b0", "user 2 has fewer downloads and comes first")
+        queue.finish("a0")
+        #expect(started(&queue).count == 1)
+        // A download that was stopped keeps its place in time.
+        for id in ["a1", "a2", "b0", "b2", "h"] { queue.finish(id) }
+        #expect(started(&queue).contains("b1"))
+    }
+
+    @Test("with several users no limit is passed, and everything starts in the end", arguments: 0..<20)
+    func randomUsers(_ seed: Int) {
+        var generator = SeededGenerator(seed: UInt64(seed))
+        let limits = FlightLimits(
+            total: .random(in: 1...12, using: &generator), perOrigin: .random(in: 1...5, using: &generator),
+            perUser: .random(in: 1...6, using: &generator))
+        var queue = FlightQueue<Int>(limits: limits)
+        var flights: [Int: (origin: String, user: UInt32)] = [:]
+        var running: Set<Int> = []
+        func start() {
+            while let id = queue.next() { running.insert(id) }
+            #expect(running == queue.runningIDs)
+            #expect(running.count <= limits.total)
+            let byUser = Dictionary(grouping: running) { flights[$0]?.user ?? 0 }
+            #expect(byUser.values.allSatisfy { $0.count <= limits.perUser })
+            let byOrigin = Dictionary(grouping: running) { flights[$0]?.origin ?? "" }
+            #expect(byOrigin.values.allSatisfy { $0.count <= limits.perOrigin })
+        }
+        for id in 0..<300 {
+            let (origin, user) = (
+                ["a", "b", "c"].randomElement(using: &generator) ?? "", UInt32.random(in: 1...4, using: &generator)
+            )
+            flights[id] = (origin, user)
+            queue.add(
+                id, origin: origin, user: user,
+                priority: ImagePriority.allCases.randomElement(using: &generator) ?? .low)
+            start()
+            if let victim = queue.preemption(speed: { $0 }) {
+                queue.requeue(victim)
+                running.remove(victim)
+                start()
+            }
+            if Int.random(in: 0..<3, using: &generator) > 0, let done = running.randomElement(using: &generator) {
+                queue.finish(done)
+                running.remove(done)
+                flights[done] = nil
+                start()
+            }
+        }
+        while let done = running.first {
+            queue.finish(done)
+            running.remove(done)
+            start()
+        }
+        #expect(queue.queued == 0 && queue.running == 0)
+    }
+
     /// The same queue, written so that nothing can be wrong with it but its speed.
     private struct PlainQueue {
         var limits: FlightLimits

@@ -293,6 +293,7 @@ struct ImageDownloadTests {
             try await RawOrigin.serve(script) { server in
                 try await DownloadFixture.run(limits: limits) { fixture in
                     let held = try fixture.store.put(picture(9, size: 4000))
+                    fixture.store.giveToRow(held.digest)
                     let error = await #expect(throws: ImageError.self) {
                         try await fixture.download(server.url).run()
                     }
@@ -307,7 +308,8 @@ struct ImageDownloadTests {
                         server.url,
                         makeRoom: { shortage in
                             shortages.withLock { $0.append(shortage) }
-                            return (try? store.drop(held.digest)) != nil
+                            guard store.releaseRow(held.digest) else { return false }
+                            return (try? store.removeUnreferenced(held.digest)) != nil
                         })
                     _ = try published(try await download.run(), fixture)
                     #expect(shortages.withLock { $0.count } == 1)

@@ -1,0 +1,50 @@
+internal import LarderUpstream
+
+/// How many downloads may run at once, and how slow they may be.
+public struct FlightLimits: Sendable, Hashable {
+    /// All together, at least 1.
+    public let total: Int
+    /// From one origin (scheme, host and port), at least 1.
+    public let perOrigin: Int
+    /// For one user, at least 1.
+    public let perUser: Int
+    /// The bytes a second below which a download is given up, measured over ten seconds.
+    public let minimumRate: Int
+    /// The same for a download whose place another user waits for.
+    public let minimumRateWhileAwaited: Int
+
+    /// Makes limits. Less than 1 counts as 1.
+    ///
+    /// - Parameters:
+    ///   - total: 16 unless told otherwise
+    ///   - perOrigin: 6 unless told otherwise
+    ///   - perUser: half of `total`, rounded up, unless told otherwise
+    ///   - minimumRate: 1,000 unless told otherwise
+    ///   - minimumRateWhileAwaited: 16,000 unless told otherwise
+    public init(
+        total: Int = 16, perOrigin: Int = 6, perUser: Int? = nil, minimumRate: Int = 1000,
+        minimumRateWhileAwaited: Int = 16_000
+    ) {
+        self.total = max(1, total)
+        self.perOrigin = max(1, perOrigin)
+        self.perUser = max(1, perUser ?? (self.total + 1) / 2)
+        self.minimumRate = max(1, minimumRate)
+        self.minimumRateWhileAwaited = max(1, minimumRateWhileAwaited)
+    }
+
+    var slowest: TransferRate { TransferRate(bytes: minimumRate * 10, in: .seconds(10)) }
+    var slowestWhileAwaited: TransferRate { TransferRate(bytes: minimumRateWhileAwaited * 10, in: .seconds(10)) }
+
+    /// One place at each origin is left to other users.
+    var perOriginAndUser: Int { max(1, perOrigin - 1) }
+
+    /// A prefetch starts only while fewer than this run, of whatever kind, so that four places stay free for those that
+    /// a request waits for. If there are no more than four, it starts while nothing runs.
+    var prefetches: Int { max(1, total - 4) }
+
+    /// The same for one origin, where two places stay free.
+    var prefetchesPerOrigin: Int { max(1, perOrigin - 2) }
+
+    /// The same for one user, whose own requests have two places left.
+    var prefetchesPerUser: Int { max(1, perUser - 2) }
+}
