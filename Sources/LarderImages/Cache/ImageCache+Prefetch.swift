@@ -4,9 +4,12 @@ extension ImageCache {
     /// - Parameters:
     ///   - requests: what to fetch; their priority is not looked at
     ///   - concurrency: how many at once, at least 1; flights have limits of their own
-    ///   - progress: is told after each image
+    ///   - check: whether the requester may have an image, before it is fetched and when it has come
+    ///   - progress: is called after each image
     public func prefetch(
-        _ requests: [ImageRequest], concurrency: Int, progress: @escaping @Sendable (PrefetchProgress) -> Void
+        _ requests: [ImageRequest], concurrency: Int,
+        check: @escaping @Sendable (ImageRequest) throws(ImageError) -> Void = { _ in },
+        progress: @escaping @Sendable (PrefetchProgress) -> Void
     ) async -> PrefetchSummary {
         var state = PrefetchProgress(total: requests.count)
         var summary = PrefetchSummary(total: requests.count)
@@ -22,7 +25,9 @@ extension ImageCache {
                 next += 1
                 group.addTask { [request] in
                     do throws(ImageError) {
+                        try check(request)
                         let image = try await self.image(request)
+                        try check(request)
                         return (index, .success(image))
                     } catch {
                         return (index, .failure(error))

@@ -26,6 +26,7 @@ struct Prefetch: Sendable {
     }
 
     private let images: ImageService
+    private let peer: PeerCredentials
     /// The requests to the cache, each with the index of its image in the list.
     private var asked: [(place: Int, request: ImageRequest)] = []
     /// The first images that are refused without asking the cache, by their index in the list; at most as many as a result
@@ -34,7 +35,7 @@ struct Prefetch: Sendable {
     private var refusedCount = 0
 
     init(_ items: [ImagePrefetch.Item], _ images: ImageService, for peer: PeerCredentials) {
-        self.images = images
+        (self.images, self.peer) = (images, peer)
         for (place, item) in items.enumerated() {
             do throws(WireError) {
                 try images.check(peer, item.image.url)
@@ -55,9 +56,17 @@ struct Prefetch: Sendable {
     /// Carries it out.
     func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
         let (refusedCount, total) = (refusedCount, asked.count + refusedCount)
-        let summary = await images.cache.prefetch(asked.map(\.request), concurrency: concurrency) { now in
-            progress(Progress(done: now.done, failed: now.failed + refusedCount, bytes: now.bytes, total: total))
-        }
+        let (images, peer) = (images, peer)
+        let summary = await images.cache.prefetch(
+            asked.map(\.request), concurrency: concurrency,
+            check: { (request) throws(ImageError) in
+                do throws(WireError) { try images.check(peer, request.url) } catch {
+                    throw ImageError(.denied, error.detail)
+                }
+            },
+            progress: { now in
+                progress(Progress(done: now.done, failed: now.failed + refusedCount, bytes: now.bytes, total: total))
+            })
         let failed: [(place: Int, failure: ImagePrefetch.Failure)] = summary.failures.map { failure in
             let asked = asked[failure.index]
             let error = WireError(failure.error)

@@ -13,15 +13,17 @@ extension MethodTable {
             let images = try scope.images(of: parameters.image)
             let request = ImageRequest(
                 parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
-            return try await WireError.from { () async throws(ImageError) in
+            let result = try await WireError.from { () async throws(ImageError) in
                 ImagePeek.Result(
                     try await images.cache.explain(request), images.cache, explains: parameters.explains,
                     now: images.clock.now)
             }
+            // The settings may have changed since the request came.
+            try images.check(scope.peer, request.url)
+            return result
         }
         deferred(ImagePin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let images = try scope.images(of: parameters)
-            return try await WireError.from { () async throws(ImageError) in try await images.pin(parameters) }
+            try await scope.images(of: parameters).pin(parameters, for: scope.peer)
         }
         deferred(ImageUnpin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let (cache, request) = (try scope.images(of: parameters).cache, ImageRequest(parameters))
@@ -83,15 +85,26 @@ extension RequestScope {
 
 extension ImageService {
     /// Pins an image, which is fetched where it is not held.
-    fileprivate func pin(_ reference: ImageReference) async throws(ImageError) -> ImagePin.Result {
-        let request = ImageRequest(reference, policy: .cacheFirst)
+    ///
+    /// - Throws: as `image.get` does; `denied` also if the settings changed while it was fetched
+    fileprivate func pin(
+        _ reference: ImageReference, for peer: PeerCredentials
+    ) async throws(WireError) -> ImagePin.Result {
+        var request = ImageRequest(reference, policy: .cacheFirst)
+        request.user = UInt32(clamping: peer.uid)
         while true {
-            let image = try await cache.image(request)
+            let image = try await WireError.from { [request] () async throws(ImageError) in
+                try await cache.image(request)
+            }
             defer { cache.release(image.digest) }
-            if try await cache.pin(request, true) { return ImagePin.Result(image: WireImage(image)) }
+            try check(peer, request.url)
+            let isPinned = try await WireError.from { [request] () async throws(ImageError) in
+                try await cache.pin(request, true)
+            }
+            if isPinned { return ImagePin.Result(image: WireImage(image)) }
             // What was held was removed between the two: now it is fetched. Once is enough, an origin that lets nobody keep
             // it would be asked in vain.
-            if image.source != .hit { throw Self.notKept }
+            if image.source != .hit { throw WireError(Self.notKept) }
         }
     }
 

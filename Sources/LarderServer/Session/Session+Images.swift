@@ -133,6 +133,13 @@ extension Session {
             images.cache.release(delivery.image.digest)
             return complete(ticket, .failure(refusal))
         }
+        // The settings may have changed since the request came.
+        do throws(WireError) {
+            try images.check(peer, asked.request.url)
+        } catch {
+            images.cache.release(delivery.image.digest)
+            return complete(ticket, .failure(error))
+        }
         guard leases.hasRoom(for: delivery.image.digest) else {
             images.cache.release(delivery.image.digest)
             return complete(

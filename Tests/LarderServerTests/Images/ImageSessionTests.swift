@@ -252,6 +252,59 @@ struct ImageSessionTests {
         }
     }
 
+    @Test(
+        "an image that comes after its user was removed from the origin's users is denied",
+        arguments: ["", #","as":"descriptor""#])
+    func removedUser(_ delivery: String) async throws {
+        try await withRemoval(during: ImageClient.request(url, delivery)) { fixture, reply, files in
+            #expect(reply["error"]?["data"]?["name"]?.string == "denied")
+            #expect(reply["error"]?["data"]?["detail"]?.string?.contains("images.origins") == true)
+            #expect(files.isEmpty)
+            let references = try fixture.references(to: url)
+            #expect(references == 1)
+        }
+    }
+
+    @Test("a prefetch and a pin of a user who is removed from the origin's users meanwhile are denied")
+    func removedUserInBackground() async throws {
+        let urls = #"["\#(url)","\#(url)/2","\#(url)/3"]"#
+        let prefetch =
+            #"{"id":1,"method":"image.prefetch","params":{"urls":\#(urls),"concurrency":1,"progress":false}}"#
+        try await withRemoval(during: prefetch) { fixture, reply, _ in
+            #expect(reply["result"]?["failed"]?.int == 3)
+            let names = reply["result"]?["failures"]?.elements.map { $0["name"]?.string }
+            #expect(names == ["denied", "denied", "denied"])
+            #expect(fixture.images.cache.statistics.misses == 1, "nothing is fetched that was not under way")
+        }
+        let pin = #"{"id":1,"method":"image.pin","params":{"url":"\#(url)"}}"#
+        try await withRemoval(during: pin) { fixture, reply, _ in
+            #expect(reply["error"]?["data"]?["name"]?.string == "denied")
+            let row = try await fixture.images.cache.list(after: nil, limit: 1).rows.first
+            #expect(row?.isPinned == false)
+        }
+    }
+
+    /// Sends a request of a user who is removed from the users of its origin while the image is fetched.
+    private func withRemoval(
+        during request: String, _ body: (ImageFixture, JSONValue, [CInt]) async throws -> Void
+    ) async throws {
+        var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })
+        origin.users = [4711]
+        var user = PeerCredentials.stranger
+        user.uid = 4711
+        try await ImageFixture.with([origin], peer: user) { fixture, client in
+            fixture.gate.shut()
+            try await client.send(request)
+            await fixture.gate.arrival()
+            var settings = fixture.settings
+            settings.origins[0].users = []
+            fixture.images.cache.catalog.update(settings)
+            fixture.gate.open()
+            let (lines, files) = try await client.read(1)
+            try await body(fixture, lines[0], files)
+        }
+    }
+
     @Test("rights that were taken away count before the limits that came with them are kept")
     func reloadedRights() async throws {
         var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })
