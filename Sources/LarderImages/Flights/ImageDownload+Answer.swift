@@ -100,7 +100,11 @@ extension ImageDownload {
     private func write(
         _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter
     ) async throws(UpstreamError) -> Step {
-        while let piece = try await body.next(atLeast: writer.written == 0 ? 1 : Self.block) {
+        func nextCount() -> Int {
+            // The first byte over the limit is enough to refuse the image.
+            writer.written == 0 ? 1 : max(1, min(Self.block, store.limits.bytesPerImage + 1 - writer.written))
+        }
+        while let piece = try await body.next(atLeast: nextCount()) {
             received(piece.count)
             let outcome = await withRoom { () throws(ImageError) in try writer.append(piece) }
             if case .failure(let error) = outcome { return .refused(error) }
