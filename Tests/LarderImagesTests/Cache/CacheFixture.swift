@@ -57,6 +57,14 @@ struct CacheFixture {
         }
     }
 
+    /// Serves a different image at each URL, which ends with its number.
+    func serveMany(size: Int = 1000) {
+        origin.answer { order in
+            let number = Int(order.url.split(separator: "/").last?.split(separator: ".").first ?? "") ?? 0
+            return .image(picture(number, size: size), [("Cache-Control", "max-age=1000")])
+        }
+    }
+
     /// Asks, and gives the reference back at once.
     @discardableResult
     func get(_ url: String, _ policy: CachePolicy = .default, maximumAge: Int? = nil) async throws -> CachedImage {

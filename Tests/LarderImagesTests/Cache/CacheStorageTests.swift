@@ -7,19 +7,11 @@ import Testing
 
 @Suite("What the image cache keeps, and for how long")
 struct CacheStorageTests {
-    /// An origin whose images are all different.
-    private func serveMany(_ fixture: CacheFixture, size: Int = 1000) {
-        fixture.origin.answer { order in
-            let number = Int(order.url.split(separator: "/").last?.split(separator: ".").first ?? "") ?? 0
-            return .image(picture(number, size: size), [("Cache-Control", "max-age=1000")])
-        }
-    }
-
     @Test("the limits hold at every moment, whatever comes at once, and what is leased stays")
     func limits() async throws {
         let most = Mutex((bytes: 0, files: 0))
         try await withCache({ $0.space = SpaceLimits(bytes: 2_000_000, count: 12, freeBytes: 0) }) { fixture in
-            serveMany(fixture, size: 40_000)
+            fixture.serveMany(size: 40_000)
             let leased = try await fixture.cache.image(fixture.request(url(0)))
             let file = try fixture.cache.openBlob(leased.digest)
             fixture.files.observe { [path = fixture.path] operation, _ in
@@ -55,7 +47,7 @@ struct CacheStorageTests {
     @Test("what is pinned or leased is passed over; if nothing can go there is an error, and all stays")
     func nothingToEvict() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 1 << 30, count: 3, freeBytes: 0) }) { fixture in
-            serveMany(fixture)
+            fixture.serveMany()
             for number in 1...3 { try await fixture.get(url(number)) }
             #expect(try await fixture.cache.pin(fixture.request(url(1)), true))
             #expect(try await fixture.cache.pin(fixture.request(url(9)), true) == false)
@@ -73,7 +65,7 @@ struct CacheStorageTests {
     @Test("limits are changed while it runs")
     func update() async throws {
         try await withCache { fixture in
-            serveMany(fixture)
+            fixture.serveMany()
             for number in 1...30 { try await fixture.get(url(number)) }
             var settings = fixture.settings
             settings.space = SpaceLimits(bytes: 10_000, count: 100, freeBytes: 0, bytesPerImage: 900)
@@ -124,7 +116,7 @@ struct CacheStorageTests {
     @Test("uses are written down together, later")
     func touches() async throws {
         try await withCache { fixture in
-            serveMany(fixture)
+            fixture.serveMany()
             for number in 1...3 { try await fixture.get(url(number)) }
             fixture.clock.advance(5)
             for number in 1...2 { try await fixture.get(url(number)) }
@@ -139,7 +131,7 @@ struct CacheStorageTests {
     @Test("clear leaves what is pinned unless told otherwise; lists come in pages")
     func clear() async throws {
         try await withCache { fixture in
-            serveMany(fixture)
+            fixture.serveMany()
             for number in 1...20 { try await fixture.get(url(number)) }
             #expect(Set(try await fixture.rows().map(\.lookup.url)) == Set((1...20).map(url)))
             _ = try await fixture.cache.pin(fixture.request(url(7)), true)
@@ -173,7 +165,7 @@ struct CacheStorageTests {
     @Test("a quarter of the cache is never pinned, and the same bytes count once")
     func pinLimit() async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: 8000, count: 100, freeBytes: 0) }) { fixture in
-            serveMany(fixture)
+            fixture.serveMany()
             for number in 1...8 { try await fixture.get(url(number)) }
             for number in 1...6 { #expect(try await fixture.cache.pin(fixture.request(url(number)), true)) }
             let request = fixture.request(url(7))
@@ -198,7 +190,7 @@ struct CacheStorageTests {
     @Test("the last page of a list says that it is the last")
     func lastPage() async throws {
         try await withCache { fixture in
-            serveMany(fixture)
+            fixture.serveMany()
             for number in 1...4 { try await fixture.get(url(number)) }
             let first = try await fixture.cache.list(after: nil, limit: 2)
             #expect(first.rows.count == 2)
@@ -214,7 +206,7 @@ struct CacheStorageTests {
         try await withPath { path in
             let known = try ImageOrigin("https://img.example", credential: credential)
             let fixture = try await CacheFixture.open(path) { $0.origins = [known] }
-            serveMany(fixture)
+            fixture.serveMany()
             for number in 1...3 { try await fixture.get(url(number)) }
             try await fixture.get("https://other.example/4.png")
             // Whoever may not have it does not remove it either.
@@ -244,7 +236,7 @@ struct CacheStorageTests {
             do {
                 let known = try ImageOrigin("https://img.example", credential: credential)
                 let fixture = try await CacheFixture.open(path) { $0.origins = [known] }
-                serveMany(fixture)
+                fixture.serveMany()
                 for number in 1...3 { try await fixture.get(url(number)) }
                 await fixture.cache.stop()
             }
@@ -259,152 +251,6 @@ struct CacheStorageTests {
             await running.value
             await fixture.cache.stop()
         }
-    }
-
-    @Test("after a stop that was not orderly, damaged and missing files are fetched again, and nobody sees an error")
-    func damage() async throws {
-        try await withPath { path in
-            let clock = TestClock()
-            var digests: [BlobDigest] = []
-            do {
-                let fixture = try await CacheFixture.open(path, clock: clock)
-                serveMany(fixture)
-                for number in 1...4 { digests.append(try await fixture.get(url(number)).digest) }
-                try await fixture.settle()
-            }
-            // No orderly stop: the process is gone.
-            let damaged = path + "/" + BlobStore.name(digests[0])
-            chmod(damaged, 0o600)
-            try Data(repeating: 7, count: 1000).write(to: URL(filePath: damaged))
-            try FileManager.default.removeItem(atPath: path + "/" + BlobStore.name(digests[1]))
-            let fixture = try await CacheFixture.open(path, clock: clock)
-            serveMany(fixture)
-            for number in 1...4 {
-                #expect(fixture.cache.hit(fixture.request(url(number)), now: clock.now) == nil)
-                let image = try await fixture.get(url(number))
-                #expect(image.digest == digests[number - 1])
-                #expect(image.source == (number <= 2 ? .miss : .hit))
-                let whole = try fixture.cache.openBlob(image.digest).read(at: 0, count: 2000)
-                #expect(whole == picture(number))
-                let hit = fixture.cache.hit(fixture.request(url(number)), now: clock.now)
-                #expect(hit != nil)
-            }
-            await fixture.cache.stop()
-            #expect(FileManager.default.fileExists(atPath: path + "/clean"))
-        }
-    }
-
-    @Test("a file that somebody removed while it ran is noticed when it is opened, and fetched again")
-    func removedFile() async throws {
-        try await withCache { fixture in
-            serveMany(fixture)
-            let image = try await fixture.cache.image(fixture.request(url(1)))
-            try FileManager.default.removeItem(atPath: fixture.cache.path(of: image.digest))
-            #expect(throws: ImageError.self) { try fixture.cache.openBlob(image.digest) }
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now) == nil)
-            fixture.cache.release(image.digest)
-            let again = try await fixture.cache.image(fixture.request(url(1)))
-            #expect(again.source == .miss)
-            #expect(try fixture.cache.openBlob(again.digest).size == 1000)
-            fixture.cache.release(again.digest)
-        }
-    }
-
-    @Test("leftovers of a process that was killed are found in the background")
-    func sweep() async throws {
-        try await withPath { path in
-            do {
-                let fixture = try await CacheFixture.open(path)
-                serveMany(fixture)
-                for number in 1...3 { try await fixture.get(url(number)) }
-                let leftover = try await fixture.cache.image(fixture.request(url(3)))
-                _ = try await fixture.cache.remove(fixture.request(url(3)))
-                #expect(fixture.cache.retain(leftover.digest))
-                try await fixture.settle()
-            }
-            let fixture = try await CacheFixture.open(path)
-            #expect(fixture.blobs.count == 3)
-            await fixture.cache.sweep()
-            #expect(fixture.blobs.count == 2)
-            let running = Task { await fixture.cache.run() }
-            await fixture.until { fixture.cache.store.isVerified(BlobDigest(hex: fixture.blobs.keys.first ?? "")!) }
-            running.cancel()
-            await running.value
-            await fixture.cache.stop()
-        }
-    }
-
-    @Test("nobody gets a reference to a file that is being removed")
-    func removalAndRetain() async throws {
-        try await withCache { fixture in
-            serveMany(fixture)
-            let digest = try await fixture.get(url(1)).digest
-            let retained = Mutex<[Bool]>([])
-            fixture.files.observe { operation, name in
-                guard operation == "remove", name.hasPrefix("blobs/") else { return }
-                retained.withLock { $0.append(fixture.cache.retain(digest)) }
-            }
-            #expect(try await fixture.cache.remove(fixture.request(url(1))))
-            fixture.files.observe(nil)
-            #expect(retained.withLock { $0 } == [false])
-            #expect(fixture.cache.statistics.bytes == 0)
-        }
-    }
-
-    @Test("a row that is replaced while its removal waits for the disk stays")
-    func removalAndReplacement() async throws {
-        try await withCache { fixture in
-            serveMany(fixture)
-            try await fixture.get(url(1))
-            try await fixture.settle()
-            // The disk stands still for the index.
-            let gate = DispatchSemaphore(value: 0)
-            fixture.cache.indexQueue.submit { () throws(ImageError) in gate.wait() }
-            async let isRemoved = fixture.cache.remove(fixture.request(url(1)))
-            await fixture.until { fixture.cache.statistics.entries == 0 }
-            #expect(try await fixture.get(url(1)).source == .miss)
-            gate.signal()
-            #expect(try await isRemoved)
-            try await fixture.settle()
-            #expect(try await fixture.rows().count == 1)
-            #expect(fixture.blobs.count == 1)
-            #expect(try await fixture.get(url(1)).source == .hit)
-        }
-    }
-
-    @Test("stopped at any call, a new start has no row without its file, and only whole files")
-    func everyStop() async throws {
-        var call = 0
-        var isDone = false
-        while !isDone {
-            try await withPath { path in
-                do {
-                    let fixture = try await CacheFixture.open(path) {
-                        $0.space = SpaceLimits(bytes: 1 << 30, count: 3, freeBytes: 0)
-                    }
-                    serveMany(fixture)
-                    fixture.files.arm(.init(call: call, errno: EIO, isLast: true))
-                    for number in [1, 2, 3, 1, 4, 5] { _ = await fixture.code(url(number)) }
-                    _ = try? await fixture.cache.remove(fixture.request(url(4)))
-                    fixture.origin.answer(picture(9))
-                    _ = await fixture.code(url(5), .networkOnly)
-                    try await fixture.settle()
-                    isDone = fixture.files.calls <= call
-                }
-                let fixture = try await CacheFixture.open(path)
-                await fixture.cache.sweep()
-                let rows = try await fixture.rows()
-                for row in rows {
-                    let bytes = try fixture.cache.openBlob(row.digest).read(at: 0, count: 2000)
-                    #expect(BlobDigest(sha256: bytes) == row.digest, "stopped at call \(call)")
-                }
-                #expect(Set(fixture.blobs.keys) == Set(rows.map(\.digest.description)), "stopped at call \(call)")
-                #expect(filesBelow(path + "/tmp").isEmpty)
-                await fixture.cache.stop()
-            }
-            call += 11
-        }
-        #expect(call > 60)
     }
 }
 
