@@ -165,7 +165,7 @@ struct DoctorTests {
             let state = home.state
             try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: false)
             let mounted = try Command.run(
-                "mount", ["-t", "tmpfs", "-o", "size=4m", "larder-test", state])
+                "mount", ["-t", "tmpfs", "-o", "size=4m,mode=0700", "larder-test", state])
             // Not every container may mount.
             guard mounted.status == 0 else { return }
             do {
