@@ -8,7 +8,7 @@ struct ExpectedConfig {
     typealias Groups = [String: [String: String]]
 
     private var remote: Groups = [:]
-    /// A `null` hides what the document says.
+    /// A `null` hides what the document says, and makes no group.
     private var overrides: Groups = [:]
 
     mutating func push(_ groups: Groups) { remote = groups }
@@ -24,9 +24,10 @@ struct ExpectedConfig {
     func text(of group: String?) -> String? {
         guard let group else {
             let groups = Set(remote.keys).union(overrides.keys).sorted()
-            return Self.object(groups.map { ($0, text(of: $0) ?? "") })
+            return Self.object(groups.compactMap { group in text(of: group).map { (group, $0) } })
         }
-        if remote[group] == nil, overrides[group] == nil { return nil }
+        let isMade = overrides[group]?.values.contains { $0 != "null" } ?? false
+        if remote[group] == nil, !isMade { return nil }
         let values = (remote[group] ?? [:]).merging(overrides[group] ?? [:]) { $1 }.filter { $0.value != "null" }
         return Self.object(values.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
     }
