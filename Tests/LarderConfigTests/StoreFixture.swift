@@ -16,11 +16,17 @@ struct StoreFixture {
         return threads
     }()
 
+    /// Runs from the middle of an hour on, since the history keeps one snapshot more when an hour begins.
+    private static let wallClock = {
+        let start = ContinuousClock.now
+        return WallClock { 1_800_001_800_000 + (ContinuousClock.now - start).milliseconds }
+    }()
+
     let directory: String
     var epoch = "00ff00ff00ff00ff"
     var files: any FileSystem = LocalFileSystem()
     var clock: any Clock<Duration> = ContinuousClock()
-    var wallClock = WallClock.system
+    var wallClock = Self.wallClock
     var durability = ConfigStore.Durability.full
     var hasRemote = true
     var maximumDeletion: Int?
