@@ -146,7 +146,13 @@ enum NewFile {
     }
 
     /// Replaces a file as a whole or not at all.
+    /// - Throws: ``Failure`` if the file cannot be written, or is a device such as `/dev/null`, a symbolic link such as
+    ///   `/dev/stdout`, or a directory: only a regular file may lose its name.
     static func replace(_ path: String, with bytes: [UInt8]) throws(Failure) {
+        var information = stat()
+        if lstat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG {
+            throw Failure(.usage, "\(path) exists and is not a regular file; name another file")
+        }
         let temporary = path + ".\(getpid()).tmp"
         try write(bytes, to: temporary)
         if rename(temporary, path) == 0 { return }
