@@ -97,7 +97,7 @@ extension BackupFile.Generation {
     /// Reads a line. Namespace and revision become names of files, so they are checked.
     fileprivate init?(_ value: JSONValue) {
         guard let namespace = value["namespace"]?.string, let revision = value["revision"]?.int,
-            let text = value["generation"]?.string, (1...(1 << 53)).contains(revision),
+            let text = value["generation"]?.string, (1..<(1 << 53)).contains(revision),
             (1...64).contains(namespace.utf8.count),
             let first = namespace.utf8.first, Self.isLetterOrDigit(first),
             namespace.utf8.allSatisfy({ Self.isLetterOrDigit($0) || "._-".utf8.contains($0) })
