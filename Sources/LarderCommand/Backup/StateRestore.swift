@@ -20,7 +20,8 @@ struct StateRestore {
         defer { close(lock) }
         try remove(next)
         try write(backup)
-        try remove(previous)
+        // Without a present state, an earlier call ended between the two steps of exchange(), and this is the state before it.
+        if exists(current) { try remove(previous) }
         // Before the state, so that no crash can leave the restored state with the epoch of the present one.
         try check(unlink(directory + "/epoch") == 0 || errno == ENOENT, "remove", directory + "/epoch")
         try exchange()
@@ -81,16 +82,18 @@ struct StateRestore {
 
     /// Gives the new tree the name of the present one, which gets the name for the previous one.
     private func exchange() throws(Failure) {
-        var information = stat()
-        if lstat(current, &information) != 0, errno == ENOENT {
-            return try check(rename(next, current) == 0, "rename", next)
-        }
+        if !exists(current) { return try check(rename(next, current) == 0, "rename", next) }
         if larder_exchange_names(next, current) == 0 {
             return try check(rename(next, previous) == 0, "rename", next)
         }
         // Some file systems cannot exchange names. A crash between these two loses nothing; the command can be repeated.
         try check(rename(current, previous) == 0, "rename", current)
         try check(rename(next, current) == 0, "rename", next)
+    }
+
+    private func exists(_ path: String) -> Bool {
+        var information = stat()
+        return lstat(path, &information) == 0 || errno != ENOENT
     }
 
     private func makeDirectory(_ path: String) throws(Failure) {
