@@ -3,7 +3,7 @@ import LarderUpstream
 import Synchronization
 
 /// A remote layer that is on this machine, such as another program writes or a ConfigMap brings: a file, or a directory
-/// whose `*.json` files are merged in the order of their names. Which of the two is seen anew each time.
+/// whose `*.json` and `*.json5` files are merged in the order of their names. Which of the two is seen anew each time.
 final class FileSource: ConfigSource {
     private let configuration: NamespaceConfiguration.File
     private let watcher: FileWatcher

@@ -2,7 +2,7 @@ public import JSON
 
 /// What the settings say of one namespace.
 public struct NamespaceConfiguration: Sendable, Equatable {
-    /// A source that is a file on this machine, or a directory whose `*.json` files are merged.
+    /// A source that is a file on this machine, or a directory whose `*.json` and `*.json5` files are merged.
     public struct File: Sendable, Equatable {
         /// Its path.
         public var path: String
