@@ -84,6 +84,11 @@ struct EtcdKeyspace: Sendable {
         return same
     }
 
+    /// Whether a key is below another one, which it continues with a slash.
+    func hasKey(above key: [UInt8]) -> Bool {
+        key.indices.contains { key[$0] == UInt8(ascii: "/") && values[Array(key[..<$0])] != nil }
+    }
+
     // MARK: Changes
 
     var stamp: Stamp { Stamp(reading: reading, mark: changes.end) }

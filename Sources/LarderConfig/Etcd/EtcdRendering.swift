@@ -6,13 +6,14 @@ struct EtcdRendering: Sendable {
     let stamp: EtcdKeyspace.Stamp
     let document: JSONValue
 
-    /// Returns the keys that have changed since, with their new values; nil if that is not known or if a key was deleted.
+    /// Returns the keys that have changed since, with their new values; nil if that is not known, if a key was deleted, or if one
+    /// is below another key, which makes no document.
     func pairs(changedIn keyspace: EtcdKeyspace) -> [(key: [UInt8], value: [UInt8])]? {
         guard let keys = keyspace.keys(changedSince: stamp) else { return nil }
         var pairs: [(key: [UInt8], value: [UInt8])] = []
         pairs.reserveCapacity(keys.count)
         for key in keys {
-            guard let value = keyspace.values[key] else { return nil }
+            guard let value = keyspace.values[key], !keyspace.hasKey(above: key) else { return nil }
             pairs.append((key, value))
         }
         return pairs
@@ -33,6 +34,8 @@ extension EtcdDocument {
             guard let path = path(of: key, under: prefix) else { return nil }
             var parser = JSONParser()
             let scalar = try self.value(value, of: key, &parser)
+            // An equal object in the document may be of the keys below this one, which makes no document.
+            if scalar.kind == .object { return nil }
             // The key may have had another value for a moment.
             if document.value(at: JSONPath(path)) == scalar { continue }
             replacements.append(JSONValue.Replacement(at: path, by: scalar))

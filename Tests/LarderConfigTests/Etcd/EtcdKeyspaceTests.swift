@@ -112,6 +112,22 @@ struct EtcdKeyspaceTests {
         #expect(edited > 20)
     }
 
+    @Test(
+        "a key below another one is not taken for a change of the other's value",
+        arguments: [("/c/a", "{\"b\":1}", "/c/a/b", "2"), ("/c/a/b", "1", "/c/a", "{\"b\":1}")])
+    func keysBelowKeys(key: String, text: String, new: String, newText: String) throws {
+        let document = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1 << 20)
+        var keyspace = Self.keyspace([key: text])
+        let value = try document.value(of: keyspace.values, mayBeEmpty: false)
+        let rendering = EtcdRendering(stamp: keyspace.stamp, document: value)
+        _ = keyspace.apply([Self.event(new, newText, 2)])
+        if let pairs = rendering.pairs(changedIn: keyspace) {
+            let isEdited = try document.editing(value, pairs) != nil
+            #expect(!isEdited)
+        }
+        #expect(throws: ConfigError.self) { try document.value(of: keyspace.values, mayBeEmpty: false) }
+    }
+
     @Test("a value that the format does not allow, and a document that grows too large, are refused when edited")
     func refusals() throws {
         let keyspace = Self.keyspace(["/c/a": "1", "/c/b": "2"])
