@@ -27,7 +27,7 @@ public struct UnsafeDirectory: Error, CustomStringConvertible {
         guard owner == user || owner == 0 else {
             throw UnsafeDirectory(
                 description: "\(path) belongs to user \(owner), and the agent runs as user \(user); run it as user "
-                    + "\(owner), name another directory, or give this one away: chown -R \(user) \(path)")
+                    + "\(owner), name another directory, or change its owner: chown -R \(user) \(path)")
         }
         if mode & 0o022 == 0 || allowsSticky && mode & mode_t(S_ISVTX) != 0 { return }
         // What belongs to root would be of no use to another user without these bits.

@@ -119,7 +119,7 @@ public struct LocalFileSystem: FileSystem {
         try synchronizeDirectory(of: path)
     }
 
-    /// Makes a file for writing, in the place of anything that has its name.
+    /// Makes a file for writing. Anything that has its name is removed.
     private func create(_ path: String) throws(FileError) -> CInt {
         let flags = O_WRONLY | O_CREAT | O_EXCL
         var descriptor = open(path, flags, mode: 0o600)
