@@ -27,6 +27,10 @@ struct BackupCommand: AsyncParsableCommand {
     /// A snapshot has each document twice at most, as text in a string of JSON.
     private static let maximumReplyBytes = 1 << 30
 
+    func validate() throws {
+        if file == "-" { throw ValidationError("a backup is not written to standard output; name a file") }
+    }
+
     func run() async throws {
         try await agent.connection.withClient(maximumReplyBytes: Self.maximumReplyBytes) { client in
             let backup = try await Self.backup(of: client)
