@@ -7,7 +7,8 @@ struct PushCommand: AsyncParsableCommand {
         commandName: "push",
         abstract: "Hand the agent a whole document as the namespace's remote layer.",
         discussion: """
-            The document is a JSON object. A version older than the one held is rejected (exit status 7) unless forced.
+            The document is a JSON object. A version older than the highest one accepted is rejected (exit status 7) unless \
+            forced.
 
             EXAMPLES:
               larder push config.json
@@ -20,7 +21,7 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("What the document's maker calls its version.", valueName: "text"))
     var version: String?
 
-    @Flag(help: "Take the document even if its version is older than the one held.")
+    @Flag(help: "Take the document even if its version is older than the highest one accepted.")
     var force = false
 
     @OptionGroup var namespace: NamespaceOption

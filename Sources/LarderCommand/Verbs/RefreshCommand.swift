@@ -16,7 +16,7 @@ struct RefreshCommand: AsyncParsableCommand {
               larder refresh -n billing --timeout 2m
             """)
 
-    @Flag(help: "Take what the source says even if its version is older than the one held.")
+    @Flag(help: "Take what the source says even if its version is older than the highest one accepted.")
     var force = false
 
     @OptionGroup var namespace: NamespaceOption
