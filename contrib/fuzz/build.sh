@@ -75,7 +75,7 @@ module Fuzzers "JSON LarderUpstream LarderWire LarderJSON5 LarderConfig Template
 
 program=$out/larder-fuzz
 if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit)" ]; then
-  grep -vE '/(Larder[A-Za-z]*|larder[a-z-]*|JSON|Template|Systemd|SnapshotFile|CProtocolDescription)\.build/' "$objects" \
+  grep -vE '/(Larder[A-Za-z0-9]*|larder[a-z-]*|JSON|Template|Systemd|SnapshotFile|CProtocolDescription)\.build/' "$objects" \
     >"$out/objects"
   swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lz -lstdc++ -lm
 fi
