@@ -84,8 +84,8 @@ struct SpaceLedger: Sendable {
     ///   - held: the disk space of images that may not go, and of their directories
     ///   - free: the bytes that are free on the disk now
     func canEverHold(_ size: Int, held: Int, free: Int) -> Bool {
-        let largest = min(limits.bytes, bytes + directoryBytes + writtenBytes + free - limits.freeBytes) - held
-        return size <= largest
+        let onDisk = bytes + directoryBytes + writtenBytes + free - limits.freeBytes
+        return size <= min(limits.bytes - newDirectoryBytes, onDisk) - held
     }
 
     /// Ends a writer. One that reserved nothing has no place. The caller counts what it published with ``add(_:)``.
