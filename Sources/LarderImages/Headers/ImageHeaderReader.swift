@@ -1,9 +1,9 @@
 /// Reads the type and size of an image from its first bytes as they arrive, before anything of it is published.
 ///
 /// Bytes may be given in pieces of any size; the answer does not depend on how they are cut. The reader holds no more
-/// than the few bytes that it waits for (1 MiB for AVIF, 64 KiB for JPEG, far less for the others) and gives an image up
-/// whose header does not end within a limit: 16 MiB for PNG, JPEG, AVIF and icons, whose metadata may come first and are
-/// passed over; 1 MiB for GIF and SVG; 64 bytes for WebP and bitmaps.
+/// than the few bytes that it waits for (1 MiB for AVIF and HEIC, 64 KiB for JPEG, far less for the others) and gives an
+/// image up whose header does not end within a limit: 16 MiB for PNG, JPEG, JPEG XL, AVIF, HEIC and icons, whose metadata
+/// may come first and are passed over; 1 MiB for GIF and SVG; 128 bytes for bitmaps; 64 bytes for WebP.
 public struct ImageHeaderReader: Sendable {
     /// What is known so far.
     public enum Progress: Sendable, Hashable {
