@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/stat.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -55,16 +54,8 @@ enum {
 /// The identity of a file that survives a reboot: its inode and birth time (statx(2)). The device number may change at a reboot.
 /// `born_seconds` is -1 if the file system has no birth times. `path` is followed if it is a symbolic link; with an empty path
 /// the file is `fd`. Returns 0, or -1 with errno set.
-static inline int larder_file_identity(
-    int fd, const char *path, uint64_t *inode, int64_t *born_seconds, uint32_t *born_nanoseconds) {
-    struct statx information;
-    const int empty_path = 0x1000;  // AT_EMPTY_PATH
-    if (syscall(SYS_statx, fd, path, path[0] ? 0 : empty_path, STATX_INO | STATX_BTIME, &information) != 0) return -1;
-    *inode = information.stx_ino;
-    *born_seconds = information.stx_mask & STATX_BTIME ? information.stx_btime.tv_sec : -1;
-    *born_nanoseconds = information.stx_mask & STATX_BTIME ? information.stx_btime.tv_nsec : 0;
-    return 0;
-}
+int larder_file_identity(
+    int fd, const char *path, uint64_t *inode, int64_t *born_seconds, uint32_t *born_nanoseconds);
 
 /// Exchanges two names in one step (renameat2(2), RENAME_EXCHANGE). Returns 0, or -1 with errno set (EINVAL: the file system
 /// cannot).
