@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// A directory of the agent in which another user could replace files.

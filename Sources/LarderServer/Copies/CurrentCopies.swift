@@ -1,3 +1,4 @@
+import CLinuxShims
 import JSON
 public import LarderConfig
 public import LarderUpstream
