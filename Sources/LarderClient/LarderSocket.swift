@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Where the agent's socket is.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 import LarderClient
 

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 public import LarderUpstream
 public import Logging

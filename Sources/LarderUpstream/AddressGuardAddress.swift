@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// An IPv4 or IPv6 address, without a port and without a zone.

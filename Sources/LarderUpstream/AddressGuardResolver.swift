@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 public import NIOPosix
 internal import Synchronization

@@ -1,3 +1,4 @@
+import CLinuxShims
 internal import AsyncHTTPClient
 import Glibc
 internal import NIOCore

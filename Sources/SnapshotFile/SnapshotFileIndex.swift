@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Finds values in the bytes of a snapshot file.

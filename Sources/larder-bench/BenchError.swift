@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Why a measurement could not be made or must not be believed.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The pages of machine code that this process has mapped.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import ArgumentParser
 import Dispatch
 import LarderCommand

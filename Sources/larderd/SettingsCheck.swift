@@ -1,3 +1,4 @@
+import CLinuxShims
 import LarderConfig
 import LarderServer
 import Logging

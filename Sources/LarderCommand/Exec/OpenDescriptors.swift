@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Which descriptors a process has open: what survives execve(2) unless each says otherwise.

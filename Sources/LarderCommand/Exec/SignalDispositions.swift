@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Which signals a process blocks and ignores: what survives execve(2), and so is what a program's parent decided.

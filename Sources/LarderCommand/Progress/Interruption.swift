@@ -1,3 +1,4 @@
+import CLinuxShims
 import LarderClient
 import Glibc
 

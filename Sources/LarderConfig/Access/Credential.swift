@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Where a secret is kept: a token or a password. It is read anew for each use, so that one that was exchanged counts at

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The system calls that the archive needs, as thin synchronous functions: no suspension point can hide in them.

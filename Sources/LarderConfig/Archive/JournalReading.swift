@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// What a start finds in a journal.

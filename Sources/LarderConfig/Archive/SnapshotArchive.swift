@@ -1,3 +1,4 @@
+import CLinuxShims
 import Crypto
 import Logging
 import Synchronization

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Reads a file that others may be writing: the bytes are of one version of the file, or there is an error.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// A directory of JSON files that together are one document: the host layer, or a remote source.

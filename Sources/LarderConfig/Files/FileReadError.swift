@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Why a file or a directory of files gave no usable document.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// An error in a file of a layer.

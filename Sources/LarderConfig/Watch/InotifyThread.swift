@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The thread that reads the inotify queue; see ``Inotify`` for why there is one.

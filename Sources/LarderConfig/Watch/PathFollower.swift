@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 internal import LarderUpstream
 internal import Logging

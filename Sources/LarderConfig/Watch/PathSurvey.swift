@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Goes the way that the kernel goes when it looks a path up, and watches all that could lead it elsewhere next time: each

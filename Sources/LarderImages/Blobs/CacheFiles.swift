@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The system calls on the cache directory, thin and synchronous: no suspension point can hide in them. Names are relative

@@ -1,3 +1,4 @@
+import CLinuxShims
 internal import LarderUpstream
 import Glibc
 internal import Synchronization

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// An image cache in an older layout. It is moved aside when the index is opened, which takes a few renames, and removed

@@ -1,3 +1,4 @@
+import CLinuxShims
 internal import CSQLite
 import Glibc
 

@@ -1,3 +1,4 @@
+import CLinuxShims
 import JSON
 import LarderImages
 import LarderWire

@@ -1,3 +1,4 @@
+import CLinuxShims
 import CProtocolDescription
 import JSON
 import LarderConfig

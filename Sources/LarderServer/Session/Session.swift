@@ -1,3 +1,4 @@
+import CLinuxShims
 import JSON
 import LarderConfig
 import LarderWire

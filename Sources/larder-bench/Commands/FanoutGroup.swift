@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// One server with a publisher and many subscribers.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Text at the start of every published value that no other publication has: by it a subscriber's event is told from

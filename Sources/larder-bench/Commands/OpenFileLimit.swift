@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The number of connections that this process may hold open.

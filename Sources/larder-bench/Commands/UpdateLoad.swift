@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Changes one member, and reads another meanwhile, on one thread.

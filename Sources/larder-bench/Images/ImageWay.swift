@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// A way for an image's bytes into a client's memory.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The clock that intervals are measured with.

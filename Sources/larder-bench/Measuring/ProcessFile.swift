@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Files below /proc, which have no size to go by.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// What good replies to the requests of one batch begin with, each up to its value.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// Looking into replies without decoding them.

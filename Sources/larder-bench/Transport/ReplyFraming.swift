@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// How the end of one reply is found in a stream of bytes.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// The user that the agent runs as.

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Glibc
 
 /// What systemd knows of the agent.

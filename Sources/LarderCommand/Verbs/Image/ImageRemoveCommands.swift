@@ -1,3 +1,4 @@
+import CLinuxShims
 import ArgumentParser
 import Glibc
 import LarderClient
