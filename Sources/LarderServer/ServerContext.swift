@@ -13,17 +13,24 @@ public final class ServerContext: Sendable {
         /// Whether the socket was handed over.
         public var isActivated: Bool
         public var stateDirectory: String
-        /// The settings file in force; nil for none.
-        public var settingsPath: String?
 
-        public init(
-            version: String, socketPath: String, isActivated: Bool, stateDirectory: String, settingsPath: String?
-        ) {
+        public init(version: String, socketPath: String, isActivated: Bool, stateDirectory: String) {
             self.version = version
             self.socketPath = socketPath
             self.isActivated = isActivated
             self.stateDirectory = stateDirectory
-            self.settingsPath = settingsPath
+        }
+    }
+
+    /// The settings in force: which file they are from, and when it was read.
+    public struct SettingsSource: Sendable {
+        /// The settings file; nil if the agent runs with the defaults.
+        public var path: String?
+        public var readAt: Timestamp
+
+        public init(path: String?, readAt: Timestamp) {
+            self.path = path
+            self.readAt = readAt
         }
     }
 
@@ -43,12 +50,12 @@ public final class ServerContext: Sendable {
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
     private let limitsInForce: Mutex<LimitSettings>
-    private let settingsReading: Mutex<Timestamp>
+    private let settingsInForce: Mutex<SettingsSource>
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
     public init(
-        namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
+        namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: LimitSettings,
         access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil,
         imageProblem: String? = nil, logger: Logger
     ) {
@@ -61,7 +68,7 @@ public final class ServerContext: Sendable {
         refusals = RefusalLogs(logger)
         startedAt = Timestamp(milliseconds: WallClock.system.now)
         limitsInForce = Mutex(limits)
-        settingsReading = Mutex(settingsReadAt)
+        settingsInForce = Mutex(settings)
         self.access = Mutex(access)
     }
 
@@ -71,10 +78,10 @@ public final class ServerContext: Sendable {
         set { limitsInForce.withLock { $0 = newValue } }
     }
 
-    /// When the settings in force were read.
-    public var settingsReadAt: Timestamp {
-        get { settingsReading.withLock { $0 } }
-        set { settingsReading.withLock { $0 = newValue } }
+    /// Where the settings in force are from. A reload replaces it.
+    public var settings: SettingsSource {
+        get { settingsInForce.withLock { $0 } }
+        set { settingsInForce.withLock { $0 = newValue } }
     }
 
     /// Who may do what.

@@ -99,8 +99,8 @@ struct Agent {
             namespaces: namespaces,
             identity: ServerContext.Identity(
                 version: larderVersion, socketPath: socket.path, isActivated: socket.isActivated,
-                stateDirectory: plan.stateDirectory, settingsPath: plan.settingsPath),
-            settingsReadAt: plan.settingsReadAt, limits: plan.limits, access: rules, copies: copies, images: images,
+                stateDirectory: plan.stateDirectory),
+            settings: plan.settingsSource, limits: plan.limits, access: rules, copies: copies, images: images,
             imageProblem: imageProblem, logger: logger)
         if plan.limits.isBoundByDescriptors {
             logger.warning(

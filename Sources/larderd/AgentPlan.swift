@@ -13,7 +13,7 @@ struct AgentPlan: Sendable {
     var settingsPath: String?
     var settings: Settings
     /// When they were read: what is changed in the file from then on is not among them.
-    let settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
+    private let settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
     /// nil where no default is known; an activated socket needs none.
     var socketPath: Result<String, SettingsError>
     var stateDirectory: String
@@ -60,6 +60,11 @@ struct AgentPlan: Sendable {
         logLevel = command.logLevel ?? settings.logLevel
         let hostDirectory = command.settings.map(Self.directoryBeside) ?? (try? paths.hostLayerDirectory)
         namespaces = Self.namespaces(settings, settingsPath, hostDirectory: hostDirectory)
+    }
+
+    /// Where its settings are from.
+    var settingsSource: ServerContext.SettingsSource {
+        ServerContext.SettingsSource(path: settingsPath, readAt: settingsReadAt)
     }
 
     /// The limits in force. Clients never get the last descriptors: without any the agent could neither write a change

@@ -75,7 +75,7 @@ struct ReloadService: AgentService {
         for await _ in hangups.cancelOnGracefulShutdown() {
             _ = try? ServiceNotifier().reloading()
             do {
-                let next = try plan.reread()
+                let next = try inForce.reread()
                 warnOfRestart(inForce, next)
                 try await updateImages(next)
                 context.limits = next.limits
@@ -87,7 +87,7 @@ struct ReloadService: AgentService {
                 await server.use(rules)
                 await context.copies?.use(rules)
                 context.copies?.follow(context.namespaces.all)
-                context.settingsReadAt = next.settingsReadAt
+                context.settings = next.settingsSource
                 inForce = next
                 logger.notice("settings re-read", metadata: ["settings": "\(next.settingsPath ?? "none")"])
                 status.follow(context.namespaces.all)

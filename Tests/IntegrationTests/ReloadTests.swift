@@ -85,6 +85,24 @@ extension Integration {
             }
         }
 
+        @Test("a settings file that appears after the start is in force once it was read, and must stay from then on")
+        func fileAppears() throws {
+            try AgentHome.with { home in
+                let agent = try home.start()
+                #expect(try agent.ask("agent.info")["settings"] == .null)
+                try home.makeDirectory("etc")
+                try home.write("etc/larder.json", "{ namespaces: { mine: {} } }")
+                try agent.reload()
+                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
+                #expect(try agent.ask("agent.info")["settings"]?.string == home.directory + "/etc/larder.json")
+
+                #expect(unlink(home.directory + "/etc/larder.json") == 0)
+                try agent.reload()
+                try #expect(agent.waitForLog("refused").contains("is gone"))
+                #expect(try agent.ask("agent.info")["namespaces"] == ["default", "mine"])
+            }
+        }
+
         @Test("a start with wrong settings is refused with one line and status 78, and --check-settings says the same")
         func wrongSettingsAtStart() throws {
             try AgentHome.with(settings: "{ limits: { stallSecond: 3 } }") { home in

@@ -110,7 +110,8 @@ enum SessionFixture {
         return ServerContext(
             namespaces: namespaces,
             identity: ServerContext.Identity(
-                version: "test", socketPath: "/x", isActivated: false, stateDirectory: directory, settingsPath: nil),
-            settingsReadAt: Timestamp(milliseconds: 0), limits: LimitSettings(), access: access, logger: logger)
+                version: "test", socketPath: "/x", isActivated: false, stateDirectory: directory),
+            settings: ServerContext.SettingsSource(path: nil, readAt: Timestamp(milliseconds: 0)),
+            limits: LimitSettings(), access: access, logger: logger)
     }
 }

@@ -38,14 +38,15 @@ extension RequestScope {
         limits.subscriptionsPerUser = settings.subscriptionsPerUser
         limits.requestsInFlightPerUser = settings.requestsInFlightPerUser
         limits.queuedBytesPerUser = settings.queuedBytesPerUser
+        let source = context.settings
         return AgentInfo.Result(
             name: "larderd", version: context.identity.version, protocolVersion: larderProtocolVersion,
             pid: Int(getpid()),
             startedAt: context.startedAt, uptimeMilliseconds: context.uptimeMilliseconds,
             epoch: context.namespaces.epoch, socket: context.identity.socketPath,
             activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
-            imageDirectory: context.images?.directory, settings: context.identity.settingsPath,
-            settingsReadAt: context.settingsReadAt, namespaces: readableNamespaces.map(\.name),
+            imageDirectory: context.images?.directory, settings: source.path,
+            settingsReadAt: source.readAt, namespaces: readableNamespaces.map(\.name),
             limits: limits,
             peer: peer.wire, rights: rights.general.list,
             namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all),

@@ -112,7 +112,7 @@ final class ImageFixture: Sendable {
         var access = AccessRules()
         access.general.others = Rights([.images, .administer])
         context = ServerContext(
-            namespaces: plain.namespaces, identity: plain.identity, settingsReadAt: plain.settingsReadAt,
+            namespaces: plain.namespaces, identity: plain.identity, settings: plain.settings,
             limits: LimitSettings(), access: access, images: images, logger: plain.logger)
     }
 
