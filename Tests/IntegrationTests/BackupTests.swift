@@ -1,7 +1,10 @@
+import Crypto
 import Foundation
 import JSON
 import TestSupport
 import Testing
+
+@testable import LarderCommand
 
 @Suite("Backups and restored state directories", .ownThread, .timeLimit(.minutes(3)))
 struct BackupTests {
@@ -64,13 +67,13 @@ struct BackupTests {
             #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
             try client.call("config.set", ["path": "n", "value": "after the backup"])
 
-            let refused = try home.larder("restore", file)
+            let refused = try home.larder("restore", file, "--state-directory", home.state)
             #expect(refused.status == 1)
             #expect(refused.log.contains("pid \(agent.process.pid)") && refused.log.contains("systemctl"))
             #expect(try client.call("config.get", ["path": "n"])["value"] == "after the backup")
             #expect(try agent.stop() == .exit(0))
 
-            #expect(try home.larder("restore", file).status == 0)
+            #expect(try home.larder("restore", file, "--state-directory", home.state).status == 0)
             #expect(home.exists(home.state + "/config.before-restore/default"))
             let restored = try home.start()
             let value = try restored.ask("config.get", ["path": "n"])
@@ -92,7 +95,7 @@ struct BackupTests {
             let other = home.directory + "/other"
             #expect(try home.larder("restore", file, "--state-directory", other).status == 1)
             try home.makeDirectory("other")
-            #expect(try home.larder("restore", file).status == 0)
+            #expect(try home.larder("restore", file, "--state-directory", home.state).status == 0)
             #expect(
                 try home.larder("restore", file, "--state-directory", other, "--json").text.contains(#""namespaces":3"#)
             )
@@ -116,10 +119,116 @@ struct BackupTests {
             default: text = text.replacing(#""larderBackup":1"#, with: #""larderBackup":2"#)
             }
             try text.write(toFile: file, atomically: true, encoding: .utf8)
-            let refused = try home.larder("restore", file)
+            let refused = try home.larder("restore", file, "--state-directory", home.state)
             #expect(refused.status == 1 && refused.log.contains(file))
             #expect(!home.exists(home.state + "/config.before-restore"))
             #expect(try home.start().ask("config.get", ["path": "n"])["value"] == 1)
+        }
+    }
+
+    /// Makes a backup of two namespaces, and replaces its lines by others with a right SHA-256 at the end.
+    private func forge(_ home: AgentHome, _ change: (inout [String]) -> Void) throws -> String {
+        let file = home.directory + "/larder.backup"
+        let agent = try home.start()
+        try agent.connect().call("config.set", ["path": "n", "value": 1])
+        try agent.connect().call("config.set", ["namespace": "shop", "path": "n", "value": 2])
+        #expect(try home.larder("backup", file).status == 0)
+        #expect(try agent.stop() == .exit(0))
+        var lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").dropLast().map(String.init)
+        change(&lines)
+        let content = lines.map { $0 + "\n" }.joined()
+        let digest = SHA256.hash(data: Array(content.utf8)).map { String(format: "%02x", Int($0)) }.joined()
+        try home.write("larder.backup", content + "{\"sha256\":\"\(digest)\"}\n")
+        return file
+    }
+
+    @Test(
+        "a line that is not the snapshot that it says to be is refused by its number, though the backup's SHA-256 is right",
+        arguments: ["text", "content", "revision", "namespace", "twice"])
+    func forged(kind: String) throws {
+        try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
+            let file = try forge(home) { lines in
+                let parts = lines[1].split(separator: "\"revision\":", maxSplits: 1)
+                let rest = parts[1].drop { $0.isNumber }
+                switch kind {
+                case "text": lines[1] = #"{"namespace":"default","revision":1,"generation":"x"}"#
+                case "content": lines[1] = lines[1].replacing("publishedAt", with: "publishedat")
+                case "revision": lines[1] = parts[0] + "\"revision\":4711" + rest
+                case "namespace":
+                    lines[1] = lines[1].replacing(#"{"namespace":"default""#, with: #"{"namespace":"other""#)
+                default: lines.insert(lines[1], at: 2)
+                }
+            }
+            let refused = try home.larder("restore", file, "--state-directory", home.state)
+            #expect(refused.status == 1)
+            #expect(refused.log.contains("\(file):\(kind == "twice" ? 3 : 2): "), "\(refused.log)")
+            #expect(!home.exists(home.state + "/config.before-restore"))
+            #expect(!home.exists(home.state + "/config.restoring"))
+            #expect(try home.start().ask("config.get", ["path": "n"])["value"] == 1)
+        }
+    }
+
+    @Test("a restore that fails while it writes leaves nothing behind")
+    func failedWrite() throws {
+        try AgentHome.with { home in
+            try home.makeDirectory("state")
+            var backup = BackupFile(version: "1", createdAt: "", stateDirectory: home.state)
+            let generation = BackupFile.Generation(namespace: "default", revision: 1, text: "")
+            backup.generations = [generation, generation]
+            #expect(throws: Failure.self) { try StateRestore(directory: home.state).run(backup) }
+            #expect(!home.exists(home.state + "/config.restoring"))
+            #expect(!home.exists(home.state + "/config"))
+        }
+    }
+
+    @Test("restore does not write to a directory that only the backup names")
+    func foreignDirectory() throws {
+        try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
+            let file = try forge(home) { _ in }
+            let refused = try home.larder("restore", file)
+            #expect(refused.status == 2)
+            #expect(refused.log.contains("--state-directory \(home.state)"), "\(refused.log)")
+            #expect(!home.exists(home.state + "/config.before-restore"))
+        }
+    }
+
+    @Test("the default state directory of restore is that of an agent without settings")
+    func usualDirectory() {
+        let variables = ["HOME": "/home/u", "XDG_STATE_HOME": "/s"]
+        #expect(StateLocation.usual(isRoot: true) { variables[$0] } == "/var/lib/larder")
+        #expect(StateLocation.usual(isRoot: false) { variables[$0] } == "/s/larder")
+        #expect(
+            StateLocation.usual(isRoot: false) { $0 == "HOME" ? "/home/u" : "relative" }
+                == "/home/u/.local/state/larder")
+        #expect(StateLocation.usual(isRoot: false) { _ in nil } == nil)
+    }
+
+    @Test(
+        "a backup names the namespaces that its maker may not read, and restore repeats it",
+        .enabled(if: geteuid() == 0, "only root can become another user"))
+    func omitted() throws {
+        let all = #"["read", "administer", "secrets"]"#
+        try AgentHome.with(
+            settings: "{ access: { others: \(all) }, socket: { mode: '0666' }, namespaces: { "
+                + "shop: { access: { others: ['write'] } }, hidden: { access: { others: [] } } } }"
+        ) { home in
+            let agent = try home.start()
+            try agent.connect().call("config.set", ["path": "n", "value": 1])
+            let complete = try home.larder("backup", home.directory + "/complete", "--json")
+            #expect(complete.log == "" && complete.text.contains(#""omitted":[],"complete":true"#), "\(complete.text)")
+            chmod(home.directory, 0o777)
+            let file = home.directory + "/larder.backup"
+            let partial = try Command.run(
+                "setpriv",
+                ["--reuid=4711", "--regid=4711", "--clear-groups", Products.commandLine, "backup", file, "--json"],
+                environment: home.clientEnvironment)
+            #expect(partial.status == 0, "\(partial.log)")
+            #expect(partial.text.contains(#""omitted":["shop"],"complete":false"#), "\(partial.text)")
+            #expect(partial.log.contains("shop") && !partial.log.contains("hidden"), "\(partial.log)")
+            #expect(try agent.stop() == .exit(0))
+            let restored = try home.larder("restore", file, "--state-directory", home.state)
+            #expect(restored.status == 0)
+            #expect(restored.log.contains("shop") && restored.log.contains("config.before-restore"), "\(restored.log)")
         }
     }
 }

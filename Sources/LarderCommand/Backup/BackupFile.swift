@@ -20,10 +20,26 @@ struct BackupFile: Equatable {
     var createdAt: String
     /// The state directory of the agent.
     var stateDirectory: String
+    /// Namespaces in which the caller had a right, but not the right to read them. They are not in the backup.
+    var omitted: [String] = []
+    /// Whether the agent named every namespace to the caller: it does to root and to its own user. Others do not learn of
+    /// namespaces in which they have no right. nil if the backup does not say it.
+    var isComplete: Bool?
     var generations: [Generation] = []
 
     /// How many namespaces have a snapshot.
     var namespaceCount: Int { Set(generations.map(\.namespace)).count }
+
+    /// What may be missing, as the predicate of a sentence; nil if the backup has every namespace or does not say it.
+    var omission: String? {
+        if !omitted.isEmpty {
+            return "does not have the namespaces that its maker may not read: \(omitted.joined(separator: ", "))"
+        }
+        if isComplete == false {
+            return "may lack namespaces that its maker may not know of: it was not made by root or the agent's user"
+        }
+        return nil
+    }
 
     func encoded() -> [UInt8] {
         var writer = JSONWriter()
@@ -32,6 +48,8 @@ struct BackupFile: Equatable {
         writer.member("version", version)
         writer.member("createdAt", createdAt)
         writer.member("stateDirectory", stateDirectory)
+        if !omitted.isEmpty { writer.member("omitted", .array(omitted.map(JSONValue.string))) }
+        if let isComplete { writer.member("complete", isComplete) }
         writer.endObject()
         writer.endLine()
         for generation in generations {
@@ -77,15 +95,26 @@ struct BackupFile: Equatable {
             let stateDirectory = header["stateDirectory"]?.string
         else { throw Failure(.failure, "\(name) is damaged: its content does not have the SHA-256 in its last line") }
         self.init(version: version, createdAt: createdAt, stateDirectory: stateDirectory)
-        for line in lines.dropFirst() {
-            guard let value = try? JSONValue(parsing: Array(line)), let generation = Generation(value) else {
-                throw Failure(.failure, "\(name) has a line that is not a snapshot")
+        omitted = header["omitted"]?.elements.compactMap(\.string) ?? []
+        isComplete = header["complete"]?.bool
+        var known: Set<String> = []
+        // The header is line 1.
+        for (number, line) in lines.enumerated().dropFirst() {
+            do throws(Generation.Damage) {
+                let generation = try Generation(Array(line))
+                guard known.insert("\(generation.namespace) \(generation.revision)").inserted else {
+                    throw Generation.Damage(
+                        reason: "revision \(generation.revision) of namespace \(generation.namespace) is there twice")
+                }
+                generations.append(generation)
+            } catch {
+                throw Failure(
+                    .failure, "\(name):\(number + 1): \(error.reason); nothing was restored, use another backup")
             }
-            generations.append(generation)
         }
     }
 
-    private static func digest(of bytes: [UInt8]) -> String {
+    fileprivate static func digest(of bytes: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".utf8)
         var text: [UInt8] = []
         for byte in SHA256.hash(data: bytes) { text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
@@ -94,15 +123,51 @@ struct BackupFile: Equatable {
 }
 
 extension BackupFile.Generation {
-    /// Reads a line. Namespace and revision become names of files, so they are checked.
-    fileprivate init?(_ value: JSONValue) {
-        guard let namespace = value["namespace"]?.string, let revision = value["revision"]?.int,
-            let text = value["generation"]?.string, (1..<(1 << 53)).contains(revision),
-            (1...64).contains(namespace.utf8.count),
+    /// The format of the files of the state directory.
+    private static let format = 1
+
+    fileprivate struct Damage: Error {
+        let reason: String
+    }
+
+    /// Reads a line. Namespace and revision become names of files.
+    fileprivate init(_ line: [UInt8]) throws(Damage) {
+        guard let value = try? JSONValue(parsing: line), let namespace = value["namespace"]?.string,
+            let revision = value["revision"]?.int, let text = value["generation"]?.string,
+            (1..<(1 << 53)).contains(revision), (1...64).contains(namespace.utf8.count),
             let first = namespace.utf8.first, Self.isLetterOrDigit(first),
             namespace.utf8.allSatisfy({ Self.isLetterOrDigit($0) || "._-".utf8.contains($0) })
-        else { return nil }
+        else { throw Damage(reason: "the line is not a snapshot") }
         self.init(namespace: namespace, revision: revision, text: text, isPinned: value["pinned"]?.bool ?? false)
+        try checkText()
+    }
+
+    /// Checks that the content of the file is whole, and that it is of this namespace and revision. The agent would put aside
+    /// a damaged file, and begin with an older one.
+    private func checkText() throws(Damage) {
+        let lines = Array(text.utf8).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        guard lines.count == 3, lines[2].isEmpty, let header = try? JSONValue(parsing: Array(lines[0])) else {
+            throw Damage(reason: "the snapshot is not two lines of JSON")
+        }
+        guard header["sha256"]?.string == BackupFile.digest(of: Array(lines[1])),
+            let body = try? JSONValue(parsing: Array(lines[1]), maximumDepth: 256)
+        else { throw Damage(reason: "the snapshot is damaged: it does not have the SHA-256 in its first line") }
+        guard header["format"]?.int == Self.format, body["format"]?.int == Self.format else {
+            let format = header["format"]?.compactText ?? "none"
+            throw Damage(
+                reason: "the snapshot has format \(format), and this version reads format \(Self.format)")
+        }
+        guard let written = body["namespace"]?.string, written == namespace, body["revision"]?.int == revision else {
+            let found = "revision \(body["revision"]?.compactText ?? "none")"
+            let place = "namespace \(body["namespace"]?.compactText ?? "none")"
+            throw Damage(
+                reason: "the line says revision \(revision) of namespace \(namespace), but its snapshot is "
+                    + "\(found) of \(place)")
+        }
+        let numbers = ["publishedAt", "journal", "released"]
+        guard numbers.allSatisfy({ (body[$0]?.int ?? -1) >= 0 }), body["digest"]?.string != nil,
+            body["epoch"]?.string != nil, body["layers"]?.kind == .object
+        else { throw Damage(reason: "the snapshot lacks a member or has one of another type") }
     }
 
     private static func isLetterOrDigit(_ byte: UInt8) -> Bool {

@@ -19,7 +19,12 @@ struct StateRestore {
         let lock = try takeLock(isRoot: isRoot)
         defer { close(lock) }
         try remove(next)
-        try write(backup)
+        do {
+            try write(backup)
+        } catch {
+            try? remove(next)
+            throw error
+        }
         // Without a present state, an earlier call ended between the two steps of exchange(), and this is the state before it.
         if exists(current) { try remove(previous) }
         // Before the state, so that no crash can leave the restored state with the epoch of the present one.

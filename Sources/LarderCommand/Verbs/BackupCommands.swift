@@ -1,4 +1,6 @@
 import ArgumentParser
+import CLinuxShims
+import Glibc
 import LarderClient
 
 /// `larder backup FILE`
@@ -10,7 +12,8 @@ struct BackupCommand: AsyncParsableCommand {
             The file has the snapshots of every namespace with all layers: overrides, pushed documents, what a rollback holds, \
             and the history. Each namespace is saved as of one moment, with every change acknowledged before. Values that the \
             settings declare secret are in it, so only its owner may read it. The caller needs the rights administer, read \
-            and secrets; root and the agent's user have them. Namespaces that the caller may not read are left out.
+            and secrets; root and the agent's user have them. Namespaces that the caller may not read are left out; the file says \
+            so, and restore repeats it.
 
             The settings, the files of layers, credentials and images are not in it.
 
@@ -37,10 +40,12 @@ struct BackupCommand: AsyncParsableCommand {
             let bytes = backup.encoded()
             try NewFile.replace(file, with: bytes)
             let (namespaces, snapshots) = (backup.namespaceCount, backup.generations.count)
+            if let omission = backup.omission { Output.note("the backup \(omission)") }
             if agent.json {
                 let result: JSONValue = [
                     "file": .string(file), "bytes": .int(bytes.count), "namespaces": .int(namespaces),
-                    "snapshots": .int(snapshots),
+                    "snapshots": .int(snapshots), "omitted": .array(backup.omitted.map(JSONValue.string)),
+                    "complete": .bool(backup.isComplete ?? false),
                 ]
                 return try Output.line(result.compactText)
             }
@@ -54,6 +59,8 @@ struct BackupCommand: AsyncParsableCommand {
         let agent = try await client.agent.info()
         var backup = BackupFile(
             version: agent.version, createdAt: Timestamp.now.description, stateDirectory: agent.stateDirectory)
+        backup.omitted = agent.namespaceRights.keys.filter { !agent.namespaces.contains($0) }.sorted()
+        backup.isComplete = Self.isTrusted(agent.peer, agent)
         for namespace in agent.namespaces {
             let current = try await client.config.backup(namespace: namespace)
             var saved = [current]
@@ -74,6 +81,13 @@ struct BackupCommand: AsyncParsableCommand {
         }
         return backup
     }
+
+    /// Whether the caller is root or the agent's user, to whom the state directory belongs.
+    private static func isTrusted(_ peer: AgentInfo.Peer, _ agent: AgentInfo.Result) -> Bool {
+        if peer.uid == 0 { return true }
+        var status = stat()
+        return stat(agent.stateDirectory, &status) == 0 && Int(status.st_uid) == peer.uid
+    }
 }
 
 /// `larder restore FILE`
@@ -83,7 +97,7 @@ struct RestoreCommand: ParsableCommand {
         abstract: "Put a backup into the state directory of a stopped agent.",
         discussion: """
             The state of the backup replaces the present one, which stays beside it as \(StateRestore.previousName) in the \
-            state directory until the next restore. The agent begins a new epoch, so that clients that resume fetch their \
+            state directory until the next restore. Every line of the file is checked before anything is written. The agent begins a new epoch, so that clients that resume fetch their \
             documents again.
 
             Stop the agent before with systemctl stop larder.socket larder.service, and start it after with systemctl start \
@@ -99,7 +113,10 @@ struct RestoreCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The state directory.", discussion: "Else that of the agent that the backup is from.", valueName: "path"))
+            "The state directory.",
+            discussion:
+                "Default: $XDG_STATE_HOME/larder; for root /var/lib/larder. Required if the agent of the backup had another.",
+            valueName: "path"))
     var stateDirectory: String?
 
     @Flag(help: "Print the result as one line of JSON.")
@@ -107,12 +124,17 @@ struct RestoreCommand: ParsableCommand {
 
     func run() throws {
         let backup = try BackupFile(decoding: Input.contents(of: file), name: file)
-        let directory = stateDirectory ?? backup.stateDirectory
+        let directory = try StateLocation.directory(named: stateDirectory, for: backup, file)
         try StateRestore(directory: directory).run(backup)
+        if let omission = backup.omission {
+            Output.note(
+                "the backup \(omission); their state before, if any, is in \(directory)/\(StateRestore.previousName)")
+        }
         if json {
             let result: JSONValue = [
                 "stateDirectory": .string(directory), "createdAt": .string(backup.createdAt),
                 "namespaces": .int(backup.namespaceCount), "snapshots": .int(backup.generations.count),
+                "omitted": .array(backup.omitted.map(JSONValue.string)), "complete": .bool(backup.isComplete ?? false),
             ]
             return try Output.line(result.compactText)
         }
