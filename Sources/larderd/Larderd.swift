@@ -61,8 +61,20 @@ struct Larderd: AsyncParsableCommand {
     @Flag(help: "Check the settings and the layers' files, report all errors with line and column, and exit.")
     var checkSettings = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "With --check-settings: errors in the layers' files are warnings.",
+            discussion: "A running agent reads the settings all the same, and keeps what such a layer had before."))
+    var forReload = false
+
     /// What systemd handed over, taken before anything else looks at the environment.
     fileprivate static let activation = Result { try SocketActivation.takeStreamListeners() }
+
+    func validate() throws {
+        if forReload, !checkSettings {
+            throw ValidationError("--for-reload says how --check-settings judges; add --check-settings")
+        }
+    }
 
     func run() async throws {
         if checkSettings { return SettingsCheck(self).report() }

@@ -10,7 +10,8 @@ struct SettingsCheck {
     private(set) var path: String?
     /// Each error in one line, with file, line and column if it has them.
     private(set) var errors: [String] = []
-    /// Files that are missing, or that this user may not read. They may be right for the agent.
+    /// Files that are missing, or that this user may not read: they may be right for the agent. Before a reload also files of
+    /// layers with errors: the agent keeps what the layer had before.
     private(set) var warnings: [String] = []
     private(set) var plan: AgentPlan?
 
@@ -41,6 +42,8 @@ struct SettingsCheck {
         for problem in plan?.namespaces.flatMap({ $0.examineFiles() }) ?? [] {
             if problem.isCircumstance {
                 warnings.append("not checked: \(problem.error)")
+            } else if command.forReload {
+                warnings.append(problem.error.description)
             } else {
                 errors.append(problem.error.description)
             }

@@ -45,5 +45,26 @@ extension Integration {
                 #expect(!agent.log.contains("refused"), "\(agent.log)")
             }
         }
+
+        @Test(
+            "it reads the settings although a layer file is broken, and prints the error as a warning",
+            arguments: ["larder.service", "user/larder.service"])
+        func brokenLayer(unit: String) throws {
+            try AgentHome.with { home in
+                try home.makeDirectory("etc/config.d")
+                try home.write("etc/larder.json", "{}")
+                try home.write("etc/config.d/10.json", #"{"n": 1}"#)
+                let agent = try home.start()
+                try home.write("etc/config.d/10.json", #"{"n": 2,"#)
+                try home.write("etc/larder.json", "{ namespaces: { shop: {} } }")
+                let reload = try reload(unit, agent, home)
+                try #require(reload.status == 0, "\(reload.log)")
+                #expect(
+                    reload.log.contains("larderd: warning: \(home.directory)/etc/config.d/10.json:1:9: "),
+                    "\(reload.log)")
+                try agent.connect().call("agent.info", until: { $0["namespaces"] == ["default", "shop"] })
+                #expect(try agent.ask("config.get", ["n"])["value"] == 1)
+            }
+        }
     }
 }
