@@ -170,6 +170,66 @@ extension Integration.RenderTests {
         }
     }
 
+    @Test(
+        "a file that was not checked because larder was killed is checked by the next call",
+        arguments: ["check", "exec"], [true, false])
+    func killedInPlace(step: String, hasPrevious: Bool) throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            if hasPrevious { try home.write("app.conf", "old") }
+            mkfifo(home.directory + "/wait", 0o600)
+            let options = ["render", "t", "app.conf"] + (step == "check" ? ["--check-in-place"] : [])
+            let larder = try ChildProcess(
+                Products.commandLine,
+                options + ["--\(step)", "echo waits; exec cat wait", "--socket", home.socket],
+                environment: home.environment, directory: home.directory)
+            try larder.waitForLog("waits")
+            // Another call does not take the file of one that still checks it for abandoned.
+            #expect(try self.larder(home, ["render", "t", "app.conf"]).end == .exit(0))
+            #expect(try text(home, "app.conf") == "1\n")
+            larder.kill()
+            close(open(home.directory + "/wait", O_RDWR | O_CLOEXEC))
+            unlink(home.directory + "/wait")
+            #expect(try text(home, "app.conf") == "1\n")
+
+            let refused = try self.larder(home, options + ["--\(step)", "touch ran; false"])
+            #expect(refused.end == .exit(step == "check" ? 7 : 1))
+            #expect(refused.log.contains("was killed before it had checked app.conf"), "\(refused.log)")
+            #expect(home.exists(home.directory + "/ran"))
+            #expect(try names(home) == (hasPrevious ? ["app.conf"] : []))
+            if hasPrevious { #expect(try text(home, "app.conf") == "old") }
+            #expect(try self.larder(home, options + ["--\(step)", "true"]).end == .exit(0))
+            #expect(try text(home, "app.conf") == "1\n")
+            #expect(try names(home) == ["app.conf"])
+        }
+    }
+
+    @Test("a file that was replaced after larder was killed is not overwritten by the one before")
+    func replacedAfterKill() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            try home.write("app.conf", "old")
+            mkfifo(home.directory + "/wait", 0o600)
+            let larder = try ChildProcess(
+                Products.commandLine,
+                ["render", "t", "app.conf", "--exec", "echo waits; exec cat wait", "--socket", home.socket],
+                environment: home.environment, directory: home.directory)
+            try larder.waitForLog("waits")
+            larder.kill()
+            close(open(home.directory + "/wait", O_RDWR | O_CLOEXEC))
+            unlink(home.directory + "/wait")
+            try home.write("app.conf", "mine")
+            let refused = try self.larder(home, ["render", "t", "app.conf", "--exec", "false"])
+            #expect(refused.log.hasSuffix("the previous app.conf is restored"), "\(refused.log)")
+            #expect(try text(home, "app.conf") == "mine")
+            #expect(try names(home) == ["app.conf"])
+        }
+    }
+
     @Test("with --watch a command that failed runs again even if the value is taken back")
     func retryAfterReversal() throws {
         try AgentHome.with { home in

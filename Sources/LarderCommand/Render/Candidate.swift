@@ -27,7 +27,9 @@ enum Candidate {
     nonisolated(unsafe) private static let temporary = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let previous = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static let output = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
+    nonisolated(unsafe) private static let marker = UnsafeMutablePointer<CChar>.allocate(capacity: Int(PATH_MAX))
     nonisolated(unsafe) private static var hasPrevious = false
+    nonisolated(unsafe) private static var hasMarker = false
     nonisolated(unsafe) private static var isFirst = false
     nonisolated(unsafe) private static var device: dev_t = 0
     nonisolated(unsafe) private static var inode: ino_t = 0
@@ -53,7 +55,8 @@ enum Candidate {
         }
         strcpy(temporary, file)
         strcpy(output, path)
-        (hasPrevious, self.isFirst, device, inode) = (false, isFirst, status.st_dev, status.st_ino)
+        (hasPrevious, hasMarker, self.isFirst) = (false, false, isFirst)
+        (device, inode) = (status.st_dev, status.st_ino)
         isThere.store(true, ordering: .sequentiallyConsistent)
     }
 
@@ -66,9 +69,20 @@ enum Candidate {
         isThere.store(true, ordering: .sequentiallyConsistent)
     }
 
+    /// Names the marker of the output, which is deleted when the new file is confirmed or does not stay.
+    static func mark(_ path: String) {
+        guard path.utf8.count < Int(PATH_MAX) else { return }
+        isThere.store(false, ordering: .sequentiallyConsistent)
+        strcpy(marker, path)
+        hasMarker = true
+        isThere.store(true, ordering: .sequentiallyConsistent)
+    }
+
     /// Leaves the output as it is from here on, and deletes what was kept for the case of a failure.
     static func forget() {
         guard isThere.exchange(false, ordering: .sequentiallyConsistent) else { return }
+        // First: a marker without the copy that it names would have the next call delete the output.
+        if hasMarker { unlink(marker) }
         if hasPrevious { unlink(previous) }
     }
 
@@ -88,13 +102,15 @@ enum Candidate {
         var status = stat()
         let isInPlace = lstat(output, &status) == 0 && status.st_ino == inode && status.st_dev == device
         if isInPlace {
-            if hasPrevious { return (true, rename(previous, output) == 0 ? 0 : errno) }
-            if isFirst { unlink(output) }
-            return (true, 0)
+            // The marker then stays, for the next call.
+            if hasPrevious, rename(previous, output) != 0 { return (true, errno) }
+            if !hasPrevious, isFirst { unlink(output) }
+        } else {
+            unlink(temporary)
+            if hasPrevious { unlink(previous) }
         }
-        unlink(temporary)
-        if hasPrevious { unlink(previous) }
-        return (false, 0)
+        if hasMarker { unlink(marker) }
+        return (isInPlace, 0)
     }
 
     /// Waits for a command to end, and passes signals on to it while there is a candidate.

@@ -48,6 +48,15 @@ struct RenderedFile {
         return isRight ? .none : .attributes
     }
 
+    /// Puts the previous file back if a process was killed before it had checked the new one in its place.
+    func recover() {
+        guard UnconfirmedMarker.recover(path) else { return }
+        syncDirectory()
+        Output.note(
+            "an earlier larder was killed before it had checked \(path); the file that was there before is back, and the "
+                + "new one is checked again")
+    }
+
     /// Why a new file does not stay in place.
     struct Rejection: Error {
         let status: ExitStatus
@@ -77,11 +86,16 @@ struct RenderedFile {
             let temporary = try write(Array(text.utf8), attributes) {
                 Candidate.begin($0, for: path, isFirst: isFirst)
             }
+            var copy: String?
             if let status, confirm != nil {
                 let former = (status.st_mode & 0o7777, status.st_uid, status.st_gid)
-                _ = try write(Input.contents(of: path), former) { Candidate.keep($0) }
+                copy = try write(Input.contents(of: path), former) { Candidate.keep($0) }
             }
             try await accept(temporary)
+            // Its lock is held until this call returns.
+            let marker = confirm == nil ? nil : UnconfirmedMarker(for: path, file: temporary, copy: copy)
+            defer { extendLifetime(marker) }
+            if marker != nil { syncDirectory() }
             guard rename(temporary, path) == 0 else { throw Self.failure("replace", path) }
             isInstalled = true
             syncDirectory()
@@ -168,7 +182,8 @@ struct RenderedFile {
         return status
     }
 
-    private static func split(_ path: String) -> (directory: String, name: Substring) {
+    /// A path without a slash is in the working directory.
+    static func split(_ path: String) -> (directory: String, name: Substring) {
         guard let slash = path.lastIndex(of: "/") else { return (".", path[...]) }
         let directory = path[..<slash]
         return (directory.isEmpty ? "/" : String(directory), path[path.index(after: slash)...])

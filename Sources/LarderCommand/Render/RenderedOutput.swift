@@ -39,6 +39,7 @@ struct RenderedOutput: Sendable {
     /// - Throws: ``Failure`` or ``ExecFailure``; then the file is as it was before.
     func write(_ text: String, newest: () async -> String?) async throws -> Bool {
         let file = file
+        file.recover()
         var text = text
         var isReplaced = false
         for round in 1...Self.maxRounds {

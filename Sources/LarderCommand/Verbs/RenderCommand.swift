@@ -11,7 +11,8 @@ struct RenderCommand: AsyncParsableCommand {
             owner and mode, checked with --check, and renamed. A check that fails keeps the old file (exit status 7). \
             --exec runs after a change, and after nothing else. If it fails, the previous file is restored (exit status 1), \
             but the command is not run again for it; with --watch the change is tried again, with growing pauses, until it \
-            succeeds. A signal that ends larder before the command has succeeded restores the previous file, too.
+            succeeds. A signal that ends larder before the command has succeeded restores the previous file, too; after SIGKILL \
+            or a crash of the machine the next call does.
 
             Both commands are run by /bin/sh. $LARDER_FILE, and {} as a word of its own, are the file's path, for --check \
             that of the new file; --check must have one of them. A program that can only check its whole configuration, \
