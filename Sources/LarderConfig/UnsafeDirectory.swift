@@ -34,8 +34,11 @@ public struct UnsafeDirectory: Error, CustomStringConvertible {
         if mode & 0o022 == 0 || allowsSticky && isSticky { return }
         // What belongs to root would be of no use to another user without these bits.
         let command = owner == user ? "" : "chown -R \(user) \(path) && "
+        let sticky = allowsSticky ? ", or: chmod +t \(path)" : ""
+        // A volume of a container, such as emptyDir of Kubernetes, belongs to root, and its container has no root.
+        let place = owner == 0 && user != 0 ? " as root (in a pod, in an init container)" : ""
         throw UnsafeDirectory(
             description: "\(path) has mode 0\(String(mode, radix: 8)), so other users can write to it; name another "
-                + "directory, or run: \(command)chmod go-w \(path)")
+                + "directory, or run\(place): \(command)chmod go-w \(path)\(sticky)")
     }
 }

@@ -99,6 +99,8 @@ extension Integration {
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("mode 0\(String(mode, radix: 8))"), "\(agent.log)")
                 #expect(agent.log.contains("chmod go-w \(path)"), "\(agent.log)")
+                // The sticky bit is enough for the directory of the socket.
+                #expect(agent.log.contains("chmod +t \(path)") == (name == "run"), "\(agent.log)")
                 #expect(!home.exists(path + "/lock"))
                 chmod(path, 0o755)
                 #expect(try home.start(socket: socket).ask("agent.ping") == ["pong": true])
@@ -117,6 +119,28 @@ extension Integration {
                 #expect(agent.end == .exit(1))
                 #expect(agent.log.contains("belongs to user 4711"), "\(agent.log)")
                 #expect(agent.log.contains("chown -R 0 \(path)"), "\(agent.log)")
+            }
+        }
+
+        @Test(
+            "a directory of root that everybody can write to, as an emptyDir volume is, is refused with the commands for root",
+            .enabled(if: geteuid() == 0, "only root can become another user"), arguments: ["run", "state", "cache"])
+        func volume(name: String) throws {
+            try AgentHome.with { home in
+                let path = "\(home.directory)/\(name)"
+                chmod(home.directory, 0o755)
+                for directory in ["run", "state", "cache"] {
+                    try makeDirectory("\(home.directory)/\(directory)", mode: directory == name ? 0o777 : 0o755)
+                    if directory != name { chown("\(home.directory)/\(directory)", 4711, 4711) }
+                }
+                let become = ["--reuid=4711", "--regid=4711", "--clear-groups", try Products.agent]
+                let refused = try Command.run(
+                    "setpriv", become + home.arguments(socket: home.directory + "/run/sock"),
+                    environment: home.environment, directory: home.directory)
+                #expect(refused.end == .exit(1))
+                let commands = "chown -R 4711 \(path) && chmod go-w \(path)"
+                #expect(
+                    refused.log.contains("as root (in a pod, in an init container): \(commands)"), "\(refused.log)")
             }
         }
 
