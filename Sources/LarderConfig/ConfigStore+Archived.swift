@@ -13,22 +13,18 @@ extension ConfigStore {
         return await blocking.run { archive.generationDirectory.kept(with: newest) }
     }
 
-    /// Reads snapshots that were not described yet.
+    /// Describes snapshots; those that no call described before are read. Calls may overlap and ask for different ones, so each
+    /// works on its own copy of what is described.
     /// - Parameter revisions: all that are on disk alone.
-    func readArchived(_ revisions: [Int]) async {
+    func archivedSnapshots(ofRevisions revisions: [Int]) async -> [PastSnapshot] {
         let archive = archive
-        let unread = revisions.filter { archivedSnapshots[$0] == nil }
+        var known = archivedSnapshots
+        let unread = revisions.filter { known[$0] == nil }
         let found = await blocking.run { unread.compactMap { archive.generation(ofRevision: $0) } }
-        for snapshot in await Self.describe(found) { archivedSnapshots[snapshot.revision] = snapshot }
-        let known = Set(revisions)
-        archivedSnapshots = archivedSnapshots.filter { known.contains($0.key) }
-    }
-
-    /// A generation that is on disk alone; nil if there is none.
-    func archivedGeneration(ofRevision revision: Int) async -> Generation? {
-        guard await keptFiles().contains(where: { $0.revision == revision }) else { return nil }
-        let archive = archive
-        return await blocking.run { archive.generation(ofRevision: revision) }
+        for snapshot in await Self.describe(found) { known[snapshot.revision] = snapshot }
+        let described = revisions.compactMap { known[$0] }
+        archivedSnapshots = Dictionary(described.map { ($0.revision, $0) }) { first, _ in first }
+        return described
     }
 
     /// Pins a snapshot, so that neither its age nor the number of newer ones removes it, or ends that.

@@ -36,9 +36,8 @@ extension ConfigStore {
         let files = await keptFiles()
         let kept = Set(files.map(\.revision))
         let archived = files.map(\.revision).filter { $0 < newest.first?.revision ?? 0 }
-        await readArchived(archived)
-        var past = await Self.describe(newest.filter { kept.contains($0.revision) })
-        past += archived.compactMap { archivedSnapshots[$0] }
+        let older = await archivedSnapshots(ofRevisions: archived)
+        var past = await Self.describe(newest.filter { kept.contains($0.revision) }) + older
         let pinned = Set(files.lazy.filter(\.isPinned).map(\.revision))
         for index in past.indices { past[index].isPinned = pinned.contains(past[index].revision) }
         return past
@@ -100,10 +99,14 @@ extension ConfigStore {
         history.prepend(older)
     }
 
+    /// One of the snapshots that ``pastSnapshots()`` has. More may be in memory than the limits keep.
     func generation(ofRevision revision: Int) async throws(ConfigError) -> Generation {
         if history[revision] == nil { await readOlderGenerations() }
-        if let generation = history[revision] { return generation }
-        if let generation = await archivedGeneration(ofRevision: revision) { return generation }
+        if await keptFiles().contains(where: { $0.revision == revision }) {
+            if let generation = history[revision] { return generation }
+            let archive = archive
+            if let generation = await blocking.run({ archive.generation(ofRevision: revision) }) { return generation }
+        }
         let known = await pastSnapshots().reversed().map { String($0.revision) }.joined(separator: ", ")
         throw ConfigError(
             .notFound,

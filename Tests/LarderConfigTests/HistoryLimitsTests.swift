@@ -199,6 +199,37 @@ struct ArchivedSnapshotsTests {
         }
     }
 
+    @Test("a revision that the limits no longer keep is unknown, even if it is still in memory")
+    func onlyInMemory() async throws {
+        var fixture = StoreFixture.local()
+        fixture.history.count = 3
+        defer { fixture.remove() }
+        try await fixture.withStore { (store) async throws in
+            for number in 1...6 { _ = try await store.set(JSONPath(["n"]), to: .int(number), timeToLive: nil) }
+            try await store.writeNow()
+            #expect(await store.pastSnapshots().map(\.revision) == [7, 6, 5])
+            var error = await #expect(throws: ConfigError.self) { try await store.rollBack(toRevision: 4, by: nil) }
+            #expect(error?.code == .notFound)
+            #expect(error?.message.contains("known are: 5, 6, 7") ?? false)
+            error = await #expect(throws: ConfigError.self) { try await store.pin(true, revision: 4) }
+            #expect(error?.code == .notFound)
+            #expect(try await store.rollBack(toRevision: 5, by: nil).changed)
+        }
+    }
+
+    @Test("calls that overlap and read different snapshots do not take them from each other")
+    func overlapping() async throws {
+        try await withOldSnapshots { (store, _) async throws in
+            for _ in 0..<200 {
+                async let newer = store.archivedSnapshots(ofRevisions: [6, 5])
+                async let older = store.archivedSnapshots(ofRevisions: [3, 2])
+                let found = await (newer.map(\.revision), older.map(\.revision))
+                #expect(found.0 == [6, 5] && found.1 == [3, 2])
+            }
+            await store.stop()
+        }
+    }
+
     @Test("a list of pins that is damaged is reported and counts as empty, and generations without one are read")
     func damagedPins() async throws {
         let fixture = StoreFixture.local()
