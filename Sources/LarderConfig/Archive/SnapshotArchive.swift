@@ -14,7 +14,7 @@ final class SnapshotArchive: Sendable {
     /// Generations that were set aside; older ones are removed.
     private static let keptDamaged = 4
     /// What a revision or a sequence number can be: every reader of JSON knows these exactly.
-    static let possibleNumbers = 0...(1 << 53)
+    static let possibleNumbers = 0..<(1 << 53)
     /// More numbers than an agent gives between two writes of a generation.
     private static let unknownNumbers = 1 << 20
     private static let journalSize = 256 * 1024
