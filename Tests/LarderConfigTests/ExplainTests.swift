@@ -107,6 +107,24 @@ struct ExplainTests {
         }
     }
 
+    @Test("a null that was set below a path says nothing there, unless an object is there")
+    func nullBelow() async throws {
+        try await withScene { scene in
+            _ = try await scene.store.set(JSONPath(["no", "such"]), to: .null, timeToLive: nil)
+            let nothing = try await scene.explain("no")
+            #expect(nothing.value == nil && nothing.winner == nil)
+            #expect(nothing.layers.allSatisfy { $0.value == nil && !$0.hides && $0.source == nil })
+            #expect(try await scene.explain("no.such").layers.last?.hides == true)
+            try await push(scene.store, ["no": 5])
+            let scalar = try await scene.explain("no")
+            #expect(scalar.value == 5 && scalar.winner == .remote && scalar.layers.last?.value == nil)
+            try await push(scene.store, ["no": ["such": 1, "x": 2]])
+            let object = try await scene.explain("no")
+            #expect(object.value == ["x": 2] && object.winner == .override)
+            #expect(object.layers.last?.value == ["such": .null])
+        }
+    }
+
     @Test("a null, and what has no members, hides what is below, at the path and above it")
     func hiding() async throws {
         try await withScene { scene in

@@ -37,6 +37,12 @@ extension ConfigStore {
         for layer in ConfigLayer.allCases {
             let saying = testimony.layers.says(layer, at: path)
             if saying == .nothing { continue }
+            // A null that was set makes no object on its way.
+            if layer == .override, testimony.value?.kind != .object, case .value(let value) = saying,
+                value.hasOnlyNulls
+            {
+                continue
+            }
             let row = past.prefix { $0.layers.says(layer, at: path) == saying }
             let since = row.last.map { first in
                 Explanation.Since(
@@ -81,5 +87,12 @@ extension Generation {
         }
         guard let published else { return [state(layers, isLater: false)] }
         return [state(layers, isLater: true), state(published, isLater: false)]
+    }
+}
+
+extension JSONValue {
+    /// Whether it is null, or an object whose members have nothing but nulls.
+    fileprivate var hasOnlyNulls: Bool {
+        kind == .object ? members.allSatisfy { $0.value.hasOnlyNulls } : isNull
     }
 }
