@@ -134,6 +134,19 @@ struct ConfigStoreTests {
         }
     }
 
+    @Test("an unset of what the lower layers say as well removes the override and changes nothing")
+    func unsetOfTheSame() async throws {
+        let fixture = StoreFixture()
+        defer { fixture.remove() }
+        try await fixture.withStore { (store) async throws in
+            let document = SourceDocument(value: ["n": 1])
+            _ = try await store.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+            _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+            #expect(try await !store.unset(JSONPath(["n"])).changed)
+            #expect(await store.layers.override.isEmpty)
+        }
+    }
+
     @Test("an element of an array cannot be overridden, and the whole is an object")
     func invalidChanges() async throws {
         let fixture = StoreFixture.local()
