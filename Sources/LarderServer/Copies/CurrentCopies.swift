@@ -17,6 +17,8 @@ public final class CurrentCopies: Sendable {
         var rules = AccessRules()
         var written: [String: Position] = [:]
         var problem: String?
+        /// The group of the socket when it was last there.
+        var group: gid_t?
     }
 
     /// What a copy was made of.
@@ -173,13 +175,24 @@ public final class CurrentCopies: Sendable {
     }
 
     private func open() throws(CopyError) -> CopyDirectory {
-        var status = stat()
-        guard stat(socket, &status) == 0 else { throw CopyError("find the socket", socket) }
         let directory = try CopyDirectory(
-            path: Self.directory(besideSocket: socket), mode: settings.mode, group: status.st_gid)
+            path: Self.directory(besideSocket: socket), mode: settings.mode, group: socketGroup())
         directory.removeStale(keeping: state.withLock { Set($0.publications.keys) })
         state.withLock { $0.written = [:] }
         return directory
+    }
+
+    /// The group of the socket. At a stop the socket is removed before the last copies are written.
+    private func socketGroup() throws(CopyError) -> gid_t {
+        var status = stat()
+        if stat(socket, &status) == 0 {
+            let group = status.st_gid
+            state.withLock { $0.group = group }
+            return group
+        }
+        let failure = CopyError("find the socket", socket)
+        guard let group = state.withLock({ $0.group }) else { throw failure }
+        return group
     }
 
     private func bringUpToDate(
