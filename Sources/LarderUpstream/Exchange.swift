@@ -176,7 +176,7 @@ struct Exchange: Sendable {
         }
     }
 
-    /// What is wrong with the certificates of a server that is not trusted, if it is their time.
+    /// Returns which certificate of an untrusted server has expired or is not valid yet, and what to do; nil if none.
     private func certificateProblem(of target: FetchURL, _ route: ClientRoute) async -> String? {
         let certificates = await ServerCertificates.read(
             from: target, at: route.address?.description, on: route.client.eventLoopGroup, timeout: .seconds(5))

@@ -57,7 +57,7 @@ public struct FetchTimeouts: Sendable, Hashable {
     public var whole: Duration
     /// What has to come of a body in a time, or the origin trickles; nil where any speed will do.
     public var slowest: TransferRate?
-    /// The rate that counts in the place of ``slowest`` while other requests wait for the end of this one; nil for none.
+    /// The rate that counts instead of ``slowest`` while other requests wait for the end of this one; nil for none.
     /// Its window is that of ``slowest``.
     public var slowestWhileAwaited: TransferRate?
 

@@ -1,7 +1,7 @@
 internal import LarderUpstream
 
-/// What an answer tells of an image besides its type and size. It is loaded when an image is used first: the table of all
-/// images in memory does not have it.
+/// Details of an image from its header and its response, besides its type and size. They are loaded when the image is used
+/// first, because the table of all images in memory does not have them.
 public final class ImageDetails: Sendable, Hashable {
     /// As in ``ImageHeader/frameCount``.
     public let frames: Int?

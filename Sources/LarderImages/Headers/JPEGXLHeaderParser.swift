@@ -36,7 +36,7 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
             guard window.big32(8) <= 0x7FFF_FFFF else { return damaged("a box is too long") }
             (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
         }
-        // A size of 0 means that the box goes on to the end of the file.
+        // A size of 0 means that the box extends to the end of the file.
         guard size == 0 || size >= headerLength else { return damaged("a box has an invalid length") }
         let isPart = window.has("jxlp", at: 4)
         guard isPart || window.has("jxlc", at: 4) else {

@@ -1,11 +1,11 @@
 /// AVIF and HEIC: boxes at the top, until the picture's description (`meta`) and its data (`mdat`, or `idat` within `meta`) went by; a
-/// sequence has its own description (`moov`) too. Boxes that go on to the end of the file end where the last extent of
+/// sequence has its own description (`moov`) too. Boxes that extend to the end of the file end where the last extent of
 /// the `iloc` box does.
 struct HEIFEndWalker: EndWalker {
     private enum Place { case brands, top, meta(end: Int) }
     private var place = Place.brands
     private var position = 0
-    /// Whether the `meta` box goes on to the end of the file.
+    /// Whether the `meta` box extends to the end of the file.
     private var isMetaOpen = false
     private var locations: ItemLocations?
     private var isSequence = false
