@@ -93,6 +93,15 @@ class Connection:
         """Returns the result of a request. An error response raises AgentError."""
         return self.result(self.request(method, **params))
 
+    def put_image(self, url, file, **params):
+        """Stores an open regular file as the image of a URL, and returns the result of image.put."""
+        self.last_id += 1
+        params |= {"url": url, "descriptor": True}
+        line = json.dumps({"id": self.last_id, "method": "image.put", "params": params}).encode() + b"\n"
+        sent = socket.send_fds(self.socket, [line], [file.fileno()])
+        self.socket.sendall(line[sent:])
+        return self.result(self.last_id)
+
     def result(self, id):
         """Returns the result of a request that was sent before."""
         while id not in self.replies:

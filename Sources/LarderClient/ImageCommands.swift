@@ -96,7 +96,10 @@ public struct ImageCommands: Sendable {
         try await client.call(ImagePin.self, ImageReference(url: url, cacheKey: cacheKey)).image
     }
 
-    /// Stores the bytes of an image, up to some 700 KB, under a URL or a key of the caller. They replace what is held there.
+    /// Stores the bytes of an image under a URL or a key of the caller. They replace what is held there.
+    ///
+    /// With the agent's default settings (`limits.lineBytes`) they may have some 780 KB;
+    /// ``put(_:file:cacheKey:expectedDigest:lifetime:)`` takes larger images.
     ///
     /// ```swift
     /// try await client.images.put("https://app.internal/charts/today.png", [UInt8](png), lifetime: .seconds(3600))
@@ -109,9 +112,35 @@ public struct ImageCommands: Sendable {
         _ url: String, _ bytes: [UInt8], cacheKey: String? = nil, lifetime: Duration? = nil
     ) async throws(LarderClientError) -> WireImage {
         let parameters = ImagePut.Parameters(
-            ImageReference(url: url, cacheKey: cacheKey), data: bytes,
+            ImageReference(url: url, cacheKey: cacheKey), .inline(bytes),
             lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
         return try await client.call(ImagePut.self, parameters).image
+    }
+
+    /// Stores an image of any size that the agent's settings allow, under a URL or a key of the caller. It replaces what is held
+    /// there. The agent reads the file through a descriptor that is passed over a connection of its own.
+    ///
+    /// ```swift
+    /// let file = open("/srv/charts/today.png", O_RDONLY | O_CLOEXEC)
+    /// defer { close(file) }
+    /// try await client.images.put("https://app.internal/charts/today.png", file: file)
+    /// ```
+    /// - Parameters:
+    ///   - file: descriptor of a regular file, or of a file in memory (memfd_create(2)), that is open for reading. It is read from
+    ///     its start and stays open, at its position. The file must not change until this returns.
+    ///   - expectedDigest: what the bytes must be; anything else is refused.
+    ///   - lifetime: how long it is fresh; nil for a year.
+    /// - Throws: `remote` with `imageRefused` and the reason `fileChanged` if the file changed while it was read, with
+    ///   `invalidParams` for a descriptor that cannot be read from.
+    @discardableResult
+    public func put(
+        _ url: String, file: CInt, cacheKey: String? = nil, expectedDigest: WireDigest? = nil, lifetime: Duration? = nil
+    ) async throws(LarderClientError) -> WireImage {
+        let parameters = ImagePut.Parameters(
+            ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest,
+            lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
+        let call = DescriptorCall(socket: client.socket, configuration: client.configuration)
+        return try await call.send(ImagePut.self, parameters, passing: file).result.image
     }
 
     /// Takes a pin away; the image stays as others do, until its place is needed.

@@ -22,7 +22,7 @@ enum Input {
         }
     }
 
-    private static func failure(_ name: String) -> Failure {
+    static func failure(_ name: String) -> Failure {
         Failure(
             .failure, "cannot read \(name == "-" ? "standard input" : name): \(String(cString: strerror(errno)))")
     }

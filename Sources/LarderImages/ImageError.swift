@@ -6,7 +6,8 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case notAnImage, unsupportedType, excludedType, damagedImage, truncatedImage, tooManyPixels
-            case tooLarge, lengthDisagrees, digestDisagrees, noRoom, damagedBlob, storageFailed, indexDamaged,
+            case tooLarge, lengthDisagrees, digestDisagrees, fileChanged, unusableFile, noRoom, damagedBlob,
+                storageFailed, indexDamaged,
                 newerIndex, cacheInUse
             case invalidURL, forbiddenAddress, offline, upstreamFailed, notHeld, denied, timeout, cancelled,
                 shuttingDown
@@ -31,6 +32,10 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let lengthDisagrees = Self(kind: .lengthDisagrees)
         /// The body is not what was expected by its digest.
         public static let digestDisagrees = Self(kind: .digestDisagrees)
+        /// A file changed while it was read.
+        public static let fileChanged = Self(kind: .fileChanged)
+        /// A file that is not a regular one, or that cannot be read.
+        public static let unusableFile = Self(kind: .unusableFile)
         /// A limit of the cache or of the disk leaves no room; nothing that is held was harmed.
         public static let noRoom = Self(kind: .noRoom)
         /// A file on disk is not what its name says; it was removed.

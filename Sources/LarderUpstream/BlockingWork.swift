@@ -29,6 +29,9 @@ public struct BlockingWork: Sendable {
         }
         return try result.get()
     }
+
+    /// Runs a body on the pool. The caller does not wait for it.
+    public func submit(_ body: @escaping @Sendable () -> Void) { threads.submit { _ in body() } }
 }
 
 extension NIOThreadPool {

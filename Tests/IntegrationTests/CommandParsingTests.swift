@@ -98,6 +98,7 @@ struct CommandParsingTests {
             ["image", "get", "u", "--digest", "12"], ["image", "get", "u", "--json", "-o", "-"],
             ["image", "get", "u", "-o", ""], ["image", "prefetch"], ["image", "prefetch", "f", "--concurrency", "0"],
             ["image", "prefetch", "f", "--concurrency", "65"], ["image", "why"], ["image", "rm"],
+            ["image", "put", "f"], ["image", "put", "--url", "u"],
         ])
     func usageErrors(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try Larder.parseAsRoot(Arguments.normalized(arguments)) }

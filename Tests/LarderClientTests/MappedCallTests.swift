@@ -1,3 +1,4 @@
+import Glibc
 import LarderClient
 import Testing
 
@@ -39,6 +40,31 @@ struct MappedCallTests {
             #expect(request.params?["namespace"]?.string == "shop")
             try await next.fail(request, .unavailable, "nothing yet")
             #expect(await second?.remoteError?.code == .unavailable)
+        }
+    }
+
+    @Test("a file to be stored is passed with the request, which has no inline bytes")
+    func put() async throws {
+        try await ScriptedAgent.with { agent in
+            let client = agent.client()
+            let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            defer { close(file) }
+            async let stored = client.images.put(
+                "https://a/1.png", file: file, cacheKey: "k", lifetime: .seconds(60))
+            let connection = try await agent.accept()
+            let request = try await connection.request("image.put")
+            #expect(
+                request.params == [
+                    "url": "https://a/1.png", "cacheKey": "k", "descriptor": true, "lifetimeSeconds": 60,
+                ])
+            try await connection.reply(
+                request,
+                [
+                    "digest": "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                    "mediaType": "image/png", "width": 1, "height": 1, "bytes": 67,
+                ])
+            #expect(try await stored.bytes == 67)
+            #expect(await error { try await client.images.put("https://a/1.png", file: -1) }?.code == .invalidArgument)
         }
     }
 

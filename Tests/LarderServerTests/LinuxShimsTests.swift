@@ -98,6 +98,31 @@ struct LinuxShimsTests {
         }
     }
 
+    @Test("one descriptor is received with bytes if it is wanted, and no other one")
+    func receiving() throws {
+        try withSocketPair { left, right in
+            let sent = larder_memfd_create("passed")
+            defer { close(sent) }
+            var passed = larder_passed()
+            var bytes = [UInt8](repeating: 0, count: 16)
+            for (count, isWanted) in [(0, true), (0, false), (1, true), (1, false), (2, true), (3, true)] {
+                let descriptors = [CInt](repeating: sent, count: count)
+                #expect(larder_send_descriptors(left, "line", 4, descriptors, count) == 4)
+                #expect(larder_receive(right, &bytes, bytes.count, isWanted, &passed) == 4)
+                #expect((passed.descriptor >= 0) == (isWanted && count > 0))
+                #expect(passed.is_cut == (count > (isWanted ? 1 : 0)))
+                guard passed.descriptor >= 0 else { continue }
+                #expect(inode(passed.descriptor) == inode(sent))
+                #expect(fcntl(passed.descriptor, F_GETFD) & FD_CLOEXEC != 0)
+                larder_close_passed(passed.descriptor)
+                #expect(fcntl(passed.descriptor, F_GETFD) == -1 || inode(passed.descriptor) != inode(sent))
+            }
+            #expect(OpenFile.count(of: sent) == 1)
+            #expect(larder_receive(right, &bytes, bytes.count, true, &passed) == -1)
+            #expect(errno == EAGAIN && passed.descriptor == -1 && !passed.is_cut)
+        }
+    }
+
     @Test("what cannot be passed is refused before anything is sent")
     func passingRefused() throws {
         try withSocketPair { left, _ in

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -71,15 +72,50 @@ static inline struct msghdr larder_message(struct iovec *pieces, size_t count) {
     return message;
 }
 
-/// Receives bytes without ever blocking. Descriptors that come with them are closed by the kernel, which stops behind the
-/// bytes that they came with (unix(7), SCM_RIGHTS): `was_cut` is then not 0, and there may be more to be read however few
-/// bytes were. Returns the number of bytes (0: end of stream), or -1 with errno set (EAGAIN: none now).
-static inline ssize_t larder_receive(int fd, void *bytes, size_t length, int *was_cut) {
+/// What came with received bytes besides.
+struct larder_passed {
+    /// A descriptor, which belongs to the caller, or -1.
+    int descriptor;
+    /// Descriptors came that were not taken: there were several, none was wanted, or this process may open no more. The kernel
+    /// closed them.
+    bool is_cut;
+};
+
+/// Receives bytes without blocking. If `wants_descriptor`, one descriptor that comes with them is taken, close-on-exec from the
+/// start; the kernel closes all others. It stops behind the bytes that descriptors came with (unix(7), SCM_RIGHTS), so that
+/// there may be more to read however few bytes were received. Returns the number of bytes (0: end of stream), or -1 with errno
+/// set (EAGAIN: none now).
+static inline ssize_t larder_receive(
+    int fd, void *bytes, size_t length, bool wants_descriptor, struct larder_passed *passed) {
     struct iovec piece = {.iov_base = bytes, .iov_len = length};
     struct msghdr message = larder_message(&piece, 1);
-    ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT);
-    *was_cut = received > 0 && (message.msg_flags & MSG_CTRUNC) != 0;
+    // CMSG_SPACE pads to the room of two descriptors.
+    union {
+        char bytes[CMSG_LEN(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    if (wants_descriptor) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_LEN(sizeof(int));
+    }
+    ssize_t received = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    passed->descriptor = -1;
+    passed->is_cut = received > 0 && (message.msg_flags & MSG_CTRUNC) != 0;
+    if (received < 0 || message.msg_controllen < CMSG_LEN(sizeof(int)) || !wants_descriptor) return received;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS
+        && header->cmsg_len >= CMSG_LEN(sizeof(int))) {
+        memcpy(&passed->descriptor, CMSG_DATA(header), sizeof(int));
+    }
     return received;
+}
+
+/// Closes a descriptor that a peer passed. Closing a socket may wait for its own peer (socket(7), SO_LINGER), for as long as
+/// the process that passed it says; here it never does.
+static inline void larder_close_passed(int fd) {
+    struct linger none = {0, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    close(fd);
 }
 
 /// sendmsg(2) of two pieces, one after the other, in one call, with the flags of larder_send_nosignal. Either length

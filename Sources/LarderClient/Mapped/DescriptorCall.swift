@@ -3,8 +3,8 @@ import JSON
 import LarderWire
 import Glibc
 
-/// One request whose reply brings an open file with it (unix(7), `SCM_RIGHTS`), over a connection of its own: the client's
-/// connection reads as streams are read, and what is passed with the bytes is lost there.
+/// One request that passes an open file (unix(7), `SCM_RIGHTS`), or whose reply does, over a connection of its own. The client's
+/// connection reads and writes streams, and cannot pass descriptors.
 struct DescriptorCall: Sendable {
     /// The agent's socket.
     let socket: String
@@ -12,9 +12,10 @@ struct DescriptorCall: Sendable {
     let configuration: LarderClient.Configuration
 
     /// Sends a request and waits for its reply; a task that is cancelled waits no longer.
+    /// - Parameter passed: a descriptor that is sent with the first byte. It stays the caller's.
     /// - Returns: the result, and the file that came with it; nil for none.
     func send<Method: WireMethod>(
-        _ method: Method.Type, _ parameters: Method.Parameters
+        _ method: Method.Type, _ parameters: Method.Parameters, passing passed: CInt? = nil
     ) async throws(LarderClientError) -> (result: Method.Result, file: ReceivedFile?) {
         let stream = try await connect()
         var writer = JSONWriter()
@@ -24,7 +25,7 @@ struct DescriptorCall: Sendable {
         let outcome = await withTaskCancellationHandler {
             await onOwnThread { () -> Result<(reply: JSONValue, file: ReceivedFile?), LarderClientError> in
                 do throws(LarderClientError) {
-                    return .success(try stream.exchange(line, timeout: timeout, longestReply: longest))
+                    return .success(try stream.exchange(line, passing: passed, timeout: timeout, longestReply: longest))
                 } catch {
                     return .failure(error)
                 }
@@ -104,12 +105,18 @@ private final class DescriptorStream: Sendable {
 
     /// Sends a line and waits for the one that comes back.
     func exchange(
-        _ line: [UInt8], timeout: Duration?, longestReply: Int
+        _ line: [UInt8], passing passed: CInt?, timeout: Duration?, longestReply: Int
     ) throws(LarderClientError) -> (reply: JSONValue, file: ReceivedFile?) {
         let clock = ContinuousClock()
         let end = timeout.map { clock.now + $0 }
         // It is short, and the socket empty: all of it is taken.
-        let sent = line.withUnsafeBytes { larder_send_nosignal(descriptor, $0.baseAddress, $0.count) }
+        let sent = line.withUnsafeBytes { bytes in
+            guard let passed else { return larder_send_nosignal(descriptor, bytes.baseAddress, bytes.count) }
+            return larder_send_descriptors(descriptor, bytes.baseAddress, bytes.count, [passed], 1)
+        }
+        if sent < 0, passed != nil, errno == EBADF {
+            throw LarderClientError(.invalidArgument, "the descriptor to pass is not open")
+        }
         guard sent == line.count else { throw Self.broken(sent < 0 ? errno : EPIPE) }
         var file: ReceivedFile?
         var reply: [UInt8] = []

@@ -10,19 +10,26 @@ extension ImageCache {
     /// - Parameters:
     ///   - request: under what it is looked up, and what the bytes must be
     ///   - lifetime: for how many seconds it is fresh
-    /// - Throws: ``ImageError/Code/invalidURL``; what ``BlobWriter`` throws; ``ImageError/Code/noRoom``
+    /// - Throws: ``ImageError/Code/invalidURL``; what ``BlobWriter`` throws; ``ImageError/Code/noRoom``;
+    ///   ``ImageError/Code/unusableFile`` and ``ImageError/Code/fileChanged`` of a file
     public func put(
-        _ request: ImageRequest, _ bytes: [UInt8], lifetime: Int
+        _ request: ImageRequest, _ content: PutContent, lifetime: Int
     ) async throws(ImageError) -> CachedImage {
         let place = try place(of: request)
         lastNumber += 1
         let (number, store) = (lastNumber, store)
+        let source: PutSource
+        switch content {
+        case .bytes(let bytes): source = .bytes(bytes)
+        case .file(let file):
+            source = .file(try await blocking.run { () throws(ImageError) in try file.reading() })
+        }
         let writer = try await withRoom(number) { () throws(ImageError) in
-            try store.begin(declaredLength: bytes.count)
+            try store.begin(declaredLength: source.size)
         }
         let blob: PublishedBlob
         do throws(ImageError) {
-            try await withRoom(number) { () throws(ImageError) in try writer.append(bytes) }
+            try await append(source, to: writer, number)
             blob = try await blocking.run { () throws(ImageError) in
                 try writer.finish(expectedDigest: request.expectedDigest)
             }
@@ -49,6 +56,24 @@ extension ImageCache {
             row.entry, ImageDetails(header: row.header, response: response), source: .miss, now: now, freshness: .fresh)
     }
 
+    /// Writes all bytes. Those of a file are read in pieces, each of them once.
+    private func append(_ source: PutSource, to writer: BlobWriter, _ number: Int) async throws(ImageError) {
+        switch source {
+        case .bytes(let bytes):
+            try await withRoom(number) { () throws(ImageError) in try writer.append(bytes) }
+        case .file(let reading):
+            var offset = 0
+            while offset < reading.size {
+                if isStopping { throw Self.shuttingDown }
+                if Task.isCancelled { throw Self.cancelled }
+                let chunk = try await blocking.run { [offset] () throws(ImageError) in try reading.chunk(at: offset) }
+                try await withRoom(number) { () throws(ImageError) in try writer.append(chunk) }
+                offset += chunk.count
+            }
+            try await blocking.run { () throws(ImageError) in try reading.checkUnchanged() }
+        }
+    }
+
     private func withRoom<Value: Sendable>(
         _ number: Int, _ body: @escaping @Sendable () throws(ImageError) -> Value
     ) async throws(ImageError) -> Value {
@@ -62,6 +87,19 @@ extension ImageCache {
                     try await makeRoom(for: number, shortage)
                 else { throw error }
             }
+        }
+    }
+}
+
+/// Where the bytes of a put come from, its size being known.
+private enum PutSource {
+    case bytes([UInt8])
+    case file(PassedInFile.Reading)
+
+    var size: Int {
+        switch self {
+        case .bytes(let bytes): bytes.count
+        case .file(let reading): reading.size
         }
     }
 }

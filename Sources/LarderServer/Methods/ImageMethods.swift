@@ -6,6 +6,7 @@ extension MethodTable {
     mutating func addImageMethods() {
         own(ImageGet.self) { (session, request) throws(WireError) in try session.serveImage(request) }
         own(ImagePrefetch.self) { (session, request) throws(WireError) in try session.servePrefetch(request) }
+        own(ImagePut.self) { (session, request) throws(WireError) in try session.servePut(request) }
         session(ImageRelease.self) { (session, parameters) throws(WireError) in
             SessionReply(result: ImageRelease.Result(released: try session.giveBackLease(parameters.lease)))
         }
@@ -41,15 +42,6 @@ extension MethodTable {
             }
             return try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
         }
-        deferred(ImagePut.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let cache = try scope.images(of: parameters.image).cache
-            return try await WireError.from { () async throws(ImageError) in
-                var request = ImageRequest(parameters.image)
-                request.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
-                let image = try await cache.put(request, parameters.data, lifetime: parameters.lifetimeSeconds)
-                return ImagePut.Result(image: WireImage(image))
-            }
-        }
         deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let cache = try scope.context.imageService().cache
             let peer = scope.peer
@@ -76,7 +68,7 @@ extension MethodTable {
 extension RequestScope {
     /// The cache, for a peer that may have an image.
     /// - Throws: `unavailable`, `denied`
-    fileprivate func images(of image: ImageReference) throws(WireError) -> ImageService {
+    func images(of image: ImageReference) throws(WireError) -> ImageService {
         let images = try context.imageService()
         try images.check(peer, image.url)
         return images

@@ -174,7 +174,7 @@ extension WireError {
         case .offline: self.init(.offline, error.message)
         case .forbiddenAddress: self.init(.forbiddenAddress, error.message)
         case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
-            .lengthDisagrees, .digestDisagrees:
+            .lengthDisagrees, .digestDisagrees, .fileChanged:
             self.init(.imageRefused, error.message, reason: error.code.description)
         case .noRoom: self.init(.noRoom, error.message)
         case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.description)
@@ -182,7 +182,7 @@ extension WireError {
         case .denied: self.init(.denied, error.message)
         case .timeout: self.init(.timeout, error.message)
         case .cancelled: self.init(.cancelled, error.message)
-        case .invalidURL: self.init(.invalidParams, error.message)
+        case .invalidURL, .unusableFile: self.init(.invalidParams, error.message)
         case .shuttingDown: self.init(.shuttingDown, error.message)
         default: self.init(.internalError, error.message)
         }

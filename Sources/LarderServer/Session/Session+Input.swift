@@ -6,8 +6,8 @@ import Glibc
 
 /// What comes in. While output waits for the client, or too many of its requests are in flight, its requests are not read.
 ///
-/// Descriptors that a client passes are not taken: there is no room for them, and the kernel closes them (unix(7),
-/// SCM_RIGHTS). It gives the bytes up to the end of what they came with, and no more, however much has come.
+/// A descriptor that comes with input is received if the client may store images, and otherwise closed by the kernel
+/// (``ReceivedDescriptors``). In both cases recvmsg(2) returns the bytes up to the end of what the descriptor came with.
 extension Session {
     /// What is read at once of short lines: so many of them are served in a turn at most, however quick each is.
     private static let slice = 8 * 1024
@@ -40,13 +40,15 @@ extension Session {
         // Nothing of a long line is served before its end comes.
         let size = isLineLong ? loop.input.count : Self.slice
         let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<size])
-        var wasCut: CInt = 0
-        let count = larder_receive(socket, buffer.baseAddress, buffer.count, &wasCut)
+        var passed = larder_passed()
+        let count = larder_receive(socket, buffer.baseAddress, buffer.count, takesDescriptors, &passed)
+        let hasPassed = passed.is_cut || passed.descriptor >= 0
+        if hasPassed { receive(passed) }
         switch count {
         case 1...:
             receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             // The kernel tells of what comes from now on; of what is there already it has told.
-            if count < buffer.count && wasCut == 0 { hasInput = willEnd } else { goOnLater() }
+            if count < buffer.count && !hasPassed { hasInput = willEnd } else { goOnLater() }
         case 0:
             inputEnded = true
             finishInput()
@@ -116,6 +118,13 @@ extension Session {
             if isReady { goOnLater() }
         }
         if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
+        endInputOfDescriptors()
+    }
+
+    /// Closes descriptors that came with input if no line is left to which they may belong.
+    private func endInputOfDescriptors() {
+        guard !received.isEmpty, heldInput == nil else { return }
+        received.endInput(hasUnfinishedLine: framer.pendingBytes > 0)
     }
 
     /// Goes on with input that had to wait.
@@ -135,6 +144,7 @@ extension Session {
                 heldInput = held
                 if isReady { goOnLater() }
             }
+            endInputOfDescriptors()
             flush()
         }
         finishInput()
@@ -153,6 +163,7 @@ extension Session {
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
         framer.receive(bytes) { output in
             let isCostly = handle(output)
+            if !received.isEmpty { received.endLine() }
             return isReady && !isFinishing && !(isCostly && loop.isTurnOver)
         }
     }
@@ -165,6 +176,7 @@ extension Session {
             _ = handle(output)
             return true
         }
+        received.removeAll()
     }
 
     /// - Returns: whether it took longer than an answer that is there already.

@@ -159,8 +159,16 @@ extension Session {
     func serveLater(
         _ request: Request, _ body: @escaping MethodTable.Deferred, endsWithConnection: Bool, in place: BatchPlace?
     ) throws(WireError) {
-        let work = try body(scope, request.params)
-        let ticket = try ticket(for: request.id, work.admission, in: place, endsWithConnection: endsWithConnection)
+        try serveLater(
+            request.id, try body(scope, request.params), endsWithConnection: endsWithConnection, in: place)
+    }
+
+    /// Has a task answer a request that was let in.
+    /// - Throws: why it is refused.
+    func serveLater(
+        _ id: RequestID?, _ work: MethodTable.Work, endsWithConnection: Bool, in place: BatchPlace?
+    ) throws(WireError) {
+        let ticket = try ticket(for: id, work.admission, in: place, endsWithConnection: endsWithConnection)
         let session = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let eventLoop = loop.eventLoop
         // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there

@@ -10,7 +10,8 @@ import Glibc
 ///
 /// This file holds the connection's life; its input is in `Session+Input.swift`. Requests are dispatched in
 /// `Session+Requests.swift`, batches of them in `Session+Batches.swift`, output is written in `Session+Output.swift`,
-/// subscriptions are in `Session+Subscriptions.swift`, images and their leases in `Session+Images.swift`.
+/// subscriptions are in `Session+Subscriptions.swift`, images and their leases in `Session+Images.swift`, images that clients
+/// bring in `Session+Puts.swift`.
 final class Session: EpollTarget {
     let id: Int
     let loop: LoopContext
@@ -26,6 +27,10 @@ final class Session: EpollTarget {
 
     // Input
     var framer: LineFramer
+    /// Descriptors that came with input.
+    var received = ReceivedDescriptors()
+    /// Whether they are received; by the rights that were checked last.
+    private(set) var takesDescriptors: Bool
     /// Input that is not looked at yet, because output waits or too many requests are in flight.
     var heldInput: ByteBuffer?
     /// Whether the socket may have more than was read: the kernel tells it once.
@@ -78,6 +83,8 @@ final class Session: EpollTarget {
 
     // Images
     var leases = ImageLeases()
+    /// Files of the client that are being read.
+    lazy var openFiles = OpenFiles()
 
     /// Whether the client ever said something of a snapshot.
     var hasAcknowledged = false
@@ -97,6 +104,7 @@ final class Session: EpollTarget {
         self.peer = peer
         self.limits = limits
         knownRights = loop.rights(of: peer)
+        takesDescriptors = Self.takesDescriptors(knownRights, loop.server)
         framer = LineFramer(maximumLineBytes: limits.lineBytes)
         connectedAt = Timestamp(milliseconds: WallClock.system.now)
         output = SessionOutput(socket: socket)
@@ -148,6 +156,7 @@ final class Session: EpollTarget {
         Glibc.close(socket)
         output.removeAll()
         heldInput = nil
+        received.removeAll()
         // A batch was received completely, as a single request is.
         startRestOfBatch()
         // What a client handed over is done even if it did not wait for the reply; what only it waited for is not.
@@ -169,6 +178,7 @@ final class Session: EpollTarget {
         if isFinishing { return }
         isFinishing = true
         heldInput = nil
+        received.removeAll()
         startRestOfBatch()
         cancelWaiting()
         endSubscriptions(reason: .shutdown)
@@ -186,7 +196,10 @@ final class Session: EpollTarget {
 
     /// What the peer may do by the rules in force. It was worked out before; to ask for it costs one look at a number.
     var rights: PeerRights {
-        if knownRights.version != loop.server.rulesVersion { knownRights = loop.rights(of: peer) }
+        if knownRights.version != loop.server.rulesVersion {
+            knownRights = loop.rights(of: peer)
+            takesDescriptors = Self.takesDescriptors(knownRights, loop.server)
+        }
         return knownRights
     }
 

@@ -11,7 +11,7 @@ struct ImagePutTests {
                 let fixture = try await CacheFixture.open(path)
                 var request = fixture.request(url(1))
                 request.cacheKey = "chart"
-                let stored = try await fixture.cache.put(request, picture(1), lifetime: 60)
+                let stored = try await fixture.cache.put(request, .bytes(picture(1)), lifetime: 60)
                 #expect(stored.bytes == 1000 && stored.details.hasAlpha == true)
                 let image = try await fixture.cache.image(request)
                 #expect(image.digest == stored.digest && image.source == .hit && image.freshness == .fresh)
@@ -37,7 +37,7 @@ struct ImagePutTests {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
             let first = try await fixture.get(url(1))
-            let second = try await fixture.cache.put(fixture.request(url(1)), picture(2), lifetime: 60)
+            let second = try await fixture.cache.put(fixture.request(url(1)), .bytes(picture(2)), lifetime: 60)
             #expect(try await fixture.get(url(1)).digest == second.digest)
             try await fixture.settle()
             #expect(!fixture.cache.retain(first.digest))
@@ -52,7 +52,7 @@ struct ImagePutTests {
                 var request = fixture.request(url)
                 request.expectedDigest = digest
                 do throws(ImageError) {
-                    _ = try await fixture.cache.put(request, bytes, lifetime: 60)
+                    _ = try await fixture.cache.put(request, .bytes(bytes), lifetime: 60)
                     return nil
                 } catch {
                     return error.code

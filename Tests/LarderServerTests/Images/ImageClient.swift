@@ -28,6 +28,21 @@ final class ImageClient: Sendable {
         try await Self.threads.runIfActive { try self.write(lines) }
     }
 
+    /// Sends a line or a part of one, and descriptors with its first byte.
+    func send(_ text: String, passing descriptors: [CInt]) async throws {
+        try await Self.threads.runIfActive { [socket] in
+            let bytes = Array(text.utf8)
+            var count = -1
+            repeat {
+                // The session may not have read what was sent before.
+                var room = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&room, 1, -1)
+                count = larder_send_descriptors(socket, bytes, bytes.count, descriptors, descriptors.count)
+            } while count < 0 && errno == EAGAIN
+            guard count == bytes.count else { throw ImageFixture.Failure.socket }
+        }
+    }
+
     private func write(_ lines: [String]) throws {
         let bytes = Array((lines.joined(separator: "\n") + "\n").utf8)
         var sent = 0

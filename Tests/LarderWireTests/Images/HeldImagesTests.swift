@@ -55,7 +55,8 @@ struct HeldImagesTests {
     func put(_ count: Int) throws {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 97 &+ 250) }
         let parameters = ImagePut.Parameters(
-            ImageReference(url: "https://a/1.png", cacheKey: "k"), data: bytes, expectedDigest: WireDigest(someDigest),
+            ImageReference(url: "https://a/1.png", cacheKey: "k"), .inline(bytes),
+            expectedDigest: WireDigest(someDigest),
             lifetimeSeconds: 5)
         #expect(try parameters.sentAndRead() == parameters)
         let result = ImagePut.Result(image: .example)

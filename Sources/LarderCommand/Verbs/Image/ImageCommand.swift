@@ -16,8 +16,9 @@ struct ImageCommand: AsyncParsableCommand {
               larder image ls
             """,
         subcommands: [
-            ImageGetCommand.self, ImagePrefetchCommand.self, ImageListCommand.self, ImagePeekCommand.self,
-            ImageWhyCommand.self, ImagePinCommand.self, ImageUnpinCommand.self, ImageRemoveCommand.self,
+            ImageGetCommand.self, ImagePutCommand.self, ImagePrefetchCommand.self, ImageListCommand.self,
+            ImagePeekCommand.self, ImageWhyCommand.self, ImagePinCommand.self, ImageUnpinCommand.self,
+            ImageRemoveCommand.self,
             ImageClearCommand.self, ImageStatsCommand.self,
         ])
 }

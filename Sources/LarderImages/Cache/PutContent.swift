@@ -1,0 +1,98 @@
+internal import LarderUpstream
+import Glibc
+
+/// The bytes of an image that a client brings.
+public enum PutContent: Sendable {
+    case bytes([UInt8])
+    case file(PassedInFile)
+}
+
+/// An open file of a client. Its methods may wait for the disk.
+public final class PassedInFile: Sendable {
+    /// How a file is told from its changed self. A change through a mapping need not show in it.
+    fileprivate struct State: Equatable {
+        var size: Int
+        var seconds: Int
+        var nanoseconds: Int
+    }
+
+    private let descriptor: CInt
+    private let close: @Sendable (CInt) -> Void
+
+    /// - Parameters:
+    ///   - descriptor: belongs to this object from now on.
+    ///   - close: called once with the descriptor, when the last reference goes.
+    public init(_ descriptor: CInt, close: @escaping @Sendable (CInt) -> Void) {
+        (self.descriptor, self.close) = (descriptor, close)
+    }
+
+    deinit { close(descriptor) }
+
+    /// Checks that it is a regular file that may be read.
+    /// - Throws: ``ImageError/Code/unusableFile``
+    func reading() throws(ImageError) -> Reading {
+        let (state, isRegular) = try state()
+        guard isRegular else {
+            throw ImageError(.unusableFile, "the descriptor is not one of a regular file; pass a file or a memfd")
+        }
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, flags & O_ACCMODE != O_WRONLY else {
+            throw ImageError(.unusableFile, "the descriptor is not open for reading; open the file with O_RDONLY")
+        }
+        return Reading(file: self, size: state.size, start: state)
+    }
+
+    /// A file of a known size that is read from its start.
+    struct Reading: Sendable {
+        private static let chunkBytes = 256 << 10
+
+        fileprivate let file: PassedInFile
+        let size: Int
+        fileprivate let start: State
+
+        fileprivate init(file: PassedInFile, size: Int, start: State) {
+            (self.file, self.size, self.start) = (file, size, start)
+        }
+
+        /// Reads the next bytes. The position of the descriptor, which is also the client's, stays.
+        /// - Throws: ``ImageError/Code/fileChanged`` if the file has become shorter; ``ImageError/Code/unusableFile``
+        func chunk(at offset: Int) throws(ImageError) -> [UInt8] {
+            let length = min(Self.chunkBytes, size - offset)
+            var (count, code): (Int, CInt) = (0, 0)
+            let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, initialized in
+                count = uninterrupted { pread(file.descriptor, buffer.baseAddress, length, off_t(offset)) }
+                code = errno
+                initialized = max(0, count)
+            }
+            guard count >= 0 else { throw Self.unreadable(code) }
+            guard count > 0 else { throw changed }
+            return bytes
+        }
+
+        /// Checks that the file is what it was at the start.
+        /// - Throws: ``ImageError/Code/fileChanged``
+        func checkUnchanged() throws(ImageError) {
+            if try file.state().0 != start { throw changed }
+        }
+
+        private var changed: ImageError {
+            ImageError(
+                .fileChanged,
+                "the file of \(size) bytes changed while it was read; write it completely before it is passed")
+        }
+
+        fileprivate static func unreadable(_ code: CInt) -> ImageError {
+            ImageError(.unusableFile, "the file cannot be read: \(String(cString: strerror(code))); pass another one")
+        }
+    }
+
+    private func state() throws(ImageError) -> (State, isRegular: Bool) {
+        var information = stat()
+        guard uninterrupted({ fstat(descriptor, &information) }) == 0 else { throw Reading.unreadable(errno) }
+        let time = information.st_mtim
+        return (
+            State(size: Int(information.st_size), seconds: time.tv_sec, nanoseconds: time.tv_nsec),
+            information.st_mode & S_IFMT == S_IFREG
+        )
+    }
+}

@@ -1,0 +1,62 @@
+import LarderImages
+
+/// Descriptors that came with input, until the lines to which they may belong are served.
+///
+/// A descriptor comes with the first byte of a request's line. recvmsg(2) returns at most one, with bytes that may also hold
+/// lines before and after that one. So a descriptor is kept for the lines that begin in the same input, and closed when the
+/// last of them has been served. At most two are kept at once.
+struct ReceivedDescriptors {
+    /// What came with one input.
+    enum Passed {
+        case file(PassedInFile)
+        /// More than one descriptor came.
+        case several
+        /// The agent may open no more descriptors.
+        case lost
+    }
+
+    /// Came with the beginning of the line that was unfinished at the end of the last input.
+    private var ofUnfinishedLine: Passed?
+    /// Came with the input that is being served.
+    private var ofInput: Passed?
+    private(set) var isEmpty = true
+
+    /// Adds what came with the input that is served next.
+    mutating func add(_ passed: Passed) {
+        ofInput = passed
+        isEmpty = false
+    }
+
+    /// Takes what belongs to the line that is being served; nil if nothing came with it.
+    mutating func take() -> Passed? {
+        defer {
+            if ofUnfinishedLine == nil { ofInput = nil }
+            ofUnfinishedLine = nil
+            updateIsEmpty()
+        }
+        return ofUnfinishedLine ?? ofInput
+    }
+
+    /// A line was served: what belongs to it is closed.
+    mutating func endLine() {
+        ofUnfinishedLine = nil
+        updateIsEmpty()
+    }
+
+    /// All lines of an input were served.
+    mutating func endInput(hasUnfinishedLine: Bool) {
+        // The first descriptor of a line counts, if more follow.
+        ofUnfinishedLine = hasUnfinishedLine ? ofUnfinishedLine ?? ofInput : nil
+        ofInput = nil
+        updateIsEmpty()
+    }
+
+    /// Closes all.
+    mutating func removeAll() {
+        if isEmpty { return }
+        (ofUnfinishedLine, ofInput) = (nil, nil)
+        isEmpty = true
+    }
+
+    private mutating func updateIsEmpty() { isEmpty = ofUnfinishedLine == nil && ofInput == nil }
+}

@@ -1,0 +1,96 @@
+import CLinuxShims
+import Foundation
+import Testing
+
+@testable import LarderImages
+
+@Suite("Files that clients pass")
+struct PutContentTests {
+    private func withFile(_ bytes: [UInt8], _ body: (CInt, PassedInFile) throws -> Void) throws {
+        let file = larder_memfd_create("image")
+        try #require(write(file, bytes, bytes.count) == bytes.count)
+        // A change within the tick of the clock in which the file was made would not show.
+        let past = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
+        try #require(futimens(file, past) == 0)
+        try body(file, PassedInFile(file) { close($0) })
+    }
+
+    private func code(_ body: () throws(ImageError) -> Void) -> ImageError.Code? {
+        do throws(ImageError) {
+            try body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test("a file is read in pieces up to the size that it had at the start")
+    func pieces() throws {
+        let bytes = (0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        try withFile(bytes) { _, file in
+            let reading = try file.reading()
+            var read: [UInt8] = []
+            while read.count < reading.size { read += try reading.chunk(at: read.count) }
+            #expect(read == bytes)
+            #expect(code { () throws(ImageError) in try reading.checkUnchanged() } == nil)
+        }
+    }
+
+    @Test("a file that shrinks, grows or changes while it is read is refused")
+    func changes() throws {
+        let changes: [(CInt) -> Bool] = [
+            { ftruncate($0, 10) == 0 }, { ftruncate($0, 1001) == 0 }, { pwrite($0, "x", 1, 500) == 1 },
+        ]
+        for change in changes {
+            try withFile(picture(1)) { descriptor, file in
+                let reading = try file.reading()
+                #expect(change(descriptor))
+                #expect(code { () throws(ImageError) in try reading.checkUnchanged() } == .fileChanged)
+            }
+        }
+        try withFile(picture(1)) { descriptor, file in
+            let reading = try file.reading()
+            #expect(ftruncate(descriptor, 10) == 0)
+            #expect(try reading.chunk(at: 0).count == 10)
+            #expect(code { () throws(ImageError) in _ = try reading.chunk(at: 10) } == .fileChanged)
+        }
+    }
+
+    @Test("a file that changes while it is stored leaves nothing behind")
+    func nothingStored() async throws {
+        try await withCache { fixture in
+            let bytes = picture(1, size: 2 << 20)
+            let file = larder_memfd_create("image")
+            try #require(write(file, bytes, bytes.count) == bytes.count)
+            // It changes on and on, from another thread, and is therefore never the same at the end.
+            let isDone = Flag()
+            let changing = Thread {
+                var size = off_t(bytes.count)
+                while !isDone.isSet {
+                    size += 1
+                    _ = ftruncate(file, size)
+                }
+                close(file)
+            }
+            changing.start()
+            var failure: ImageError.Code?
+            do throws(ImageError) {
+                let content = PutContent.file(PassedInFile(dup(file)) { close($0) })
+                _ = try await fixture.cache.put(fixture.request(url(1)), content, lifetime: 60)
+            } catch {
+                failure = error.code
+            }
+            isDone.set()
+            #expect(failure == .fileChanged)
+            #expect(fixture.cache.statistics.entries == 0 && fixture.cache.statistics.reservedBytes == 0)
+            #expect(fixture.blobs.isEmpty)
+        }
+    }
+
+    private final class Flag: @unchecked Sendable {
+        private let lock = NSLock()
+        private var value = false
+        var isSet: Bool { lock.withLock { value } }
+        func set() { lock.withLock { value = true } }
+    }
+}
