@@ -11,7 +11,7 @@ struct ReceivedDescriptors {
         case file(PassedInFile)
         /// More than one descriptor came.
         case several
-        /// The agent may open no more descriptors.
+        /// A descriptor came that could not be kept: a limit is reached.
         case lost
     }
 

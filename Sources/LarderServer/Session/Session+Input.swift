@@ -41,7 +41,7 @@ extension Session {
         let size = isLineLong ? loop.input.count : Self.slice
         let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<size])
         var passed = larder_passed()
-        let count = larder_receive(socket, buffer.baseAddress, buffer.count, takesDescriptors, &passed)
+        let count = larder_receive(socket, buffer.baseAddress, buffer.count, mayTakeDescriptor, &passed)
         let hasPassed = passed.is_cut || passed.descriptor >= 0
         if hasPassed { receive(passed) }
         switch count {

@@ -83,8 +83,8 @@ final class Session: EpollTarget {
 
     // Images
     var leases = ImageLeases()
-    /// Files of the client that are being read.
-    lazy var openFiles = OpenFiles()
+    /// Descriptors that came with input and are not closed yet; nil as long as none came.
+    var openFiles: OpenFiles?
 
     /// Whether the client ever said something of a snapshot.
     var hasAcknowledged = false
