@@ -26,7 +26,7 @@ public final class BlobStore: Sendable {
         public let bytes: Int
         /// Images.
         public let count: Int
-        /// Bytes promised to images that are being written.
+        /// Disk space that is reserved for images being written, with the directories that they may add.
         public let reservedBytes: Int
     }
 
@@ -80,7 +80,7 @@ public final class BlobStore: Sendable {
         state.withLock { state in
             Usage(
                 bytes: state.ledger.bytes + state.ledger.directoryBytes, count: state.ledger.count,
-                reservedBytes: state.ledger.reservedBytes)
+                reservedBytes: state.ledger.promisedBytes)
         }
     }
 

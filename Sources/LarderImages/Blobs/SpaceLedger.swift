@@ -46,6 +46,8 @@ struct SpaceLedger: Sendable {
     private(set) var writtenBytes = 0
     /// Writers.
     private(set) var writers = 0
+    /// Bytes promised to writers, with the space of the directory that each may add.
+    var promisedBytes: Int { reservedBytes + writers * newDirectoryBytes }
 
     init(limits: SpaceLimits) { self.limits = limits }
 
@@ -65,8 +67,8 @@ struct SpaceLedger: Sendable {
 
     /// What has to go first before so many more bytes and writers can be promised; nothing if they can be now.
     func shortage(_ more: Int, writers new: Int, free: Int) -> SpaceShortage? {
-        let taken = bytes + directoryBytes + reservedBytes
-        let overBytes = taken + (writers + new) * newDirectoryBytes + more - limits.bytes
+        let taken = bytes + directoryBytes + promisedBytes
+        let overBytes = taken + new * newDirectoryBytes + more - limits.bytes
         // A writer that has its place needs no other one, and a limit that was lowered does not stop it.
         let overCount = new > 0 || more == 0 ? count + writers + new - limits.count : 0
         // What was promised and not written yet is still free on the disk.

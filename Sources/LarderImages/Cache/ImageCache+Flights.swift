@@ -175,8 +175,7 @@ extension ImageCache {
         if let held { release(held.digest) }
         if let kept { release(kept) }
         if flights.isEmpty { answers = [:] }
-        endedFlights += 1
-        wakeForRoom()
+        noteRoom(endOf: id)
         startFlights()
     }
 
@@ -221,7 +220,7 @@ extension ImageCache {
         let (progress, catalog) = (flight.progress, catalog)
         let order = ImageFetch(
             url: flight.url, headers: headers, held: held?.response, expectedDigest: flight.expectedDigest,
-            makeRoom: { (shortage) throws(ImageError) in try await self.makeRoom(for: id, shortage) },
+            room: room(for: id),
             received: { count in
                 progress.add(count)
                 catalog.count { $0.downloadedBytes += count }

@@ -1,9 +1,6 @@
 internal import LarderUpstream
 
 extension ImageCache {
-    /// How often room is made for one step of a put before it fails: other writers may take what was made.
-    private static let maxRoomRequests = 64
-
     /// Stores bytes that a client brings under its URL or key, as if the URL's origin had sent them. They replace what is
     /// held there. The same checks and limits apply as to a download.
     ///
@@ -18,18 +15,20 @@ extension ImageCache {
         let place = try place(of: request)
         lastNumber += 1
         let (number, store) = (lastNumber, store)
+        let room = room(for: number)
+        defer { noteRoom(endOf: number) }
         let source: PutSource
         switch content {
         case .bytes(let bytes): source = .bytes(bytes)
         case .file(let file):
             source = .file(try await blocking.run { () throws(ImageError) in try file.reading() })
         }
-        let writer = try await withRoom(number) { () throws(ImageError) in
+        let writer = try await room.run(on: blocking) { () throws(ImageError) in
             try store.begin(declaredLength: source.size)
         }
         let blob: PublishedBlob
         do throws(ImageError) {
-            try await append(source, to: writer, number)
+            try await append(source, to: writer, room)
             blob = try await blocking.run { () throws(ImageError) in
                 try writer.finish(expectedDigest: request.expectedDigest)
             }
@@ -57,36 +56,20 @@ extension ImageCache {
     }
 
     /// Writes all bytes. Those of a file are read in pieces, each of them once.
-    private func append(_ source: PutSource, to writer: BlobWriter, _ number: Int) async throws(ImageError) {
+    private func append(_ source: PutSource, to writer: BlobWriter, _ room: RoomMaker) async throws(ImageError) {
         switch source {
         case .bytes(let bytes):
-            try await withRoom(number) { () throws(ImageError) in try writer.append(bytes) }
+            try await room.run(on: blocking) { () throws(ImageError) in try writer.append(bytes) }
         case .file(let reading):
             var offset = 0
             while offset < reading.size {
                 if isStopping { throw Self.shuttingDown }
                 if Task.isCancelled { throw Self.cancelled }
                 let chunk = try await blocking.run { [offset] () throws(ImageError) in try reading.chunk(at: offset) }
-                try await withRoom(number) { () throws(ImageError) in try writer.append(chunk) }
+                try await room.run(on: blocking) { () throws(ImageError) in try writer.append(chunk) }
                 offset += chunk.count
             }
             try await blocking.run { () throws(ImageError) in try reading.checkUnchanged() }
-        }
-    }
-
-    private func withRoom<Value: Sendable>(
-        _ number: Int, _ body: @escaping @Sendable () throws(ImageError) -> Value
-    ) async throws(ImageError) -> Value {
-        var requests = 0
-        while true {
-            do throws(ImageError) {
-                return try await blocking.run(body)
-            } catch {
-                requests += 1
-                guard let shortage = error.shortage, requests <= Self.maxRoomRequests, !Task.isCancelled,
-                    try await makeRoom(for: number, shortage)
-                else { throw error }
-            }
         }
     }
 }

@@ -84,6 +84,8 @@ extension ImageCache {
             needsSweep = true
             warnOfIndex("An image's file could not be removed", failure)
         }
+        // What goes to make room is for the caller that makes it.
+        if removed.count > 0, !isMakingRoom { noteRoom() }
         return removed
     }
 
@@ -202,6 +204,7 @@ extension ImageCache {
             if latestPins[key] == number { _ = catalog.pin(key, before) }
             throw error
         }
+        if !pinned { noteEvictable() }
         return true
     }
 

@@ -1,5 +1,6 @@
 public import LarderUpstream
 public import Logging
+internal import Synchronization
 
 /// The images of this machine, one verified copy of each, shared by whoever asks.
 ///
@@ -43,10 +44,16 @@ public actor ImageCache {
     var latestPins: [ImageKey: Int] = [:]
     /// Whether somebody makes room now.
     var isMakingRoom = false
-    /// How many flights have ended.
-    var endedFlights = 0
-    /// Who waits for room.
-    var roomWaiters: [Int: RoomWaiter] = [:]
+    /// Grows when a flight or a put has ended, or files were removed. Each may leave room for others.
+    var roomChanges = 0
+    /// Flights and puts that wait for room.
+    var roomWaiters: [Int: RoomWaiter] = [:] {
+        didSet { isRoomAwaited.store(!roomWaiters.isEmpty, ordering: .sequentiallyConsistent) }
+    }
+    /// Whether ``roomWaiters`` has any, for ``release(_:)``.
+    nonisolated let isRoomAwaited = Atomic(false)
+    /// Flights and puts that were resumed to try for room again and have not found it yet.
+    var resumedForRoom: Set<Int> = []
     /// Flights that give their bytes up for an older one, until they start again.
     var yieldedRoom: Set<Int> = []
     /// The running flight that was stopped to let a more urgent one start, until it has ended.
@@ -81,7 +88,7 @@ public actor ImageCache {
             fetch: { @concurrent order throws(ImageError) in
                 let download = ImageDownload(
                     url: order.url, headers: order.headers, held: order.held, expectedDigest: order.expectedDigest,
-                    fetcher: fetcher, store: store, blocking: blocking, clock: clock, makeRoom: order.makeRoom,
+                    fetcher: fetcher, store: store, blocking: blocking, clock: clock, room: order.room,
                     received: order.received, failed: order.failed, isAwaited: order.isAwaited,
                     limits: order.limits)
                 return try await download.run()
@@ -170,11 +177,18 @@ public actor ImageCache {
 
     /// Takes a reference back. With the last one the file goes, in the background, if no row has it.
     public nonisolated func release(_ digest: BlobDigest) {
-        guard store.release(digest) else { return }
+        guard store.release(digest) else {
+            // With its last lease an image may go.
+            if isRoomAwaited.load(ordering: .sequentiallyConsistent) { Task { await noteEvictable() } }
+            return
+        }
         let (store, logger) = (store, logger)
         removals.submit { () throws(ImageError) in
             do throws(ImageError) {
-                try store.removeUnreferenced(digest)
+                let freed = try store.removeUnreferenced(digest)
+                if freed != nil, self.isRoomAwaited.load(ordering: .sequentiallyConsistent) {
+                    Task { await self.noteRoom() }
+                }
             } catch {
                 logger.warning("An image's file could not be removed", metadata: ["error": "\(error)"])
                 throw error
@@ -226,6 +240,8 @@ public actor ImageCache {
         startFlights()
         await removeForgotten()
         await keepLimits()
+        // The limits may be higher now.
+        noteRoom()
     }
 
     /// Whether images are being fetched, or room is being made for them.

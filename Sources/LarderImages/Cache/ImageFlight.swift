@@ -11,7 +11,7 @@ struct ImageFetch: Sendable {
     /// What is held, to ask whether it is current.
     let held: StoredResponse?
     let expectedDigest: BlobDigest?
-    let makeRoom: @Sendable (SpaceShortage) async throws(ImageError) -> Bool
+    let room: RoomMaker
     let received: @Sendable (Int) -> Void
     /// Reports that an attempt failed and another one follows.
     let failed: @Sendable (ImageError) async -> Void

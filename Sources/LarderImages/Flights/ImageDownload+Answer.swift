@@ -1,8 +1,6 @@
 internal import LarderUpstream
 
 extension ImageDownload {
-    /// How often room is asked for before one piece is given up: others take what was made, but not for ever.
-    private static let requestsForRoom = 64
     /// Bytes that are collected before they are parsed, hashed and written.
     private static let block = 16 << 10
 
@@ -66,13 +64,17 @@ extension ImageDownload {
         let length = Self.declaredLength(head)
         if length == 0 { throw Self.empty(head) }
         let store = store
-        switch await withRoom({ () throws(ImageError) in try store.begin(declaredLength: length) }) {
-        case .failure(let error): return .refused(error)
-        case .success(let writer):
-            let part = PartialImage.Part(writer: writer, response: response, url: head.metadata.url, total: length)
-            await partial.replace(with: part, blocking)
-            return try await write(head, &body, writer)
+        let writer: BlobWriter
+        do throws(ImageError) {
+            writer = try await room.run(on: blocking) { () throws(ImageError) in
+                try store.begin(declaredLength: length)
+            }
+        } catch {
+            return .refused(error)
         }
+        let part = PartialImage.Part(writer: writer, response: response, url: head.metadata.url, total: length)
+        await partial.replace(with: part, blocking)
+        return try await write(head, &body, writer)
     }
 
     private func resume(
@@ -106,32 +108,14 @@ extension ImageDownload {
         }
         while let piece = try await body.next(atLeast: nextCount()) {
             received(piece.count)
-            let outcome = await withRoom { () throws(ImageError) in try writer.append(piece) }
-            if case .failure(let error) = outcome { return .refused(error) }
+            do throws(ImageError) {
+                try await room.run(on: blocking) { () throws(ImageError) in try writer.append(piece) }
+            } catch {
+                return .refused(error)
+            }
         }
         guard writer.written > 0 else { throw Self.empty(head) }
         return .complete
-    }
-
-    /// Does something on the disk, again and again as long as there is no room but room can be made.
-    private func withRoom<Value: Sendable>(
-        _ body: @escaping @Sendable () throws(ImageError) -> Value
-    ) async -> Result<Value, ImageError> {
-        for request in 1... {
-            do throws(ImageError) {
-                return .success(try await blocking.run(body))
-            } catch {
-                guard let shortage = error.shortage, request <= Self.requestsForRoom, !Task.isCancelled else {
-                    return .failure(error)
-                }
-                do throws(ImageError) {
-                    guard try await makeRoom(shortage) else { return .failure(error) }
-                } catch let reason {
-                    return .failure(reason)
-                }
-            }
-        }
-        return .failure(Self.cancelled)
     }
 
     // MARK: The head

@@ -32,7 +32,7 @@ struct ImageDownload: Sendable {
     let store: BlobStore
     let blocking: BlockingWork
     let clock: ImageClock
-    let makeRoom: @Sendable (SpaceShortage) async throws(ImageError) -> Bool
+    let room: RoomMaker
     let received: @Sendable (Int) -> Void
     let failed: @Sendable (ImageError) async -> Void
     let isAwaited: @Sendable () -> Bool
@@ -49,7 +49,7 @@ struct ImageDownload: Sendable {
     ///   - store: where the image goes
     ///   - blocking: where the disk is waited for
     ///   - clock: the time of day, and waits between attempts
-    ///   - makeRoom: removes what must go before there is room; no if nothing may go, an error if nothing can
+    ///   - room: makes room for the image
     ///   - received: called with the bytes of each piece of the body
     ///   - failed: called with the error of an attempt that is followed by another one
     ///   - isAwaited: whether downloads of other users wait for the end of this one, which has to be faster then
@@ -57,8 +57,7 @@ struct ImageDownload: Sendable {
     init(
         url: String, headers: [(name: String, value: String)], held: StoredResponse?, expectedDigest: BlobDigest?,
         fetcher: ImageFetcher, store: BlobStore, blocking: BlockingWork, clock: ImageClock,
-        makeRoom: @escaping @Sendable (SpaceShortage) async throws(ImageError) -> Bool,
-        received: @escaping @Sendable (Int) -> Void,
+        room: RoomMaker, received: @escaping @Sendable (Int) -> Void,
         failed: @escaping @Sendable (ImageError) async -> Void = { _ in },
         isAwaited: @escaping @Sendable () -> Bool = { false }, limits: FlightLimits? = nil
     ) {
@@ -70,7 +69,7 @@ struct ImageDownload: Sendable {
         self.store = store
         self.blocking = blocking
         self.clock = clock
-        self.makeRoom = makeRoom
+        self.room = room
         self.received = received
         self.failed = failed
         self.isAwaited = isAwaited

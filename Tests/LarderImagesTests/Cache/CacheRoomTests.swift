@@ -176,33 +176,4 @@ struct CacheRoomTests {
             #expect(await fixture.code(url(99)) == .noRoom)
         }
     }
-
-    @Test(
-        "a flight that waits for room continues when another one ends, and is cancelled with its task")
-    func waits() async throws {
-        try await withCache { fixture in
-            let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
-            #expect(try await fixture.cache.makeRoom(for: 1, shortage) == false)
-            fixture.origin.hold()
-            async let first = fixture.code(url(1))
-            async let second = fixture.code(url(2))
-            await fixture.until { fixture.origin.asked.count == 2 }
-            let cancelled = Task { try await fixture.cache.makeRoom(for: 1, shortage) }
-            await fixture.until { await fixture.cache.roomWaiters.count == 1 }
-            cancelled.cancel()
-            let wasWoken = try await cancelled.value
-            #expect(!wasWoken)
-            let waiting = Task { try await fixture.cache.makeRoom(for: 1, shortage) }
-            await fixture.until { await fixture.cache.roomWaiters.count == 1 }
-            // The last one does not wait: it is the youngest and starts again when another one has ended.
-            #expect(try await fixture.cache.makeRoom(for: 2, shortage) == false)
-            let restart = Task { await fixture.cache.resumeWithRoom(2) }
-            let resumed = try await waiting.value
-            #expect(resumed)
-            await fixture.until { await fixture.cache.roomWaiters.count == 1 }
-            fixture.origin.letGo()
-            #expect(await restart.value)
-            #expect(await [first, second] == [.offline, .offline])
-        }
-    }
 }

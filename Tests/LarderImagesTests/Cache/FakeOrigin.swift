@@ -123,22 +123,20 @@ final class FakeOrigin: Sendable {
         }
     }
 
-    /// As a download does it: in pieces, and again where there was no room.
+    /// Writes as a download does: in pieces, each of them again after room was made.
     private func write(
         _ bytes: [UInt8], _ fields: [(String, String)], _ order: ImageFetch
     ) async throws(ImageError) -> PublishedBlob {
         let length = fields.first { $0.0 == "Content-Length" }.flatMap { Int($0.1) }
         let (store, blocking) = (store, blocking)
-        let writer = try await withRoom(order) { () throws(ImageError) in
-            try await blocking.run { () throws(ImageError) in try store.begin(declaredLength: length) }
+        let writer = try await order.room.run(on: blocking) { () throws(ImageError) in
+            try store.begin(declaredLength: length)
         }
         var rest = bytes[...]
         while !rest.isEmpty {
             let piece = Array(rest.prefix(400))
             do throws(ImageError) {
-                try await withRoom(order) { () throws(ImageError) in
-                    try await blocking.run { () throws(ImageError) in try writer.append(piece) }
-                }
+                try await order.room.run(on: blocking) { () throws(ImageError) in try writer.append(piece) }
             } catch {
                 writer.discard()
                 throw error
@@ -148,18 +146,6 @@ final class FakeOrigin: Sendable {
         }
         let expected = order.expectedDigest
         return try await blocking.run { () throws(ImageError) in try writer.finish(expectedDigest: expected) }
-    }
-
-    private func withRoom<T: Sendable>(
-        _ order: ImageFetch, _ body: () async throws(ImageError) -> T
-    ) async throws(ImageError) -> T {
-        while true {
-            do throws(ImageError) {
-                return try await body()
-            } catch {
-                guard let shortage = error.shortage, try await order.makeRoom(shortage) else { throw error }
-            }
-        }
     }
 }
 

@@ -77,7 +77,7 @@ final class DownloadFixture: Sendable {
             url: url, headers: headers, held: held, expectedDigest: expectedDigest, fetcher: fetcher, store: store,
             blocking: CacheFixture.blocking,
             clock: ImageClock(now: { Self.now }, sleep: { wait in self.waits.withLock { $0.append(wait) } }),
-            makeRoom: makeRoom,
+            room: RoomMaker(make: makeRoom),
             received: { count in
                 self.received.withLock { $0 += count }
                 received(count)

@@ -372,7 +372,7 @@ struct ImageDownloadTests {
                         sleep: { _ in
                             wait.yield()
                             try await Task.sleep(for: .seconds(3_600))
-                        }), makeRoom: { _ in false }, received: { _ in })
+                        }), room: RoomMaker { _ in false }, received: { _ in })
                 let task = Task { try await download.run() }
                 for await _ in waiting { break }
                 task.cancel()

@@ -1,0 +1,177 @@
+import Synchronization
+import Testing
+
+@testable import LarderImages
+
+@Suite("How downloads and puts wait for room")
+struct RoomWaitTests {
+    /// Runs a body with a small cache in which downloads have begun that wait for their origin.
+    ///
+    /// - Parameter body: gets the IDs of the downloads, the oldest first
+    private func withDownloads(
+        _ count: Int, bytes: Int = 3000, _ body: (CacheFixture, [Int]) async throws -> Void
+    ) async throws {
+        try await withCache({ $0.space = SpaceLimits(bytes: bytes, freeBytes: 0) }) { fixture in
+            fixture.origin.hold()
+            let tasks = (1...count).map { number in Task { await fixture.code(url(number)) } }
+            await fixture.until { fixture.origin.asked.count == count }
+            try await body(fixture, await fixture.cache.flights.keys.sorted())
+            fixture.origin.letGo()
+            for task in tasks { #expect(await task.value == .offline) }
+            #expect(await fixture.cache.roomWaiters.isEmpty)
+            #expect(await fixture.cache.resumedForRoom.isEmpty)
+        }
+    }
+
+    /// Writes an image of 1,000 bytes for a download, with its room.
+    private func writeImage(_ number: Int, for flight: Int, _ fixture: CacheFixture) async throws(ImageError)
+        -> BlobWriter
+    {
+        let writer = try fixture.cache.store.begin()
+        let bytes = picture(number)
+        try await fixture.cache.room(for: flight).run(on: CacheFixture.blocking) { () throws(ImageError) in
+            try writer.append(bytes)
+        }
+        return writer
+    }
+
+    /// A writer that has so many bytes of room.
+    private func reserve(_ bytes: Int, _ fixture: CacheFixture) throws -> BlobWriter {
+        let writer = try fixture.cache.store.begin()
+        try writer.append(picture(1000, size: bytes))
+        return writer
+    }
+
+    private func waiters(_ count: Int, _ fixture: CacheFixture) async {
+        await fixture.until { await fixture.cache.roomWaiters.count == count }
+    }
+
+    @Test("a download that waits for room continues when another one ends, and is cancelled with its task")
+    func waits() async throws {
+        let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
+        try await withDownloads(2) { fixture, flights in
+            let cancelled = Task { try await fixture.cache.makeRoom(for: flights[0], shortage) }
+            await waiters(1, fixture)
+            cancelled.cancel()
+            let wasWoken = try await cancelled.value
+            #expect(!wasWoken)
+            let waiting = Task { try await fixture.cache.makeRoom(for: flights[0], shortage) }
+            await waiters(1, fixture)
+            // The last one does not wait: it is the youngest and starts again when another one has ended.
+            let isRepeated = try await fixture.cache.makeRoom(for: flights[1], shortage)
+            #expect(!isRepeated)
+            let restart = Task { await fixture.cache.resumeWithRoom(flights[1]) }
+            let resumed = try await waiting.value
+            #expect(resumed)
+            await waiters(1, fixture)
+            fixture.origin.letGo()
+            #expect(await restart.value)
+        }
+    }
+
+    @Test("a download that is the only one does not wait for room")
+    func alone() async throws {
+        try await withDownloads(1) { fixture, flights in
+            let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
+            let isRepeated = try await fixture.cache.makeRoom(for: flights[0], shortage)
+            #expect(!isRepeated)
+        }
+    }
+
+    @Test("a put waits for the end of the only download")
+    func putWaits() async throws {
+        try await withDownloads(1) { fixture, _ in
+            let reserved = try reserve(2500, fixture)
+            let put = Task { try await fixture.cache.put(fixture.request(url(9)), .bytes(picture(9)), lifetime: 60) }
+            await waiters(1, fixture)
+            reserved.discard()
+            fixture.origin.letGo()
+            #expect(try await put.value.bytes == 1000)
+        }
+    }
+
+    @Test("a put that waits for room does not make a download give up, and keeps its own place")
+    func putAndDownloads() async throws {
+        try await withDownloads(2) { fixture, flights in
+            let reserved = try reserve(2500, fixture)
+            let put = Task { try await fixture.cache.put(fixture.request(url(9)), .bytes(picture(9)), lifetime: 60) }
+            await waiters(1, fixture)
+            let write = Task { try await writeImage(1, for: flights[0], fixture) }
+            await waiters(2, fixture)
+            #expect(await fixture.cache.yieldedRoom.isEmpty)
+            reserved.discard()
+            await fixture.cache.noteRoom()
+            try await write.value.discard()
+            #expect(try await put.value.bytes == 1000)
+        }
+    }
+
+    @Test("the end of a put resumes a download that waits for room")
+    func endOfPut() async throws {
+        try await withDownloads(2) { fixture, flights in
+            let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
+            let waiting = Task { try await fixture.cache.makeRoom(for: flights[0], shortage) }
+            await waiters(1, fixture)
+            _ = try await fixture.cache.put(fixture.request(url(9)), .bytes(picture(9)), lifetime: 60)
+            let resumed = try await waiting.value
+            #expect(resumed)
+        }
+    }
+
+    @Test("room for several that wait resumes all of them, the oldest first")
+    func chain() async throws {
+        try await withDownloads(4) { fixture, flights in
+            let reserved = try reserve(2500, fixture)
+            let writes = (0..<3).map { number in Task { try await writeImage(number, for: flights[number], fixture) } }
+            await waiters(3, fixture)
+            reserved.discard()
+            // As if one other download had ended.
+            await fixture.cache.noteRoom()
+            for write in writes { try await write.value.discard() }
+        }
+    }
+
+    @Test("the end of the last lease and an unpinning resume a download that waits for room", arguments: [true, false])
+    func release(_ isLease: Bool) async throws {
+        try await withCache({ $0.space = SpaceLimits(bytes: 3000, freeBytes: 0) }) { fixture in
+            fixture.origin.answer(picture(5, size: 1500))
+            let lease = try await fixture.cache.image(fixture.request(url(5)))
+            if !isLease {
+                #expect(try await fixture.cache.pin(fixture.request(url(5)), true))
+                fixture.cache.release(lease.digest)
+            }
+            let reserved = try reserve(1000, fixture)
+            fixture.origin.fail()
+            fixture.origin.hold()
+            let tasks = (1...2).map { number in Task { await fixture.code(url(number)) } }
+            await fixture.until { fixture.origin.asked.count == 3 }
+            let flights = await fixture.cache.flights.keys.sorted()
+            let write = Task { try await writeImage(1, for: flights[0], fixture) }
+            await waiters(1, fixture)
+            if isLease {
+                fixture.cache.release(lease.digest)
+            } else {
+                #expect(try await fixture.cache.pin(fixture.request(url(5)), false))
+            }
+            try await write.value.discard()
+            #expect(fixture.cache.statistics.evictions == 1)
+            reserved.discard()
+            fixture.origin.letGo()
+            for task in tasks { #expect(await task.value == .offline) }
+        }
+    }
+
+    @Test("the directories that other writers may add count as room that comes")
+    func directories() async throws {
+        try await withDownloads(2, bytes: 15_000) { fixture, flights in
+            fixture.cache.store.state.withLock { $0.ledger.newDirectoryBytes = 4096 }
+            let holders = try (0..<3).map { _ in try reserve(400, fixture) }
+            #expect(fixture.cache.statistics.reservedBytes == 3 * (400 + 4096))
+            let write = Task { try await writeImage(1, for: flights[0], fixture) }
+            await waiters(1, fixture)
+            for holder in holders { holder.discard() }
+            await fixture.cache.noteRoom()
+            try await write.value.discard()
+        }
+    }
+}
