@@ -187,8 +187,8 @@ public final class BlobStore: Sendable {
         state.withLock { $0.entries[digest].map { $0.references > $0.rows } ?? false }
     }
 
-    /// Whether a row refers to a blob.
-    func hasRow(_ digest: BlobDigest) -> Bool { state.withLock { ($0.entries[digest]?.rows ?? 0) > 0 } }
+    /// How many rows refer to a blob.
+    func rowCount(of digest: BlobDigest) -> Int { state.withLock { $0.entries[digest]?.rows ?? 0 } }
 
     /// Whether a blob can be answered with without a look at its file.
     func isVerified(_ digest: BlobDigest) -> Bool { state.withLock { $0.entries[digest]?.isVerified ?? false } }

@@ -115,18 +115,20 @@ extension ImageCache {
     /// Removes the images below a prefix, pinned or not. Their files stay for those that have a reference.
     ///
     /// - Parameter isTrial: whether they are only counted
-    /// - Returns: how many images, and the bytes of their files
+    /// - Returns: how many images, and the bytes of the files that only they have, each counted once
     /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; what is
     ///   not gone by then stays
     public func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
         let index = index
-        var (images, bytes) = (0, 0)
+        var images = 0
+        /// The size of each file, and how many of the images have it.
+        var files: [BlobDigest: (size: Int, images: Int)] = [:]
         var last: ImageKey?
         while true {
             let rows = try await indexQueue.submit { [last] () throws(ImageError) in
                 try index.rows(after: last, limit: Self.listSlice)
             }.value()
-            guard let end = rows.last else { return (images, bytes) }
+            guard let end = rows.last else { break }
             last = end.key
             let lookup = catalog.lookup
             let matching = rows.filter { prefix.contains($0) && !lookup.isForgotten($0) }
@@ -134,10 +136,13 @@ extension ImageCache {
                 let entries = matching[start..<min(start + Self.removalSlice, matching.count)]
                     .compactMap { catalog.entry($0.key) }.filter { isTrial || catalog.remove($0) }
                 images += entries.count
-                bytes += entries.reduce(0) { $0 + $1.size }
+                for entry in entries { files[entry.digest, default: (entry.size, 0)].images += 1 }
                 if !isTrial { try await drop(entries) }
             }
         }
+        // A file goes with the last of its images.
+        let freed = files.filter { store.rowCount(of: $0.key) == (isTrial ? $0.value.images : 0) }
+        return (images, freed.values.reduce(0) { $0 + $1.size })
     }
 
     /// Removes all images that are not pinned, or all.
@@ -167,7 +172,7 @@ extension ImageCache {
             try await drop(slice.entries)
         }
         await compactIndex()
-        return (images, sizes.reduce(0) { $0 + (store.hasRow($1.key) ? 0 : $1.value) })
+        return (images, sizes.reduce(0) { $0 + (store.rowCount(of: $1.key) > 0 ? 0 : $1.value) })
     }
 
     // MARK: Pins and lists

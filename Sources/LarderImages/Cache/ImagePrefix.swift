@@ -9,6 +9,11 @@ public struct ImagePrefix: Sendable, Hashable {
     /// - Throws: ``ImageError/Code/invalidURL``
     public init(_ url: String) throws(ImageError) {
         guard let address = ImageAddress(url) else { throw ImageError(.invalidURL, ImageAddress.refusal(of: url)) }
+        // Images are stored without fragments, so that it would be ignored and more images selected than meant.
+        guard !url.utf8.contains(UInt8(ascii: "#")) else {
+            throw ImageError(
+                .invalidURL, "the prefix has a fragment, which no image is stored under; end it before \"#\"")
+        }
         origin = address.origin
         text = address.text { _ in false }
         isOrigin = address.path == "/" && address.query == nil

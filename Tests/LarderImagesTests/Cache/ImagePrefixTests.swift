@@ -57,6 +57,25 @@ struct ImagePrefixTests {
         }
     }
 
+    @Test("a file that several images have counts once, and only if no other image has it")
+    func sharedFiles() async throws {
+        try await withCache { fixture in
+            fixture.origin.answer { order in
+                .image(picture(order.url.contains("own") ? 1 : 2), [("Cache-Control", "max-age=3600")])
+            }
+            for name in ["x/own1", "x/own2", "x/shared1", "x/shared2", "y/shared"] {
+                try await fixture.get("https://a.example/\(name)")
+            }
+            for isTrial in [true, false] {
+                let removed = try await fixture.cache.remove(ImagePrefix("https://a.example/x/"), isTrial: isTrial)
+                #expect(removed.images == 4 && removed.bytes == 1000)
+            }
+            #expect(fixture.blobs.count == 1)
+            let last = try await fixture.cache.remove(ImagePrefix("https://a.example/y/"), isTrial: false)
+            #expect(last.images == 1 && last.bytes == 1000)
+        }
+    }
+
     @Test("pinned images below a prefix are removed, too")
     func pinned() async throws {
         try await withCache { fixture in
@@ -68,9 +87,12 @@ struct ImagePrefixTests {
 
     @Test(
         "a text that is not the beginning of a URL is refused",
-        arguments: ["", "a.example", "https://", "ftp://a", "https://u@a"])
+        arguments: [
+            "", "a.example", "https://", "ftp://a", "https://u@a", "https://a.example/x#y", "https://a.example#",
+        ])
     func invalid(_ prefix: String) {
         let error = #expect(throws: ImageError.self) { try ImagePrefix(prefix) }
         #expect(error?.code == .invalidURL)
+        #expect(!prefix.contains("#") || error?.message.contains("has a fragment") == true)
     }
 }
