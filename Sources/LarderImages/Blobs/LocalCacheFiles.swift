@@ -246,6 +246,10 @@ private final class LocalCacheFile: CacheFile {
 
     func seal() throws(CacheFileError) {
         guard uninterrupted({ fchmod(number, 0o440) }) == 0 else { throw failure("protect") }
+        // Frees blocks beyond the end. XFS allocates up to twice the size for a file that grows, and keeps the rest until
+        // the file is closed.
+        let size = try size()
+        guard uninterrupted({ ftruncate(number, off_t(size)) }) == 0 else { throw failure("truncate") }
         guard uninterrupted({ fsync(number) }) == 0 else { throw failure("fsync") }
     }
 

@@ -1,3 +1,4 @@
+import CLinuxShims
 import Foundation
 import TestSupport
 import Testing
@@ -80,6 +81,35 @@ struct DiskSpaceTests {
             #expect(try fixture.cache.statistics.bytes == du(path + "/blobs"))
             #expect(fixture.cache.statistics.bytes > 100_000)
             await fixture.cache.stop()
+        }
+    }
+
+    /// Makes a file system in a file and runs a body with the directory that it is mounted at. Only root may.
+    private func withXFS(_ body: (String) throws -> Void) throws {
+        try withTemporaryDirectory { path in
+            let (disk, mount) = (path + "/disk", path + "/mount")
+            try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
+            try #require(FileManager.default.createFile(atPath: disk, contents: nil))
+            try #require(truncate(disk, 400 << 20) == 0)
+            try #require(Command.run("/usr/sbin/mkfs.xfs", ["-q", disk]).status == 0)
+            let mounting = try Command.run("/usr/bin/mount", ["-o", "loop", disk, mount])
+            // A container may have no loop devices.
+            guard mounting.status == 0 else { return print("not tested: \(mounting.log)") }
+            defer { _ = try? Command.run("/usr/bin/umount", ["--lazy", mount]) }
+            try body(mount)
+        }
+    }
+
+    @Test(
+        "blocks that XFS allocates beyond the end of a file do not count",
+        .enabled(
+            if: geteuid() == 0 && FileManager.default.fileExists(atPath: "/usr/sbin/mkfs.xfs"),
+            "needs root and mkfs.xfs"))
+    func preallocation() throws {
+        try withXFS { path in
+            let store = try BlobStore(path: path + "/cache", limits: SpaceLimits(freeBytes: 0))
+            for size in [3000, 100_000, 1_000_000] { _ = try store.put(picture(size, size: size), pieces: 16 << 10) }
+            #expect(try store.usage.bytes == du(path + "/cache/blobs"))
         }
     }
 }
