@@ -21,7 +21,7 @@ struct ServerCertificates: Sendable {
     /// - Parameters:
     ///   - address: The address to connect to; nil for any address of the host.
     ///   - timeout: The limit for the connection and the handshake together.
-    /// - Returns: nil if the server cannot be reached any more, or not in time.
+    /// - Returns: nil if the server cannot be reached any more, or not in time, or the task is cancelled.
     static func read(
         from url: FetchURL, at address: String?, on group: any EventLoopGroup, timeout: Duration
     ) async -> ServerCertificates? {
@@ -48,7 +48,11 @@ struct ServerCertificates: Sendable {
             .connect(host: address ?? url.host, port: url.port)
         connection.whenFailure { result.fail($0) }
         connection.whenSuccess { $0.closeFuture.whenComplete { _ in result.fail(ChannelError.eof) } }
-        let validities = try? await result.futureResult.get()
+        let validities = await withTaskCancellationHandler {
+            try? await result.futureResult.get()
+        } onCancel: {
+            result.fail(CancellationError())
+        }
         limit.cancel()
         connection.whenSuccess { $0.close(promise: nil) }
         return validities.map(ServerCertificates.init)

@@ -1,3 +1,5 @@
+import NIOPosix
+import TestSupport
 import Testing
 
 @testable import LarderUpstream
@@ -38,6 +40,20 @@ struct TLSFailureTests {
             problem((1_000_000_001, 2_000_000_000))?.contains("is not valid before 2001-09-09 01:46:41 UTC") == true)
         #expect(
             problem((0, 2_000_000_000), (0, 1))?.hasPrefix("a certificate between its own and its authority") == true)
+    }
+
+    @Test("the handshake that reads certificates ends with its task")
+    func cancelledHandshake() async throws {
+        try await RawOrigin.serve({ _, _ in .hang }) { server in
+            let url = try FetchURL(server.url)
+            let task = Task {
+                await ServerCertificates.read(
+                    from: url, at: "127.0.0.1", on: MultiThreadedEventLoopGroup.singleton, timeout: .seconds(3600))
+            }
+            task.cancel()
+            #expect(await task.value == nil)
+            for await event in server.events where event == .disconnected { break }
+        }
     }
 
     @Test("of several reasons the one counts that says what to do")
