@@ -7,12 +7,7 @@ extension ImageCache {
     public func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
         let place = try place(of: request)
         let index = index
-        let store = store
-        let row = try await indexQueue.submit { () throws(ImageError) in
-            var row = try index.row(place.key)
-            if let found = row { row?.header = found.header.completed(by: store.header(of: found.digest)) }
-            return row
-        }.value()
+        let row = try await indexQueue.submit { () throws(ImageError) in try index.row(place.key) }.value()
         let now = clock.now
         let answers = catalog.held(place, request.expectedDigest, now: now) != nil
         let matches = row?.response.variant.matches(sent) ?? true

@@ -89,13 +89,11 @@ extension ImageCache {
     /// Loads what the table of all images does not have. The table of a new process has it of no image.
     func loadDetails(_ entry: ImageEntry) async {
         guard catalog.details(of: entry) == nil else { return }
-        let (index, store, catalog) = (index, store, catalog)
+        let (index, catalog) = (index, catalog)
         // A row that cannot be read is no reason not to answer with its image.
         try? await indexQueue.submit { () throws(ImageError) in
             let row = try? index.row(entry.key)
-            let header = store.header(of: entry.digest)
-            catalog.setDetails(
-                ImageDetails(header: row?.header.completed(by: header) ?? header, response: row?.response), of: entry)
+            catalog.setDetails(row?.details ?? .unknown, of: entry)
         }.value()
     }
 

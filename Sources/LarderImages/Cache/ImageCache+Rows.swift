@@ -258,15 +258,8 @@ extension ImageCache {
                 if prefix?.contains(row) ?? true { found.append(row) }
             }
         }
-        let (lookup, store) = (catalog.lookup, store)
-        let shown = await blocking.run { [found] in
-            found.filter { !lookup.isForgotten($0) }.map { row in
-                var row = row
-                row.header = row.header.completed(by: store.header(of: row.digest))
-                return row
-            }
-        }
-        return (shown, isMore ? key?.description : nil)
+        let lookup = catalog.lookup
+        return (found.filter { !lookup.isForgotten($0) }, isMore ? key?.description : nil)
     }
 
     func place(of request: ImageRequest) throws(ImageError) -> ImagePlace {

@@ -60,34 +60,3 @@ public final class ImageDetails: Sendable, Hashable {
         hasher.combine(frames)
     }
 }
-
-extension ImageHeader {
-    /// The header as the index has it, with what only the file tells.
-    func completed(by file: ImageHeader?) -> ImageHeader {
-        ImageHeader(
-            type, width: width, height: height, frameCount: frameCount, orientation: orientation,
-            isAnimated: frameCount == nil ? file?.isAnimated : nil, hasAlpha: file?.hasAlpha)
-    }
-}
-
-extension BlobStore {
-    /// Reads the header of a blob; nil if there is none. It does not verify the bytes.
-    func header(of digest: BlobDigest) -> ImageHeader? {
-        do throws(CacheFileError) {
-            guard let file = try files.open(Self.name(digest)) else { return nil }
-            var reader = ImageHeaderReader()
-            var offset = 0
-            while true {
-                let piece = try file.read(at: offset, count: 4096)
-                offset += piece.count
-                switch piece.isEmpty ? reader.finish() : reader.feed(piece) {
-                case .needMore: continue
-                case .found(let header): return header
-                case .refused: return nil
-                }
-            }
-        } catch {
-            return nil
-        }
-    }
-}

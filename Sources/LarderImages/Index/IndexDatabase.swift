@@ -39,7 +39,8 @@ final class IndexDatabase {
         // The version has to be in the header of the file itself, where ``IndexFormat`` reads it.
         if isNew { try database.run("PRAGMA wal_checkpoint(TRUNCATE)") }
         putEntry = try database.prepare("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        putDetail = try database.prepare("INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        putDetail = try database.prepare(
+            "INSERT OR REPLACE INTO detail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         removeEntry = try database.prepare("DELETE FROM entry WHERE key = ?")
         removeDetail = try database.prepare("DELETE FROM detail WHERE key = ?")
         touchEntry = try database.prepare("UPDATE entry SET last_use = ?2 WHERE key = ?1 AND last_use < ?2")
@@ -69,7 +70,7 @@ final class IndexDatabase {
                 CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL,
                     frames INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL,
                     request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, stale_since INTEGER,
-                    proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    animated INTEGER, alpha INTEGER, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
                 CREATE INDEX restricted ON detail (key_text) WHERE key_text >= 'h';
                 PRAGMA user_version = \(version);
                 """)
@@ -152,6 +153,8 @@ final class IndexDatabase {
                 ])
                 let fields = row.response.fields.text
                 let request = ResponseFields.text(row.response.variant.requestLines)
+                let animated = row.header.isAnimated.map { $0 ? 1 : 0 }
+                let alpha = row.header.hasAlpha.map { $0 ? 1 : 0 }
                 try putDetail.run([
                     .blob(entry.key.bytes), .text(row.keyText), .text(row.url),
                     row.header.frameCount.map { .integer($0) } ?? .null,
@@ -159,12 +162,14 @@ final class IndexDatabase {
                     .text(fields), .text(request),
                     .integer(row.response.requestTime), .integer(row.response.responseTime),
                     row.response.staleSince.map { .integer($0) } ?? .null,
+                    animated.map { .integer($0) } ?? .null, alpha.map { .integer($0) } ?? .null,
                     .integer(
                         RowProof.of(
                             texts: [row.keyText, row.url, fields, request],
                             numbers: [
                                 row.header.frameCount, row.header.orientation, row.response.status,
                                 row.response.requestTime, row.response.responseTime, row.response.staleSince,
+                                animated, alpha,
                             ])),
                 ])
             }
@@ -231,13 +236,14 @@ final class IndexDatabase {
     private static func row(_ row: SQLiteStatement, _ key: ImageKey) -> Found {
         let proof = RowProof.of(
             texts: [9, 10, 14, 15].map(row.text),
-            numbers: [11, 12, 13, 16, 17, 18].map(row.optionalInteger))
-        guard row.integer(19) == proof, let digest = row.withBlob(0, { BlobDigest($0) }),
+            numbers: [11, 12, 13, 16, 17, 18, 19, 20].map(row.optionalInteger))
+        guard row.integer(21) == proof, let digest = row.withBlob(0, { BlobDigest($0) }),
             let type = ImageType(rawValue: row.text(5))
         else { return .damaged(key) }
         let header = ImageHeader(
             type, width: row.integer(6), height: row.integer(7), frameCount: row.optionalInteger(11),
-            orientation: row.optionalInteger(12))
+            orientation: row.optionalInteger(12), isAnimated: row.optionalInteger(19).map { $0 != 0 },
+            hasAlpha: row.optionalInteger(20).map { $0 != 0 })
         let fields = ResponseFields(text: row.text(14))
         let variant = Variant(
             vary: fields.joined("vary"), request: ResponseFields.lines(row.text(15)),

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 
 @testable import LarderImages
@@ -32,6 +33,29 @@ struct ImageDetailsTests {
                 fixture.cache.release(hit.digest)
                 for row in try await fixture.rows() { check(row.details) }
                 check(try #require(try await fixture.cache.explain(fixture.request(url(1))).row).details)
+                await fixture.cache.stop()
+            }
+        }
+    }
+
+    @Test("a list, an explanation and a first use read no file for the details of the header")
+    func noFiles() async throws {
+        try await withPath { path in
+            for isFirst in [true, false] {
+                let fixture = try await CacheFixture.open(path)
+                fixture.origin.answer(picture(1), Self.fields)
+                if isFirst { try await fixture.get(url(1)) }
+                let opened = Mutex(0)
+                fixture.files.observe { operation, name in
+                    if operation == "open", name.hasPrefix("blobs/") { opened.withLock { $0 += 1 } }
+                }
+                for row in try await fixture.rows() { check(row.details) }
+                check(try #require(try await fixture.cache.explain(fixture.request(url(1))).row).details)
+                #expect(opened.withLock { $0 } == 0)
+                // A new process verifies a file before its first use.
+                if !isFirst { check(try await fixture.get(url(1)).details) }
+                #expect(opened.withLock { $0 } == (isFirst ? 0 : 1))
+                fixture.files.observe(nil)
                 await fixture.cache.stop()
             }
         }

@@ -12,7 +12,8 @@ struct IndexFormatTests {
         keyText: "https://img.example\nhttps://img.example/a.png?b=ü", url: "https://cdn.example/a.png",
         blob: PublishedBlob(
             digest: BlobDigest([UInt8](0..<32))!, size: 1234,
-            header: ImageHeader(.jpeg, width: 30, height: 20, frameCount: 2, orientation: 6)),
+            header: ImageHeader(
+                .jpeg, width: 30, height: 20, frameCount: 2, orientation: 6, isAnimated: true, hasAlpha: false)),
         response: StoredResponse(
             status: 203,
             fields: ResponseFields([("Cache-Control", "max-age=60"), ("ETag", "\"a\""), ("Vary", "Accept")]),
@@ -24,8 +25,8 @@ struct IndexFormatTests {
     private static let golden = #"""
         CREATE TABLE detail (key BLOB PRIMARY KEY, key_text TEXT NOT NULL, url TEXT NOT NULL, frames \#
         INTEGER, orientation INTEGER, status INTEGER NOT NULL, fields TEXT NOT NULL, request TEXT NOT NULL, \#
-        request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, stale_since INTEGER, proof INTEGER \#
-        NOT NULL) STRICT, WITHOUT ROWID;
+        request_time INTEGER NOT NULL, response_time INTEGER NOT NULL, stale_since INTEGER, animated INTEGER, \#
+        alpha INTEGER, proof INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         CREATE TABLE entry (key BLOB PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL, freshness \#
         BLOB NOT NULL, last_use INTEGER NOT NULL, pinned INTEGER NOT NULL, variant INTEGER NOT NULL, type \#
         TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, proof INTEGER NOT NULL) STRICT, \#
@@ -53,7 +54,9 @@ struct IndexFormatTests {
         -- detail.request_time = 1700000000
         -- detail.response_time = 1700000001
         -- detail.stale_since = 1700000050
-        -- detail.proof = 5591246995081855600
+        -- detail.animated = 1
+        -- detail.alpha = 0
+        -- detail.proof = 1817709970436863665
         -- user_version = 3
         """#
 
