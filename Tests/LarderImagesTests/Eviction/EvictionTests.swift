@@ -158,6 +158,50 @@ struct EvictionTests {
         #expect(queues.ghostCount <= 2048)
     }
 
+    @Test("a fingerprint that was taken and added again is as young as its last entry")
+    func repeatedGhost() {
+        var ghosts = GhostQueue()
+        func add(_ fingerprints: ClosedRange<UInt32>) {
+            for fingerprint in fingerprints { ghosts.append(fingerprint, size: 1000, maximumBytes: 10_000) }
+        }
+        func take(_ fingerprint: UInt32) -> Bool { ghosts.take(fingerprint) }
+        add(1...1)
+        #expect(take(1))
+        #expect(!take(1))
+        #expect(ghosts.count == 0 && ghosts.bytes == 0)
+        add(2...9)
+        add(1...1)
+        add(10...10)
+        #expect(ghosts.count == 10 && ghosts.bytes == 10_000)
+        // The first entry of 1 was the oldest, and 2 is now.
+        add(11...11)
+        #expect(!take(2))
+        #expect(take(1))
+        // Two keys with one fingerprint are one entry.
+        add(3...3)
+        #expect(ghosts.count == 9 && ghosts.bytes == 9000)
+    }
+
+    @Test("entries that were taken do not make the ghost queue grow")
+    func takenGhosts() {
+        var ghosts = GhostQueue()
+        var generator = SeededGenerator(seed: 5)
+        var known: [UInt32] = []
+        ghosts.append(1_000_000, size: 1000, maximumBytes: 1 << 20)
+        for _ in 0..<20_000 {
+            let fingerprint = UInt32.random(in: 0..<300, using: &generator)
+            let isKnown = ghosts.take(fingerprint)
+            #expect(isKnown == known.contains(fingerprint))
+            known.removeAll { $0 == fingerprint }
+            if Bool.random(using: &generator) {
+                ghosts.append(fingerprint, size: 1000, maximumBytes: 100_000)
+                known.append(fingerprint)
+                if known.count > 100 { known.removeFirst() }
+            }
+            #expect(ghosts.count <= 101)
+        }
+    }
+
     @Test("ghosts are bounded by what is held")
     func ghosts() {
         var queues = S3FIFO()
