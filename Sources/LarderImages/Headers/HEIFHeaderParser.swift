@@ -25,17 +25,16 @@ struct HEIFHeaderParser: TypedHeaderParser {
         if case .meta(let end) = place, position >= end {
             return damaged("its meta box names no primary item with properties")
         }
-        guard window.count >= 8 else { return .need(8) }
-        var (headerLength, size) = (8, window.big32(0))
-        if size == 1 {
-            guard window.count >= 16 else { return .need(16) }
-            guard window.big32(8) <= 0x7FFF_FFFF else { return damaged("a box is too long") }
-            (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
+        let box: BoxHeader
+        switch BoxHeader.read(window) {
+        case .needs(let count): return .need(count)
+        case .invalid(let reason): return damaged(reason)
+        case .header(let header): box = header
         }
-        // 0 means that the box goes on to the end of the file.
-        if size == 0 {
-            if case .meta(let end) = place { size = end - position } else { size = Int.max - position }
-        }
+        let headerLength = box.headerLength
+        var rest = Int.max - position
+        if case .meta(let end) = place { rest = end - position }
+        let size = box.length ?? rest
         guard size >= headerLength, size <= Int.max - position else { return damaged("a box has an invalid length") }
         switch place {
         case .brands: return brands(window, size: size)

@@ -29,18 +29,16 @@ struct JPEGXLHeaderParser: TypedHeaderParser {
     }
 
     private mutating func box(_ window: Span<UInt8>) -> HeaderStep {
-        guard window.count >= 8 else { return .need(8) }
-        var (headerLength, size) = (8, window.big32(0))
-        if size == 1 {
-            guard window.count >= 16 else { return .need(16) }
-            guard window.big32(8) <= 0x7FFF_FFFF else { return damaged("a box is too long") }
-            (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
+        let box: BoxHeader
+        switch BoxHeader.read(window) {
+        case .needs(let count): return .need(count)
+        case .invalid(let reason): return damaged(reason)
+        case .header(let header): box = header
         }
-        // A size of 0 means that the box extends to the end of the file.
-        guard size == 0 || size >= headerLength else { return damaged("a box has an invalid length") }
+        let headerLength = box.headerLength
         let isPart = window.has("jxlp", at: 4)
         guard isPart || window.has("jxlc", at: 4) else {
-            return size == 0 ? damaged("it has no picture") : .consume(size)
+            return box.length.map { .consume($0) } ?? damaged("it has no picture")
         }
         // A part begins with its number. The codestream begins with its signature.
         let start = headerLength + (isPart ? 4 : 0)

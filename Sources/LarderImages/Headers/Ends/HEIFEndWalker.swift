@@ -23,15 +23,17 @@ struct HEIFEndWalker: EndWalker {
     mutating func step(_ window: Span<UInt8>) -> EndStep {
         if case .meta(let end) = place, position >= end { place = .top }
         if case .meta(let end) = place, end - position < 8 { return passing(end - position, isEndOfMeta: true) }
-        guard window.count >= 8 else { return .need(8) }
-        var (headerLength, size) = (8, window.big32(0))
-        if size == 1 {
-            guard window.count >= 16 else { return .need(16) }
-            guard window.big32(8) <= 0x7FFF_FFFF else { return .endless }
-            (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
+        let box: BoxHeader
+        switch BoxHeader.read(window) {
+        case .needs(let count): return .need(count)
+        case .invalid: return .endless
+        case .header(let header): box = header
         }
-        let isOpen = size == 0
-        if isOpen { size = if case .meta(let end) = place { end - position } else { Int.max - position } }
+        let headerLength = box.headerLength
+        let isOpen = box.length == nil
+        var rest = Int.max - position
+        if case .meta(let end) = place { rest = end - position }
+        let size = box.length ?? rest
         guard size >= headerLength, size <= Int.max - position else { return .endless }
         switch place {
         case .brands:

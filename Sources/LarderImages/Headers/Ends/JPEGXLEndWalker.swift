@@ -10,20 +10,19 @@ struct JPEGXLEndWalker: EndWalker {
             isStarted = true
             return window[0] == 0xFF ? .complete(after: FormatSniffer.signatureLength) : .consume(12)
         }
-        guard window.count >= 8 else { return .need(8) }
-        var (headerLength, size) = (8, window.big32(0))
-        if size == 1 {
-            guard window.count >= 16 else { return .need(16) }
-            guard window.big32(8) <= 0x7FFF_FFFF else { return .endless }
-            (headerLength, size) = (16, window.big32(8) << 32 | window.big32(12))
+        let box: BoxHeader
+        switch BoxHeader.read(window) {
+        case .needs(let count): return .need(count)
+        case .invalid: return .endless
+        case .header(let header): box = header
         }
-        guard size == 0 || size >= headerLength else { return .endless }
-        if window.has("jxlc", at: 4) { return .complete(after: size == 0 ? headerLength : size) }
+        let headerLength = box.headerLength
+        if window.has("jxlc", at: 4) { return .complete(after: box.length ?? headerLength) }
         if window.has("jxlp", at: 4) {
             guard window.count >= headerLength + 4 else { return .need(headerLength + 4) }
             // The highest bit of the number marks the last part.
-            if window[headerLength] & 0x80 != 0 { return .complete(after: size == 0 ? headerLength + 4 : size) }
+            if window[headerLength] & 0x80 != 0 { return .complete(after: box.length ?? headerLength + 4) }
         }
-        return size == 0 ? .endless : .consume(size)
+        return box.length.map { .consume($0) } ?? .endless
     }
 }

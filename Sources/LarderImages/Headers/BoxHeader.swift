@@ -1,0 +1,31 @@
+/// The length at the beginning of a box (ISO/IEC 14496-12, section 4.2). Four bytes with the type follow at offset 4.
+struct BoxHeader {
+    enum Reading {
+        case header(BoxHeader)
+        /// The window has to have so many bytes first.
+        case needs(Int)
+        /// The box is damaged in this way.
+        case invalid(String)
+    }
+
+    /// The length of the header itself, which is a part of the box.
+    let headerLength: Int
+    /// The length of the box, at least ``headerLength``; nil if the box extends to the end of what it is in.
+    let length: Int?
+
+    static func read(_ window: Span<UInt8>) -> Reading {
+        guard window.count >= 8 else { return .needs(8) }
+        let length = window.big32(0)
+        if length == 0 { return .header(BoxHeader(headerLength: 8, length: nil)) }
+        guard length == 1 else {
+            return length >= 8
+                ? .header(BoxHeader(headerLength: 8, length: length)) : .invalid("a box has an invalid length")
+        }
+        // The length has 64 bits, behind the type.
+        guard window.count >= 16 else { return .needs(16) }
+        guard window.big32(8) <= 0x7FFF_FFFF else { return .invalid("a box is too long") }
+        let longLength = window.big32(8) << 32 | window.big32(12)
+        guard longLength >= 16 else { return .invalid("a box has an invalid length") }
+        return .header(BoxHeader(headerLength: 16, length: longLength))
+    }
+}
