@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import LarderImages
@@ -143,6 +144,28 @@ struct BlobStoreTests {
             }
             #expect(filesBelow(path + "/tmp").isEmpty)
             #expect(store.usage.reservedBytes == 0)
+        }
+    }
+
+    @Test("an image is begun only if it fits beside what is held and a new directory")
+    func canEverHold() throws {
+        try withDirectory { path in
+            let store = try BlobStore(counting: path)
+            store.state.withLock { $0.ledger.newDirectoryBytes = 4096 }
+            let held = try store.put(picture(1))
+            store.giveToRow(held.digest)
+            store.countPin(held.digest, 1)
+            #expect(store.held.bytes == 1000)
+            let enough = 1000 + 500 + 4096
+            for limit in [enough, enough - 1] {
+                store.update(limits: SpaceLimits(bytes: limit, freeBytes: 0), imageLimits: ImageLimits())
+                if limit == enough {
+                    _ = try store.begin(declaredLength: 500)
+                } else {
+                    let error = #expect(throws: ImageError.self) { try store.begin(declaredLength: 500) }
+                    #expect(error?.code == .noRoom)
+                }
+            }
         }
     }
 
