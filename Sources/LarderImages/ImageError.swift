@@ -58,7 +58,7 @@ public struct ImageError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let upstreamFailed = Self(kind: .upstreamFailed)
         /// The request wanted no network, and nothing is held that would do.
         public static let notHeld = Self(kind: .notHeld)
-        /// The requester may not have the image, or not any more.
+        /// The requester has no access to the image, or lost it.
         public static let denied = Self(kind: .denied)
         /// The request's deadline passed; what it waited for may go on for others.
         public static let timeout = Self(kind: .timeout)

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The disk space of `blobs` and of the 256 shard directories in it, and which of these have a blob that must stay.
+/// The disk space of `blobs` and of its 256 shard directories, and how many leased or pinned blobs each of these has.
 struct BlobDirectories: Sendable {
     /// The space of `blobs` itself.
     var rootBytes = 0
@@ -16,17 +16,17 @@ struct BlobDirectories: Sendable {
         shardBytes += Int(shards[Int(shard)])
     }
 
-    /// Counts the blobs that are leased or pinned: `change` is 1 or -1.
+    /// Adds `change`, which is 1 or -1, to the number of leased or pinned blobs.
     mutating func countHeld(_ change: Int, in shard: UInt8) {
         heldBlobs[Int(shard)] = UInt32(clamping: Int(heldBlobs[Int(shard)]) + change)
     }
 
-    /// The space of the directories that stay when everything goes that may.
+    /// The space of `blobs` and of the shard directories that have leased or pinned blobs.
     var heldBytes: Int { rootBytes + (0..<256).reduce(0) { $0 + (heldBlobs[$1] > 0 ? Int(shards[$1]) : 0) } }
 }
 
 extension BlobStore {
-    /// The disk space of a file of this size, as far as it can be known without a look at the file.
+    /// An estimate of the disk space of a file of this size: the size, rounded up to blocks.
     func space(of size: Int) -> Int { (size + files.blockBytes - 1) / files.blockBytes * files.blockBytes }
 
     /// Measures all directories of blobs.
@@ -34,7 +34,7 @@ extension BlobStore {
         let root = try files.allocatedBytes("blobs")
         state.withLock { state in
             state.directories.rootBytes = root
-            // It has 256 short names at most, so it is as small as a directory can be.
+            // With at most 256 short names it is as small as any directory.
             state.ledger.newDirectoryBytes = root
         }
         for shard in UInt8.min...UInt8.max { try measureDirectory(shard) }

@@ -3,18 +3,18 @@ import Glibc
 internal import Synchronization
 
 extension BlobStore {
-    /// Begins an image. Nothing is reserved for it until its bytes come: a length is easily declared.
+    /// Begins an image. Room is reserved as its bytes arrive, not for its declared length.
     ///
     /// - Parameter declaredLength: how many bytes there will be, if the origin said so and no coding changes it
-    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a shortage, if so many bytes have no
-    ///   room beside what is leased or pinned; ``ImageError/Code/storageFailed``
+    /// - Throws: ``ImageError/Code/tooLarge``; ``ImageError/Code/noRoom``, without a shortage, if the declared length
+    ///   does not fit beside the leased and pinned images; ``ImageError/Code/storageFailed``
     public func begin(declaredLength: Int? = nil) throws(ImageError) -> BlobWriter {
         let length = max(0, declaredLength ?? 0)
         guard length <= limits.bytesPerImage else { throw tooLarge(length) }
         let expected = space(of: length)
         let free = try freeBytes()
         let hasRoom = state.withLock { state in
-            // An image that has just come has no row yet and may go later.
+            // A newly published image has no row yet. It can be evicted when it has one.
             let held = state.held.bytes - state.leftoverBytes + state.directories.heldBytes
             return state.ledger.canEverHold(expected, held: held, free: free)
         }
@@ -26,7 +26,7 @@ extension BlobStore {
         return BlobWriter(self, name: "tmp/\(session)-\(number)", declaredLength: declaredLength)
     }
 
-    /// Reserves room for bytes that came.
+    /// Reserves room for bytes that arrived.
     func reserve(_ bytes: Int, isNew: Bool) throws(ImageError) {
         let free = try freeBytes()
         let shortage = state.withLock { $0.ledger.reserve(bytes, isNew: isNew, free: free) }
@@ -64,7 +64,7 @@ extension BlobStore {
     func publish(_ name: String, _ file: any CacheFile, _ blob: PublishedBlob, reserved: Int) throws(ImageError) {
         do throws(CacheFileError) {
             try file.seal()
-            // After fsync(2): a file system may allocate the blocks no earlier.
+            // After fsync(2), because a file system may not allocate the blocks before that.
             let bytes = try file.allocatedBytes()
             try names.withLock { _ throws(CacheFileError) in
                 if try !link(name, blob.digest) { try takeOver(name, blob.digest) }

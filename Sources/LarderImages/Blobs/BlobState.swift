@@ -1,6 +1,6 @@
-/// What a ``BlobStore`` knows of its files.
+/// The state that a ``BlobStore`` keeps about its files.
 extension BlobStore {
-    /// One blob. There are as many in memory as on disk, so it is small.
+    /// The state of one blob. It is small, because every blob on disk has one in memory.
     struct Entry: Sendable {
         private var shortBytes: UInt32
         private var shortReferences: UInt32
@@ -35,11 +35,11 @@ extension BlobStore {
             get { Int(shortPins) }
             set { shortPins = UInt32(clamping: newValue) }
         }
-        /// Whether it must stay when room is needed.
+        /// Whether it is leased or pinned, and is not evicted.
         fileprivate var isHeld: Bool { references > rows || pins > 0 }
-        /// Its bytes, if anything besides the index refers to it.
+        /// Its disk space if it is leased, otherwise 0.
         fileprivate var leasedBytes: Int { references > rows ? bytes : 0 }
-        /// Its bytes, if only such a reference keeps it.
+        /// Its disk space if it has leases and no rows, otherwise 0.
         fileprivate var leftoverBytes: Int { references > 0 && rows == 0 ? bytes : 0 }
     }
 
@@ -52,7 +52,7 @@ extension BlobStore {
         var writers = 0
         private(set) var leasedBytes = 0
         private(set) var leftoverBytes = 0
-        /// What is leased or pinned, each blob once.
+        /// The leased or pinned blobs, each counted once.
         private(set) var held = (bytes: 0, count: 0)
 
         init(ledger: SpaceLedger, imageLimits: ImageLimits) {
@@ -60,7 +60,7 @@ extension BlobStore {
             self.imageLimits = imageLimits
         }
 
-        /// Changes what is known of a blob, makes it known, or forgets it.
+        /// Changes, adds or removes the entry of a blob.
         mutating func change<T>(_ digest: BlobDigest, _ body: (inout Entry?) -> T) -> T {
             count(digest, entries[digest], -1)
             let result = body(&entries[digest])

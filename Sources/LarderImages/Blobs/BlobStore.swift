@@ -87,7 +87,7 @@ public final class BlobStore: Sendable {
     /// Bytes of images that somebody refers to besides the index, and of those among them that no row has.
     var leases: (bytes: Int, leftoverBytes: Int) { state.withLock { ($0.leasedBytes, $0.leftoverBytes) } }
 
-    /// What may not go to make room: images that are leased or pinned, each blob once, and their disk space with that of
+    /// The blobs that are not evicted because they are leased or pinned: their number, and their disk space with that of
     /// their directories.
     var held: (bytes: Int, count: Int) {
         state.withLock { ($0.held.bytes + $0.directories.heldBytes, $0.held.count) }

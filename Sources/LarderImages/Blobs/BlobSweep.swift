@@ -50,9 +50,9 @@ extension BlobStore {
         return SweepSlice(next: next, removed: removed, removedBytes: bytes)
     }
 
-    /// Those of some blobs whose files are gone, because another program removed them. None of them answers a request again
-    /// before it was opened; the caller deletes their rows, unless they were published again since. The disk space of the
-    /// other blobs is corrected.
+    /// Returns the blobs whose files another program removed, and corrects the disk space of the others. A missing blob
+    /// answers no request until it has been opened. The caller deletes its rows, unless it was published again in the
+    /// meantime.
     ///
     /// - Throws: ``ImageError/Code/storageFailed``
     func missing(among digests: [BlobDigest]) throws(ImageError) -> Set<BlobDigest> {

@@ -15,15 +15,15 @@ public struct PublishedBlob: Sendable, Hashable {
 /// at a time. What is not finished is removed with the last reference at the latest.
 public final class BlobWriter: Sendable {
     private struct State {
-        /// Created with the first bytes, when there is a place for it.
+        /// Created when the first bytes have room.
         var file: (any CacheFile)?
-        /// Whether it was published or given up.
+        /// Whether it was published or discarded.
         var isEnded = false
         var hash = SHA256()
         var reader = ImageHeaderReader()
         var end = ImageEndReader()
         var written = 0
-        /// Bytes that have room. A writer that has any also has its place among the images.
+        /// Reserved bytes. A writer that has reserved any also counts towards the limit on images.
         var reserved = 0
     }
 

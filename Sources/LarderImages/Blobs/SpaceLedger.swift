@@ -28,15 +28,15 @@ public struct SpaceShortage: Sendable, Hashable {
     let taken: Int
 }
 
-/// Counts the disk space that images take and that is reserved for writers. Nothing is written that was not reserved
-/// before, so that the limits hold at every moment and not only between writes.
+/// Counts the disk space that images take and that is reserved for writers. Bytes are reserved before they are written, so
+/// the limits hold at every moment, not only between writes.
 struct SpaceLedger: Sendable {
     var limits: SpaceLimits
     /// Disk space of published images.
     private(set) var bytes = 0
     /// Disk space of the directories that they are in.
     var directoryBytes = 0
-    /// What a publication may add to the directories: the space of a new one. It is reserved for each writer.
+    /// The space of a new directory, which a publication may add. It is reserved for each writer.
     var newDirectoryBytes = 0
     /// Published images.
     private(set) var count = 0
@@ -79,7 +79,7 @@ struct SpaceLedger: Sendable {
 
     mutating func wrote(_ more: Int) { writtenBytes += more }
 
-    /// Whether an image of so many bytes can have room once everything is gone that may go, and every other writer ended.
+    /// Whether an image fits after all images that may be evicted are gone and all other writers have ended.
     ///
     /// - Parameters:
     ///   - size: the disk space of its declared length
@@ -90,7 +90,7 @@ struct SpaceLedger: Sendable {
         return size <= min(limits.bytes - newDirectoryBytes, onDisk) - held
     }
 
-    /// Ends a writer. One that reserved nothing has no place. The caller counts what it published with ``add(_:)``.
+    /// Ends a writer. One that reserved nothing was not counted. The caller adds the published image with ``add(_:)``.
     mutating func settle(reserved: Int, written: Int) {
         reservedBytes -= reserved
         writtenBytes -= written

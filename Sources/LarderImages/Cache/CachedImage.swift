@@ -37,7 +37,7 @@ public struct CachedImage: Sendable, Hashable {
     public var source: Source
     /// Its age in seconds (RFC 9111, section 4.2.3).
     public var age: Int
-    /// What else its header and its origin tell.
+    /// Further details from its header and its response.
     public var details: ImageDetails
 
     public init(

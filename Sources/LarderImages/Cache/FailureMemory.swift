@@ -4,11 +4,11 @@ internal import LarderUpstream
 public struct FailureLifetimes: Sendable, Hashable {
     /// The origin answered 404 or 410.
     public var notFound: Int
-    /// Other 4xx statuses, responses that are not what they should be, and bytes that are no image.
+    /// Other 4xx statuses, malformed responses, and bodies that are not images.
     public var refused: Int
     /// 5xx statuses.
     public var serverError: Int
-    /// Silence, slow transfers and connections that broke.
+    /// Timeouts, slow transfers and broken connections.
     public var network: Int
 
     /// Makes lifetimes.
@@ -20,9 +20,8 @@ public struct FailureLifetimes: Sendable, Hashable {
     }
 }
 
-/// Which images could not be fetched recently, and which origins could not be reached, so that requests fail at once and
-/// do not wait again. `Retry-After` and the explicit freshness of the response determine for how long, else the kind of the
-/// failure does.
+/// Recent failures of images, and origins that were unreachable, so that requests fail at once instead of waiting again.
+/// `Retry-After` or the explicit freshness of the response determines how long a failure is remembered, otherwise its kind.
 struct FailureMemory: Sendable {
     /// What is remembered.
     struct Failure: Sendable, Hashable {
@@ -129,7 +128,7 @@ struct FailureMemory: Sendable {
         if let retryAfter = cause.retryAfter {
             return Int(min(retryAfter.components.seconds, Int64(Self.longestRetryAfter)))
         }
-        // The freshness of a 304 or 206 that does not fit is that of another response.
+        // The freshness of an unexpected 304 or 206 belongs to another response.
         if let lifetime, cause.code != .malformedAnswer { return min(lifetime, Self.longestLifetime) }
         switch status {
         case 404, 410: return lifetimes.notFound

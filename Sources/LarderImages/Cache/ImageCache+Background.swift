@@ -116,7 +116,7 @@ extension ImageCache {
         }
     }
 
-    /// Gives the disk space of removed rows back to the file system, if that is most of the index.
+    /// Returns the disk space of removed rows to the file system if it is most of the index.
     func compactIndex() async {
         let index = index
         do throws(ImageError) {

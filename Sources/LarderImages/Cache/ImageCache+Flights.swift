@@ -38,7 +38,7 @@ extension ImageCache {
                 flights[id]?.priority = request.priority
                 queue.raise(id, request.priority)
             }
-            // A download that waits counts for the user whose next one starts first.
+            // A queued download counts for that of its users whose next download would start first.
             if !queue.isRunning(id), queue.isLessLoaded(request.user, than: flight.user) {
                 assign(id, to: request.user)
             }
@@ -64,7 +64,7 @@ extension ImageCache {
             flights[id]?.priority = priority
             queue.lower(id, priority)
         }
-        // A download counts among those of a user who waits for it.
+        // A download counts for a user who waits for it.
         if let flight = flights[id], !flight.isBackground, waiter.request.user == flight.user,
             !flight.waiters.values.contains(where: { $0.request.user == flight.user }),
             let other = flight.waiters.values.first
@@ -133,7 +133,7 @@ extension ImageCache {
         return id
     }
 
-    /// Starts whatever may start, and stops the slowest flight if a more urgent one waits for its place.
+    /// Starts the flights that may start, and stops the slowest one if a more urgent one waits for its place.
     func startFlights() {
         let now = clock.now
         while let id = queue.next() {
@@ -166,7 +166,7 @@ extension ImageCache {
         }
         if preempted == id { preempted = nil }
         if case .failure(let error) = result, error.code == .cancelled, flights[id] != nil, !isStopping {
-            // It was stopped for another one, and those that wait for it still do.
+            // It was stopped for a more urgent one and still has waiters.
             flights[id]?.task = nil
             queue.requeue(id)
         } else {

@@ -109,7 +109,7 @@ extension ImageCache {
         put(row, catalog.details(of: old)?.with(row.response))
     }
 
-    /// Changes the table, and submits the same for the index.
+    /// Changes the table, and submits the same change to the index.
     ///
     /// - Parameter details: nil if they have to be loaded
     private func put(_ row: ImageRow, _ details: ImageDetails?) {

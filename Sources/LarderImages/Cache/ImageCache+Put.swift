@@ -1,11 +1,11 @@
 internal import LarderUpstream
 
 extension ImageCache {
-    /// Stores bytes that a client brings under its URL or key, as if the URL's origin had sent them. They replace what is
-    /// held there. The same checks and limits apply as to a download.
+    /// Stores an image from a client under its URL or key, as if the origin of the URL had sent it, and replaces the image
+    /// there. The checks and limits of a download apply.
     ///
     /// - Parameters:
-    ///   - request: under what it is looked up, and what the bytes must be
+    ///   - request: the URL, the cache key and the expected digest
     ///   - lifetime: for how many seconds it is fresh
     /// - Throws: ``ImageError/Code/invalidURL``; what ``BlobWriter`` throws; ``ImageError/Code/noRoom``;
     ///   ``ImageError/Code/unusableFile`` and ``ImageError/Code/fileChanged`` of a file
@@ -55,7 +55,7 @@ extension ImageCache {
             row.entry, ImageDetails(header: row.header, response: response), source: .miss, now: now, freshness: .fresh)
     }
 
-    /// Writes all bytes. Those of a file are read in pieces, each of them once.
+    /// Writes all bytes. A piece of a file is read once, even if it is written only after room was made.
     private func append(_ source: PutSource, to writer: BlobWriter, _ room: RoomMaker) async throws(ImageError) {
         switch source {
         case .bytes(let bytes):
@@ -74,7 +74,7 @@ extension ImageCache {
     }
 }
 
-/// Where the bytes of a put come from, its size being known.
+/// The source of the bytes of a put, with a known size.
 private enum PutSource {
     case bytes([UInt8])
     case file(PassedInFile.Reading)

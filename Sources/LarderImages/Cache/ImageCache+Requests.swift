@@ -86,11 +86,11 @@ extension ImageCache {
             cause: failure.error.cause)
     }
 
-    /// Loads what the table of all images does not have. The table of a new process has it of no image.
+    /// Loads the details of an image into the catalog, which has none after the start.
     func loadDetails(_ entry: ImageEntry) async {
         guard catalog.details(of: entry) == nil else { return }
         let (index, catalog) = (index, catalog)
-        // A row that cannot be read is no reason not to answer with its image.
+        // If the row cannot be read, the image is still served, without details.
         try? await indexQueue.submit { () throws(ImageError) in
             let row = try? index.row(entry.key)
             catalog.setDetails(row?.details ?? .unknown, of: entry)

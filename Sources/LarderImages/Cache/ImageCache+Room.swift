@@ -6,7 +6,7 @@ extension ImageCache {
     /// How long a flight or a put waits for the end of another flight.
     private static let longestWait = Duration.seconds(30)
 
-    /// What makes room for a flight or a put.
+    /// Returns the room maker of a flight or a put.
     func room(for number: Int) -> RoomMaker {
         RoomMaker(
             make: { (shortage) throws(ImageError) in try await self.makeRoom(for: number, shortage) },
@@ -219,7 +219,7 @@ struct RoomWaiter {
     var waitsForEnd: Bool { reason != .turn }
     /// The ID of the flight or put. Older ones have smaller IDs.
     let number: Int
-    /// What it needs; nil if that is not known.
+    /// The room that it needs; nil if that is not known.
     let shortage: SpaceShortage?
     let continuation: CheckedContinuation<Bool, Never>
 }

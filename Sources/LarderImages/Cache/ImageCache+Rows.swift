@@ -84,7 +84,7 @@ extension ImageCache {
             needsSweep = true
             warnOfIndex("An image's file could not be removed", failure)
         }
-        // What goes to make room is for the caller that makes it.
+        // Room that is being made is for the caller of ``makeRoom(for:_:)``.
         if removed.count > 0, !isMakingRoom { noteRoom() }
         return removed
     }
@@ -244,7 +244,7 @@ extension ImageCache {
         while isMore, found.count < count, scanned < Self.longestScan {
             let (index, size) = (index, prefix == nil ? count : Self.listSlice)
             let rows = try await indexQueue.submit { [key] () throws(ImageError) in
-                // One more shows whether there is another page.
+                // An extra row shows whether there is another page.
                 try index.rows(after: key, limit: size + 1)
             }.value()
             isMore = rows.count > size

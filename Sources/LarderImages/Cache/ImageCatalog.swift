@@ -136,7 +136,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// What is known of an image, or nil if that was not loaded yet.
+    /// The details of an image; nil if they are not loaded.
     func details(of entry: ImageEntry) -> ImageDetails? {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot]?.digest == entry.digest else {
@@ -146,7 +146,7 @@ final class ImageCatalog: Sendable {
         }
     }
 
-    /// Sets what is known of an image, unless there is another one by now.
+    /// Sets the details of an image, unless it was replaced in the meantime.
     func setDetails(_ details: ImageDetails, of entry: ImageEntry) {
         state.withLock { state in
             guard let slot = state.table.slot(of: entry.key), state.table[slot] == entry else { return }

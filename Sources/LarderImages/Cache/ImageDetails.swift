@@ -16,7 +16,7 @@ public final class ImageDetails: Sendable, Hashable {
     /// The field `ETag`, with its quotes.
     public let etag: String?
 
-    /// Nothing is known.
+    /// No details.
     public static let unknown = ImageDetails(header: nil, response: nil)
 
     /// Takes the facts of a header and of a response.

@@ -36,7 +36,7 @@ extension ImageRow {
     /// When the origin sent it, or said last that it is current, in seconds since 1970.
     public var storedAt: Int { response.responseTime }
 
-    /// What its header and its origin tell besides its type and size.
+    /// Further details from its header and its response.
     public var details: ImageDetails { ImageDetails(header: header, response: response) }
 
     /// Until when it is fresh, in seconds since 1970.

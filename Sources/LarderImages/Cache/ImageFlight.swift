@@ -48,10 +48,10 @@ struct ImageFlight {
     /// How often its origin had answered before it began.
     let answersBefore: Int
     let progress = FlightProgress()
-    /// The user among whose downloads it counts: one that waits for it.
+    /// The user whose downloads it counts towards: one that waits for it.
     var user: UInt32?
     var priority: ImagePriority
-    /// When it got its place last, in seconds since 1970, and the bytes that had come by then.
+    /// When it last started, in seconds since 1970, and the number of bytes received by then.
     var start = (time: 0, received: 0)
     /// The error of its last attempt, if another one follows.
     var failure: ImageError?
@@ -59,7 +59,7 @@ struct ImageFlight {
     /// Set once it has its place.
     var task: Task<Void, Never>?
 
-    /// Bytes a second since it got its place; none counts as slow in its first second.
+    /// Bytes a second since it started. In its first second it is the maximum, so that no new flight counts as slow.
     func speed(at now: Int) -> Int {
         now > start.time ? (progress.received - start.received) / (now - start.time) : .max
     }
@@ -70,7 +70,7 @@ struct ImageFlight {
     }
 }
 
-/// How many bytes of a body have come, and whether they are in others' way.
+/// The number of received bytes of a body, and whether other users wait for the place of its download.
 final class FlightProgress: Sendable {
     private let bytes = Atomic(0)
     private let awaited = Atomic(false)

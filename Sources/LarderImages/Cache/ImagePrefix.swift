@@ -19,8 +19,8 @@ public struct ImagePrefix: Sendable, Hashable {
         isOrigin = address.path == "/" && address.query == nil
     }
 
-    /// Whether an image is looked up by such a URL. One that is looked up by a cache key counts by the URL that it was
-    /// fetched from, if that is of the same origin.
+    /// Whether the prefix selects an image: by the URL that it is looked up by, or, for an image with a cache key, by the
+    /// URL that it was fetched from, if both have the same origin.
     func contains(_ row: ImageRow) -> Bool {
         let (url, cacheKey) = row.lookup
         guard let address = ImageAddress(url), address.origin == origin else { return false }

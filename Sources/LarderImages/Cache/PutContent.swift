@@ -1,7 +1,7 @@
 internal import LarderUpstream
 import Glibc
 
-/// The bytes of an image that a client brings.
+/// The bytes of an image from a client.
 public enum PutContent: Sendable {
     case bytes([UInt8])
     case file(PassedInFile)
@@ -9,7 +9,7 @@ public enum PutContent: Sendable {
 
 /// An open file of a client. Its methods may wait for the disk.
 public final class PassedInFile: Sendable {
-    /// How a file is told from its changed self. A change through a mapping need not show in it.
+    /// The size and modification time, which show a change of the file. A change through a mapping may not show.
     fileprivate struct State: Equatable {
         var size: Int
         var seconds: Int
@@ -54,7 +54,7 @@ public final class PassedInFile: Sendable {
             (self.file, self.size, self.start) = (file, size, start)
         }
 
-        /// Reads the next bytes. The position of the descriptor, which is also the client's, stays.
+        /// Reads the next bytes. The position of the descriptor, which the client shares, does not change.
         /// - Throws: ``ImageError/Code/fileChanged`` if the file has become shorter; ``ImageError/Code/unusableFile``
         func chunk(at offset: Int) throws(ImageError) -> [UInt8] {
             let length = min(Self.chunkBytes, size - offset)
@@ -69,7 +69,7 @@ public final class PassedInFile: Sendable {
             return bytes
         }
 
-        /// Checks that the file is what it was at the start.
+        /// Checks that the file has not changed since the start.
         /// - Throws: ``ImageError/Code/fileChanged``
         func checkUnchanged() throws(ImageError) {
             if try file.state().0 != start { throw changed }

@@ -113,7 +113,7 @@ package struct S3FIFO: Sendable {
             return false
         }
         let node = lists.nodes[Int(slot)]
-        // As many bytes as the main queue may have, which is what the small one leaves to it (section 4.2).
+        // The ghost queue covers as many bytes as the main queue may have (section 4.2).
         ghosts.append(node.fingerprint, size: node.size, maximumBytes: max(bytes - bytes / 10, 1 << 20))
         return true
     }

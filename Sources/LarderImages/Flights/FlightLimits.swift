@@ -16,11 +16,11 @@ public struct FlightLimits: Sendable, Hashable {
     /// Makes limits. Less than 1 counts as 1.
     ///
     /// - Parameters:
-    ///   - total: 16 unless told otherwise
-    ///   - perOrigin: 6 unless told otherwise
-    ///   - perUser: half of `total`, rounded up, unless told otherwise
-    ///   - minimumRate: 1,000 unless told otherwise
-    ///   - minimumRateWhileAwaited: 16,000 unless told otherwise
+    ///   - total: 16 by default
+    ///   - perOrigin: 6 by default
+    ///   - perUser: half of `total`, rounded up, by default
+    ///   - minimumRate: 1,000 by default
+    ///   - minimumRateWhileAwaited: 16,000 by default
     public init(
         total: Int = 16, perOrigin: Int = 6, perUser: Int? = nil, minimumRate: Int = 1000,
         minimumRateWhileAwaited: Int = 16_000
@@ -38,8 +38,8 @@ public struct FlightLimits: Sendable, Hashable {
     /// One place at each origin is left to other users.
     var perOriginAndUser: Int { max(1, perOrigin - 1) }
 
-    /// A prefetch starts only while fewer than this run, of whatever kind, so that four places stay free for those that
-    /// a request waits for. If there are no more than four, it starts while nothing runs.
+    /// A prefetch starts only while fewer downloads than this run, so that four places stay free for downloads that a
+    /// request waits for. With four places or fewer, it starts only while no download runs.
     var prefetches: Int { max(1, total - 4) }
 
     /// The same for one origin, where two places stay free.

@@ -1,10 +1,10 @@
-/// The order of downloads. It does nothing itself: its owner starts what ``next()`` names and reports when that has ended.
+/// The order of downloads. It has no effects: its owner starts the download that ``next()`` returns, and reports its end.
 ///
 /// Prefetches come after all others. Among users, one that has fewer downloads comes first, then the one
 /// that started one longest ago. Among the downloads of a user the more urgent comes first, then the older one. Origins and
 /// users that have reached their limit are passed over.
 ///
-/// Each user has a lane at each origin, so that one with ten thousand prefetches costs the others nothing.
+/// Each user has a lane at each origin, so that ten thousand prefetches of one user do not slow down the others.
 struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     private struct LaneID: Hashable {
         let origin: String
@@ -38,7 +38,7 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     private struct Load {
         var flights = 0
         var running = 0
-        /// Which start in the queue was the last one of this user.
+        /// The number of the last start of this user.
         var lastStart = 0
     }
 
@@ -58,7 +58,7 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     private var arrivals = 0
     private var starts = 0
 
-    /// Those that run.
+    /// The running downloads.
     private(set) var runningIDs: Set<ID> = []
     /// How many run.
     var running: Int { runningIDs.count }
@@ -177,7 +177,7 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     private func mostUrgent(_ id: LaneID, _ lane: Lane) -> ImagePriority? {
         guard let priority = ImagePriority.allCases.reversed().first(where: { !lane.waiting[Int($0.rawValue)].isEmpty })
         else { return nil }
-        // Whatever runs counts: the last places are for those that a request waits for.
+        // All running downloads count: the last places are for downloads that a request waits for.
         let mayPrefetch =
             running < limits.prefetches && runningPerOrigin[id.origin, default: 0] < limits.prefetchesPerOrigin
             && (id.user == nil || users[id.user]?.running ?? 0 < limits.prefetchesPerUser)
@@ -251,7 +251,7 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
         let isSameUser = flight.user == lane.user
         guard flight.priority < .high, isSameUser || users[flight.user]?.running ?? 0 > load else { return false }
         let isSameOrigin = flight.origin == lane.origin
-        // One place is enough for each limit that stands in the way.
+        // Its end frees one place, which must suffice for each limit that is reached.
         func isEnough(_ running: Int, _ limit: Int, _ counts: Bool) -> Bool {
             running < limit || running == limit && counts
         }

@@ -97,8 +97,8 @@ extension ImageDownload {
             requestTime: sent, responseTime: clock.now)
     }
 
-    /// Writes the body; the next block is taken from the connection when the last one is on disk. The first one is short,
-    /// so that a body that is no image is refused at once.
+    /// Writes the body. The next block is read from the connection when the previous one is written. The first block is
+    /// short, so that a body that is not an image is refused at once.
     private func write(
         _ head: StreamHead, _ body: inout StreamBody, _ writer: BlobWriter
     ) async throws(UpstreamError) -> Step {

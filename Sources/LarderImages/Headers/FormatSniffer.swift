@@ -47,7 +47,7 @@ struct FormatSniffer: HeaderParser {
         if window[0] == 0xFF, window[1] == 0xD8, window[2] == 0xFF { return .jpeg }
         if window.has("GIF87a") || window.has("GIF89a") { return .gif }
         if window.has("RIFF"), window.has("WEBP", at: 8) { return .webp }
-        // AVIF or HEIC: the brands tell.
+        // AVIF or HEIC: the parser distinguishes them by their brands.
         if window.has("ftyp", at: 4) { return .avif }
         if window[0] == 0xFF, window[1] == 0x0A { return .jxl }
         if window.has("\0\0\0\u{0c}JXL ") { return .jxl }

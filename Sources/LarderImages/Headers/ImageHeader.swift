@@ -54,9 +54,9 @@ public struct ImageHeader: Sendable, Hashable {
     /// How a decoder has to turn or mirror the picture, 2 to 8 as EXIF counts (tag 0x0112); nothing where it is upright
     /// already. Only JPEG says it like that.
     public let orientation: Int?
-    /// Whether the image is an animation; nil if only the whole file would tell (GIF, icons).
+    /// Whether the image is an animation; nil if only the whole file shows it (GIF, icons).
     public let isAnimated: Bool?
-    /// Whether pixels may be transparent; nil if the header does not tell.
+    /// Whether pixels may be transparent; nil if the header does not show it.
     public let hasAlpha: Bool?
 
     init(

@@ -1,8 +1,8 @@
-/// What an `iloc` box (ISO/IEC 14496-12, section 8.11.3) says of the data of all items: where the last extent ends.
+/// The end of the last extent of all items in an `iloc` box (ISO/IEC 14496-12, section 8.11.3).
 struct ItemLocations {
-    /// The end of the data in the file, as an offset from its beginning; 0 if there are none.
+    /// The end of the data in the file, as an offset from its beginning; 0 without such data.
     private(set) var fileEnd = 0
-    /// The end of the data in the `idat` box, as an offset in it; 0 if there are none.
+    /// The end of the data in the `idat` box, as an offset in it; 0 without such data.
     private(set) var dataBoxEnd = 0
 
     /// Reads the content of the box; nil if it is damaged.

@@ -38,8 +38,8 @@ public final class ImageIndex: Sendable {
     /// Whether ``keepReserve()`` has something to give back.
     private let hasReserve = Mutex(false)
 
-    /// Part of the disk that no other program gets: a removal of 48 rows writes two pages of 4 KiB for each at most, and the
-    /// pages that lead to them.
+    /// Disk space that is kept for removals. A removal of 48 rows writes at most two pages of 4 KiB for each, and the pages
+    /// that lead to them.
     private static let reserveBytes = 640 << 10
     private static let reserve = "reserve"
     /// A file that marks an index in which damage was found during use. A start reads one of its tables and may miss the damage.

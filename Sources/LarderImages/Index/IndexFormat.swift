@@ -31,7 +31,7 @@ enum IndexFormat {
     /// The version in the header of an SQLite database (sqlite.org/fileformat2.html, section 1.3.12); nil if the file does
     /// not exist, is shorter than the header, or is not a database.
     private static func version(ofFile path: String) throws(ImageError) -> Int? {
-        // A FIFO must not hold the start up until somebody writes to it.
+        // A FIFO without a writer must not block the start.
         let file = uninterrupted { open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         if file < 0, errno != ELOOP { return nil }
         defer { if file >= 0 { close(file) } }

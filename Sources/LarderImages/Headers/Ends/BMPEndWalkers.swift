@@ -34,7 +34,7 @@ struct RunLengthEndWalker: EndWalker {
     private let width: Int
     private let height: Int
     private let isFourBits: Bool
-    /// Where the runs begin; 0 once they have.
+    /// The number of bytes before the runs; 0 after these were passed.
     private var start: Int
     private var x = 0
     private var y = 0

@@ -1,6 +1,6 @@
-/// AVIF and HEIC: boxes at the top, until the picture's description (`meta`) and its data (`mdat`, or `idat` within `meta`) went by; a
-/// sequence has its own description (`moov`) too. Boxes that extend to the end of the file end where the last extent of
-/// the `iloc` box does.
+/// AVIF and HEIC: boxes at the top level, up to the end of the description of the picture (`meta`) and of its data (`mdat`,
+/// or `idat` in `meta`). A sequence also has a description of its own (`moov`). Boxes that extend to the end of the file
+/// end with the last extent of the `iloc` box.
 struct HEIFEndWalker: EndWalker {
     private enum Place { case brands, top, meta(end: Int) }
     private var place = Place.brands
@@ -9,7 +9,7 @@ struct HEIFEndWalker: EndWalker {
     private var isMetaOpen = false
     private var locations: ItemLocations?
     private var isSequence = false
-    // What went by.
+    // The parts that were passed.
     private var hasMeta = false
     private var hasMovie = false
     private var hasMediaData = false
@@ -37,7 +37,7 @@ struct HEIFEndWalker: EndWalker {
         guard size >= headerLength, size <= Int.max - position else { return .endless }
         switch place {
         case .brands:
-            // The sniffer has seen so many bytes.
+            // The window is as long as the signature that the sniffer waited for.
             isSequence = window.has("avis", at: 8) || window.has("hevc", at: 8) || window.has("hevx", at: 8)
             place = .top
             return consume(size)
@@ -80,7 +80,7 @@ struct HEIFEndWalker: EndWalker {
         return hasMeta && (hasMediaData || hasDataBox) && (hasDataBox || !needsDataBox) && (hasMovie || !isSequence)
     }
 
-    /// The end is after so many bytes, and not before the end of the last extent.
+    /// The end is after `count` bytes, and not before the end of the last extent.
     private func complete(after count: Int) -> EndStep {
         .complete(after: max(count, (locations?.fileEnd ?? 0) - position))
     }

@@ -118,7 +118,7 @@ enum EndStep {
 ///
 /// Each step must make progress, so that walking takes time in proportion to the bytes.
 protocol EndWalker: Sendable {
-    /// The number of frames that went by, or nil if the walker does not count them.
+    /// The number of frames that were passed; nil if the walker does not count them.
     var frameCount: Int? { get }
 
     /// Looks at the bytes that were not consumed yet, at least as many as were asked for (one, if nothing was).

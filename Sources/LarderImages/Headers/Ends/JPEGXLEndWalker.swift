@@ -1,6 +1,6 @@
 /// JPEG XL in a container: boxes up to the whole codestream (`jxlc`) or to its last part (`jxlp`).
 ///
-/// A codestream without a container says nowhere how long it is: its end is known to decoders only. It counts as whole with
+/// A codestream without a container does not record its length, so only a decoder finds its end. It counts as complete after
 /// its first bytes, and so does a `jxlc` box that extends to the end of the file.
 struct JPEGXLEndWalker: EndWalker {
     private var isStarted = false
