@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 contrib/install-needs.sh libsystemd-dev libsqlite3-dev pkg-config socat nginx-light etcd-server openssl systemd python3 \
-  python3-jsonschema util-linux gcc libc6-dev
+  python3-jsonschema util-linux xfsprogs gcc libc6-dev
 
 # The integration tests record what they exchange with the agent; it is checked against the schemas below.
 record=$(mktemp -t larder-traffic.XXXXXX)
