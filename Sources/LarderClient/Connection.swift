@@ -29,7 +29,13 @@ final class Connection: Sendable {
 
     /// Connects.
     static func open(_ socket: String, _ configuration: LarderClient.Configuration) -> EventLoopFuture<Connection> {
-        ClientBootstrap(group: group)
+        let descriptor: CInt
+        do throws(LarderSocket.ConnectError) {
+            descriptor = try LarderSocket.connect(socket, isBlocking: false)
+        } catch {
+            return eventLoop.makeFailedFuture(LarderClientError.unreachable(socket, errno: error.code))
+        }
+        return ClientBootstrap(group: group)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
@@ -38,7 +44,7 @@ final class Connection: Sendable {
                             maximumReplyBytes: configuration.maximumReplyBytes, isUsable: UseFlag()))
                 }
             }
-            .connect(unixDomainSocketPath: socket)
+            .withConnectedSocket(descriptor)
             .flatMapThrowing { channel in
                 Connection(
                     channel: channel,
@@ -136,8 +142,6 @@ final class Connection: Sendable {
     private static func systemError(_ error: any Error) -> Int32 {
         switch error {
         case let error as IOError: error.errnoCode
-        case is SocketAddressError: ENAMETOOLONG
-        case is ChannelError: ETIMEDOUT
         default: EIO
         }
     }

@@ -20,6 +20,9 @@ extension LarderClientError {
         case ECONNREFUSED where file.isThere && !file.isSocket:
             reason = "\(socket) is not a socket"
             advice = "name the agent's socket in \(LarderSocket.environmentVariable)"
+        case ECONNREFUSED where LarderSocket.isAbstract(socket):
+            reason = "no process listens on the abstract socket \(socket)"
+            advice = "start the agent, or name its socket in \(LarderSocket.environmentVariable); a file is ./\(socket)"
         case ECONNREFUSED:
             reason = "nobody listens on \(socket): the agent that made it has stopped"
             advice = "start it again (systemctl restart larder, or larderd as a user)"

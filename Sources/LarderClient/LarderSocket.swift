@@ -1,7 +1,7 @@
 import CLinuxShims
 import Glibc
 
-/// Where the agent's socket is.
+/// Where the agent's socket is. A path that begins with `@` names an abstract socket (unix(7)).
 public enum LarderSocket {
     /// The environment variable that names the socket.
     public static let environmentVariable = "LARDER_SOCKET"

@@ -7,7 +7,7 @@ struct ConnectionOptions: ParsableArguments {
         help: ArgumentHelp(
             "The agent's socket.",
             discussion:
-                "Else $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
+                "@NAME for an abstract one. Else $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
             valueName: "path"))
     var socket: String?
 

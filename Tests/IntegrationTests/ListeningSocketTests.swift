@@ -60,6 +60,14 @@ extension Integration {
                 #expect(reply.text.contains(#""copy":null"#), "\(reply.text)")
                 let made = Set(try FileManager.default.contentsOfDirectory(atPath: home.directory)).subtracting(before)
                 #expect(made == ["state", "cache", "notify0"])
+                // The command line, its own calls for a file included.
+                #expect(try home.larder("ping", "--socket", "@\(name)").status == 0)
+                #expect(try home.larder("set", "n", "1", "--socket", "@\(name)").status == 0)
+                #expect(try home.larder("get", "n", "--socket", "@\(name)").text == "1\n")
+                let doctor = try home.larder("doctor", "--socket", "@\(name)")
+                #expect(doctor.text.contains("@\(name) is abstract"), "\(doctor.text)")
+                let absent = try home.larder("ping", "--socket", "@\(name)-absent")
+                #expect(absent.status == 5 && absent.log.contains("no process listens"), "\(absent.log)")
             }
         }
 

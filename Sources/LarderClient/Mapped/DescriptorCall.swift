@@ -76,26 +76,11 @@ private final class DescriptorStream: Sendable {
 
     /// Connects, without waiting.
     init(connectedTo path: String) throws(LarderClientError) {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
-            throw .unreachable(path, errno: ENAMETOOLONG)
+        do throws(LarderSocket.ConnectError) {
+            descriptor = try LarderSocket.connect(path, isBlocking: false)
+        } catch {
+            throw .unreachable(path, errno: error.code)
         }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        let descriptor = socket(AF_UNIX, kind, 0)
-        guard descriptor >= 0 else { throw .unreachable(path, errno: errno) }
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard result == 0 else {
-            let code = errno
-            close(descriptor)
-            throw .unreachable(path, errno: code)
-        }
-        self.descriptor = descriptor
     }
 
     deinit { close(descriptor) }

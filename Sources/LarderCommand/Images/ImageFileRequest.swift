@@ -51,25 +51,11 @@ struct ImageFileRequest {
     }
 
     private func connect() throws(Failure) -> CInt {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        guard socket.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
-            throw Self.disconnected(ENAMETOOLONG)
+        do throws(LarderSocket.ConnectError) {
+            return try LarderSocket.connect(socket, isBlocking: true)
+        } catch {
+            throw Self.disconnected(error.code)
         }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socket.utf8) }
-        let stream = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        guard stream >= 0 else { throw Self.disconnected(errno) }
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(stream, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard result == 0 else {
-            let code = errno
-            close(stream)
-            throw Self.disconnected(code)
-        }
-        return stream
     }
 
     private func send(over stream: CInt) throws(Failure) {

@@ -34,6 +34,8 @@ enum SocketCheck {
                     ] + (facts.isNamed ? [] : service.howToStart(facts)))
             ]
         case .socket(let owner): return [access(facts, owner)]
+        case .abstract:
+            return [Finding(.ok, name, "\(path) is abstract: everybody in this network namespace may connect")]
         }
     }
 

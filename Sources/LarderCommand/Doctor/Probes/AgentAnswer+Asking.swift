@@ -88,20 +88,10 @@ extension AgentAnswer {
 
     /// Who called listen(2) on the socket (`SO_PEERCRED`, unix(7)).
     private static func listener(at path: String) -> String? {
-        let descriptor = Glibc.socket(
-            AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
-        guard descriptor >= 0 else { return nil }
+        guard let descriptor = try? LarderSocket.connect(path, isBlocking: false) else { return nil }
         defer { close(descriptor) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
         var (pid, uid, gid): (pid_t, uid_t, gid_t) = (0, 0, 0)
-        guard connected == 0, larder_peer_credentials(descriptor, &pid, &uid, &gid) == 0, pid > 0 else { return nil }
+        guard larder_peer_credentials(descriptor, &pid, &uid, &gid) == 0, pid > 0 else { return nil }
         if kill(pid, 0) != 0, errno == ESRCH { return "systemd, which waits for the agent to start" }
         let comm = try? Input.contents(of: "/proc/\(pid)/comm")
         let command = comm.map { String(decoding: $0.dropLast(), as: UTF8.self) }

@@ -25,6 +25,8 @@ struct SocketFacts: Sendable, Equatable {
         /// Something else, such as "a directory".
         case other(String)
         case socket(Owner)
+        /// It is abstract: it has no file, and nothing keeps a user from it.
+        case abstract
     }
 
     /// Who asks.
@@ -74,8 +76,8 @@ extension SocketFacts {
             choice = path == users ? .user : .system
         }
         otherPath = choice == .system ? users : nil
-        file = Self.look(at: path)
-        mayConnect = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
+        file = LarderSocket.isAbstract(path) ? .abstract : Self.look(at: path)
+        mayConnect = file == .abstract || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
         let name = Accounts.knownName(ofUser: geteuid())
         caller = Caller(
             user: geteuid(), name: name ?? Accounts.name(ofUser: geteuid()), hasName: name != nil,
