@@ -114,7 +114,9 @@ final class ServiceStatus: Sendable {
             line += ", \(worst.rawValue): \(names.prefix(3).joined(separator: ", "))\(others)"
         }
         line += clients == 1 ? "; 1 client" : "; \(clients) clients"
-        if let settingsProblem { line += "; the new settings are wrong, the former are in force: \(settingsProblem)" }
+        if let settingsProblem {
+            line += "; the new settings are wrong, so the previous ones still apply: \(settingsProblem)"
+        }
         return line
     }
 

@@ -94,7 +94,7 @@ struct ReloadService: AgentService {
                 status.note(settingsProblem: nil)
             } catch {
                 logger.error(
-                    "the new settings are wrong and were refused; those in force stay: \(error)",
+                    "the new settings are wrong and were refused; the previous ones still apply: \(error)",
                     metadata: ["error": "\(error)"])
                 status.note(settingsProblem: "\(error)")
             }

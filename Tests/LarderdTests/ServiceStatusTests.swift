@@ -25,7 +25,10 @@ struct ServiceStatusTests {
     @Test("settings that were refused are in it")
     func settings() {
         let refused = line(.fresh, problem: "line 3")
-        #expect(refused == "1 namespace, fresh; 2 clients; the new settings are wrong, the former are in force: line 3")
+        #expect(
+            refused
+                == "1 namespace, fresh; 2 clients; the new settings are wrong, so the previous ones still apply: line 3"
+        )
     }
 
     // MARK: Reports

@@ -62,7 +62,7 @@ enum SettingsCheck {
                     advice: [
                         agent == nil
                             ? "correct it, then start the agent"
-                            : "correct it; the agent goes on with the former settings, but could not start again"
+                            : "correct it; the agent runs with the previous settings, but could not start again"
                     ] + (agent == nil ? [] : service.howToReload))
             ]
         case .right: return [right(facts, agent, service)]

@@ -12,7 +12,7 @@ struct ImageGetCommand: AsyncParsableCommand {
             has ended; a copy made with -o is yours. FILE is replaced in one step or not at all.
 
             Policies: default is HTTP's rules for a private cache; cacheFirst takes whatever is held, however old; \
-            networkFirst asks the origin and takes what is held while that is out of reach; cacheOnly never asks it \
+            networkFirst asks the origin and takes what is held while that is unreachable; cacheOnly never asks it \
             (exit status 3 where nothing is held); networkOnly always does; staleWhileRevalidate takes what is held at \
             once and asks behind it.
 
