@@ -93,12 +93,14 @@ class Connection:
         """Returns the result of a request. An error response raises AgentError."""
         return self.result(self.request(method, **params))
 
-    def put_image(self, url, file, **params):
-        """Stores an open regular file as the image of a URL, and returns the result of image.put."""
+    def put_image(self, url, content, **params):
+        """Stores bytes as the image of a URL, and returns the result of image.put."""
         self.last_id += 1
         params |= {"url": url, "descriptor": True}
         line = json.dumps({"id": self.last_id, "method": "image.put", "params": params}).encode() + b"\n"
-        sent = socket.send_fds(self.socket, [line], [file.fileno()])
+        with os.fdopen(os.memfd_create("image"), "wb", buffering=0) as file:
+            file.write(content)
+            sent = socket.send_fds(self.socket, [line], [file.fileno()])
         self.socket.sendall(line[sent:])
         return self.result(self.last_id)
 

@@ -118,7 +118,7 @@ public struct ImageCommands: Sendable {
     }
 
     /// Stores an image of any size that the agent's settings allow, under a URL or a key of the caller. It replaces what is held
-    /// there. The agent reads the file through a descriptor that is passed over a connection of its own.
+    /// there. The descriptor of the file, or of a copy in memory, is passed to the agent over a connection of its own.
     ///
     /// ```swift
     /// let file = open("/srv/charts/today.png", O_RDONLY | O_CLOEXEC)
@@ -126,12 +126,13 @@ public struct ImageCommands: Sendable {
     /// try await client.images.put("https://app.internal/charts/today.png", file: file)
     /// ```
     /// - Parameters:
-    ///   - file: descriptor of a regular file, or of a file in memory (memfd_create(2)), that is open for reading. It is read from
-    ///     its start and stays open, at its position. The file must not change until this returns.
+    ///   - file: descriptor of a file that is open for reading. A file in memory (memfd_create(2)) is read from its start and
+    ///     must not change until this returns. Any other file, such as one on a disk or a pipe, is copied to memory first, from
+    ///     its position, at most 1 GiB. The descriptor stays open.
     ///   - expectedDigest: what the bytes must be; anything else is refused.
     ///   - lifetime: how long it is fresh; nil for a year.
     /// - Throws: `remote` with `imageRefused` and the reason `fileChanged` if the file changed while it was read, with
-    ///   `invalidParams` for a descriptor that cannot be read from.
+    ///   `invalidParams` for a descriptor that is not open for reading; `invalidArgument` if the file cannot be copied.
     @discardableResult
     public func put(
         _ url: String, file: CInt, cacheKey: String? = nil, expectedDigest: WireDigest? = nil, lifetime: Duration? = nil
@@ -140,7 +141,8 @@ public struct ImageCommands: Sendable {
             ImageReference(url: url, cacheKey: cacheKey), .descriptor, expectedDigest: expectedDigest,
             lifetimeSeconds: lifetime?.wholeSeconds ?? ImagePut.Parameters.defaultLifetime)
         let call = DescriptorCall(socket: client.socket, configuration: client.configuration)
-        return try await call.send(ImagePut.self, parameters, passing: file).result.image
+        let content = try await MemoryFile.holding(file)
+        return try await call.send(ImagePut.self, parameters, passing: content.descriptor).result.image
     }
 
     /// Takes a pin away; the image stays as others do, until its place is needed.

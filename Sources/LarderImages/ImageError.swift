@@ -122,19 +122,19 @@ extension ImageError {
 
     /// A header that no encoder writes.
     static func damaged(_ type: ImageType, _ what: String) -> ImageError {
-        ImageError(.damagedImage, "the \(type.name) image is damaged: \(what); have its origin serve a whole one")
+        ImageError(.damagedImage, "the \(type.name) image is damaged: \(what); serve or store a whole one")
     }
 
     /// An end where the header goes on.
     static func truncated(_ type: ImageType) -> ImageError {
-        ImageError(.truncatedImage, "the \(type.name) image ends within its header; have its origin serve a whole one")
+        ImageError(.truncatedImage, "the \(type.name) image ends within its header; serve or store a whole one")
     }
 
     /// An end where the picture goes on.
     static func cutOff(_ type: ImageType, after bytes: Int) -> ImageError {
         ImageError(
             .truncatedImage,
-            "the \(type.name) image does not come to its end in its \(bytes) bytes; have its origin serve a whole one")
+            "the \(type.name) image does not come to its end in its \(bytes) bytes; serve or store a whole one")
     }
 
     /// A header that goes on and on.
@@ -144,7 +144,8 @@ extension ImageError {
 
     /// Bytes that are no image.
     static func notAnImage(_ looksLike: String) -> ImageError {
-        ImageError(.notAnImage, "this is not an image but looks like \(looksLike); correct the URL or its origin")
+        ImageError(
+            .notAnImage, "this is not an image but looks like \(looksLike); use the URL of an image, or store an image")
     }
 
     /// An image that cannot be checked here.

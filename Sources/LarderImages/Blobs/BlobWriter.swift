@@ -134,7 +134,7 @@ public final class BlobWriter: Sendable {
             // Decoders show an animation with a wrong frame count as the still image that it also is.
             header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
         case .refused(let error): throw error
-        case .needMore: throw ImageError(.damagedImage, "the image has no header; have its origin serve a whole one")
+        case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store a whole one")
         }
         try store.imageLimits.check(header)
         guard state.end.isComplete else { throw .cutOff(header.type, after: state.written) }

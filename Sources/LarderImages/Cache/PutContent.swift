@@ -1,4 +1,5 @@
 internal import LarderUpstream
+import CLinuxShims
 import Glibc
 
 /// The bytes of an image from a client.
@@ -7,7 +8,7 @@ public enum PutContent: Sendable {
     case file(PassedInFile)
 }
 
-/// An open file of a client. Its methods may wait for the disk.
+/// An open file of a client, which has to be in memory: reading any other could wait for a program or a host that serves it.
 public final class PassedInFile: Sendable {
     /// The size and modification time, which show a change of the file. A change through a mapping may not show.
     fileprivate struct State: Equatable {
@@ -28,13 +29,19 @@ public final class PassedInFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Checks that it is a regular file that may be read.
+    /// Whether the file of a descriptor is in memory: made by memfd_create(2), or on a tmpfs.
+    public static func isInMemory(_ descriptor: CInt) -> Bool { larder_get_seals(descriptor) >= 0 }
+
+    /// Checks that it is a file in memory that may be read.
     /// - Throws: ``ImageError/Code/unusableFile``
     func reading() throws(ImageError) -> Reading {
-        let (state, isRegular) = try state()
-        guard isRegular else {
-            throw ImageError(.unusableFile, "the descriptor is not one of a regular file; pass a file or a memfd")
+        guard Self.isInMemory(descriptor) else {
+            throw ImageError(
+                .unusableFile,
+                "the descriptor is not one of a file in memory; copy the image to one of memfd_create(2), and pass that"
+            )
         }
+        let state = try state()
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, flags & O_ACCMODE != O_WRONLY else {
             throw ImageError(.unusableFile, "the descriptor is not open for reading; open the file with O_RDONLY")
@@ -72,7 +79,7 @@ public final class PassedInFile: Sendable {
         /// Checks that the file has not changed since the start.
         /// - Throws: ``ImageError/Code/fileChanged``
         func checkUnchanged() throws(ImageError) {
-            if try file.state().0 != start { throw changed }
+            if try file.state() != start { throw changed }
         }
 
         private var changed: ImageError {
@@ -86,13 +93,10 @@ public final class PassedInFile: Sendable {
         }
     }
 
-    private func state() throws(ImageError) -> (State, isRegular: Bool) {
+    private func state() throws(ImageError) -> State {
         var information = stat()
         guard uninterrupted({ fstat(descriptor, &information) }) == 0 else { throw Reading.unreadable(errno) }
         let time = information.st_mtim
-        return (
-            State(size: Int(information.st_size), seconds: time.tv_sec, nanoseconds: time.tv_nsec),
-            information.st_mode & S_IFMT == S_IFREG
-        )
+        return State(size: Int(information.st_size), seconds: time.tv_sec, nanoseconds: time.tv_nsec)
     }
 }

@@ -11,6 +11,8 @@ public final class ImageService: Sendable {
     public let directory: String
     let blocking: BlockingWork
     let clock: ImageClock
+    /// Closes what clients passed.
+    let closer = ForeignFileCloser()
     private let defaultLease: Atomic<Int>
 
     /// Makes it.

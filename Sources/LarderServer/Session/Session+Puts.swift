@@ -1,4 +1,5 @@
 import CLinuxShims
+import Glibc
 import LarderImages
 import LarderUpstream
 import LarderWire
@@ -23,11 +24,12 @@ extension Session {
         openFiles = files
         let isOverLimit = usage.refusalOfFile(limits) != nil
         files.add()
-        // No event loop waits for a file system.
-        let blocking = images.blocking
+        let (blocking, closer) = (images.blocking, images.closer)
         let file = PassedInFile(passed.descriptor) { descriptor in
+            guard PassedInFile.isInMemory(descriptor) else { return closer.close(descriptor) { files.remove() } }
+            // The kernel may have much memory to free.
             blocking.submit {
-                larder_close_passed(descriptor)
+                Glibc.close(descriptor)
                 files.remove()
             }
         }
@@ -68,8 +70,8 @@ extension Session {
             loop.traffic.refused.requests += 1
             throw WireError(
                 .limitExceeded,
-                "the agent may have no more files of this connection or this user open, or no more at all; send it again when "
-                    + "other requests are answered")
+                "the limit of open files is reached, for this connection, this user or the agent; send it again when other "
+                    + "requests are answered")
         case nil:
             throw WireError(
                 .invalidParams,
@@ -81,7 +83,7 @@ extension Session {
 
 /// How many descriptors that came over a connection are open. They count as open files of its user.
 final class OpenFiles: Sendable {
-    /// More are not received. It also bounds those that wait to be closed.
+    /// The maximum per connection, including descriptors that wait to be closed.
     private static let limit = 4
 
     private let usage: UserUsage

@@ -51,7 +51,7 @@ extension Integration {
                     to: URL(filePath: home.directory + "/large.png"))
                 for (arguments, status) in [
                     (["page.png", "--url", url], 10), (["large.png", "--url", url], 10),
-                    (["page.png", "--url", "file:///a"], 2), (["none.png", "--url", url], 1),
+                    (["page.png", "--url", "file:///a"], 2), (["none.png", "--url", url], 1), ([".", "--url", url], 1),
                 ] as [([String], CInt)] {
                     let end = try larder(home, ["put"] + arguments)
                     #expect(end.end == .exit(status), "\(arguments): \(end)")

@@ -131,7 +131,7 @@ struct ImagePutSessionTests {
         }
     }
 
-    @Test("a descriptor that is no readable regular file is refused, and so is what a download would not be")
+    @Test("a descriptor that is not of a readable file in memory is refused, and so is what a download would not be")
     func unusable() async throws {
         try await ImageFixture.with { fixture, client in
             var ends: [CInt] = [-1, -1]
@@ -148,7 +148,8 @@ struct ImagePutSessionTests {
                 (open(plain, CInt(LARDER_O_PATH)), "invalidParams", nil),
                 (large, "imageRefused", "tooLarge"), (try OpenFile.holding([]), "imageRefused", "notAnImage"),
                 (try OpenFile.holding(ImageFixture.png.dropLast()), "imageRefused", "truncatedImage"),
-                (open("/proc/self/status", O_RDONLY), "imageRefused", "notAnImage"),
+                (open("/proc/self/status", O_RDONLY), "invalidParams", nil),
+                (open("/proc/self/exe", O_RDONLY), "invalidParams", nil),
             ]
             for (file, name, reason) in cases {
                 #expect(file >= 0)
@@ -161,6 +162,28 @@ struct ImagePutSessionTests {
                 close(file)
             }
             #expect(fixture.images.cache.statistics.entries == 0)
+        }
+    }
+
+    @Test("a file that takes long to close delays neither an answer nor a file in memory")
+    func slowClose() async throws {
+        try await ImageFixture.with { fixture, client in
+            let closed = DispatchSemaphore(value: 0)
+            // Stands for a close(2) that a file server does not answer.
+            fixture.images.closer.close(open("/dev/null", O_RDONLY)) { closed.wait() }
+            let foreign = open("/usr/bin/env", O_RDONLY)
+            let count = OpenFile.count(of: foreign)
+            try await client.send(Self.request("a", id: 1), passing: [foreign])
+            #expect(Self.name(of: try await client.read(1).lines[0]) == "invalidParams")
+            let memory = try OpenFile.holding(ImageFixture.png)
+            try await client.send(Self.request("a", id: 2), passing: [memory])
+            let reply = try await client.read(1).lines[0]
+            #expect(reply["result"]?["bytes"]?.int == ImageFixture.png.count, "\(reply)")
+            #expect(OpenFile.count(of: foreign) == count + 1)
+            closed.signal()
+            await OpenFile.waitUntilOnly(foreign, count)
+            close(foreign)
+            close(memory)
         }
     }
 

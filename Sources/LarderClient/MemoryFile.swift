@@ -1,0 +1,52 @@
+import CLinuxShims
+import Glibc
+
+/// A file in memory that the agent can read: it reads no other, since those may make it wait.
+final class MemoryFile: Sendable {
+    /// More than any image that an agent takes.
+    private static let maximumBytes = 1 << 30
+
+    let descriptor: CInt
+    private let isOwn: Bool
+
+    private init(_ descriptor: CInt, isOwn: Bool) { (self.descriptor, self.isOwn) = (descriptor, isOwn) }
+
+    deinit { if isOwn { close(descriptor) } }
+
+    /// The file itself if it is in memory, or a copy of what there is to read. The copying may take as long as the file.
+    @concurrent
+    static func holding(_ file: CInt) async throws(LarderClientError) -> MemoryFile {
+        if larder_get_seals(file) >= 0 { return MemoryFile(file, isOwn: false) }
+        let descriptor = larder_memfd_create("larder-image")
+        guard descriptor >= 0 else { throw failure("make a file in memory") }
+        let copy = MemoryFile(descriptor, isOwn: true)
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        var total = 0
+        while true {
+            let count = read(file, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure("read the image") }
+            if count == 0 { return copy }
+            total += count
+            guard total <= maximumBytes else {
+                throw LarderClientError(
+                    .invalidArgument, "the image has more than \(maximumBytes) bytes; store a smaller one")
+            }
+            try copy.append(chunk[..<count])
+        }
+    }
+
+    private func append(_ bytes: ArraySlice<UInt8>) throws(LarderClientError) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Self.failure("copy the image to memory") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private static func failure(_ action: String) -> LarderClientError {
+        LarderClientError(.invalidArgument, "cannot \(action): \(String(cString: strerror(errno)))")
+    }
+}
