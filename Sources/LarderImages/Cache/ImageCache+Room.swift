@@ -19,10 +19,10 @@ extension ImageCache {
     /// One caller at a time. What is about to go for one is no longer there to be chosen, and not gone yet: another would
     /// take what is left as well, or find nothing and give up. It waits instead, unless its task is cancelled.
     ///
-    /// If other downloads have the room, it waits for one of them to end. Whatever may leave room resumes one that waits, the
-    /// oldest first. When that one has found room, it resumes the next (``foundRoom(_:)``). When the last download would
-    /// wait, too, the youngest that has bytes gives them up and starts again later (``resumeWithRoom(_:)``), so that the
-    /// oldest always completes. A put waits for downloads, but none waits for a put, and it never gives its bytes up.
+    /// If other downloads have the room, it waits for one of them to end. Each event that may free room resumes the oldest
+    /// waiter. When that one has found room, it resumes the next (``foundRoom(_:)``). When the last download would wait,
+    /// too, the youngest that has bytes gives them up and starts again later (``resumeWithRoom(_:)``), so that the oldest
+    /// always completes. A put waits for downloads, but no download waits for a put, and a put keeps its bytes.
     ///
     /// - Parameter number: the ID of the flight or put
     /// - Returns: whether something changed, so that it is worth trying again
