@@ -123,8 +123,8 @@ extension Session {
 
     /// Closes descriptors that came with input if no line is left to which they may belong.
     private func endInputOfDescriptors() {
-        guard !received.isEmpty, heldInput == nil else { return }
-        received.endInput(hasUnfinishedLine: framer.pendingBytes > 0)
+        guard let passedFiles, !passedFiles.received.isEmpty, heldInput == nil else { return }
+        passedFiles.received.endInput(hasUnfinishedLine: framer.pendingBytes > 0)
     }
 
     /// Goes on with input that had to wait.
@@ -163,7 +163,7 @@ extension Session {
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
         framer.receive(bytes) { output in
             let isCostly = handle(output)
-            if !received.isEmpty { received.endLine() }
+            passedFiles?.endLine()
             return isReady && !isFinishing && !(isCostly && loop.isTurnOver)
         }
     }
@@ -176,7 +176,7 @@ extension Session {
             _ = handle(output)
             return true
         }
-        received.removeAll()
+        passedFiles?.received.removeAll()
     }
 
     /// - Returns: whether it took longer than an answer that is there already.

@@ -14,14 +14,15 @@ extension Session {
     }
 
     /// Whether a descriptor that comes with the next input is received.
-    var mayTakeDescriptor: Bool { takesDescriptors && openFiles?.isFull != true }
+    var mayTakeDescriptor: Bool { takesDescriptors && passedFiles?.open.isFull != true }
 
     /// Keeps what came with input until the lines are served to which it may belong.
     func receive(_ passed: larder_passed) {
         guard takesDescriptors, let images = loop.server.images else { return }
-        guard passed.descriptor >= 0 else { return received.add(.lost) }
-        let files = openFiles ?? OpenFiles(of: usage)
-        openFiles = files
+        let passedFiles = passedFiles ?? PassedFiles(of: usage)
+        self.passedFiles = passedFiles
+        guard passed.descriptor >= 0 else { return passedFiles.received.add(.lost) }
+        let files = passedFiles.open
         let isOverLimit = usage.refusalOfFile(limits) != nil
         files.add()
         let (blocking, closer) = (images.blocking, images.closer)
@@ -33,7 +34,7 @@ extension Session {
                 files.remove()
             }
         }
-        received.add(isOverLimit ? .lost : passed.is_cut ? .several : .file(file))
+        passedFiles.received.add(isOverLimit ? .lost : passed.is_cut ? .several : .file(file))
     }
 
     /// Carries out an `image.put`.
@@ -62,7 +63,7 @@ extension Session {
     }
 
     private func receivedFile() throws(WireError) -> PassedInFile {
-        switch received.take() {
+        switch passedFiles?.received.take() {
         case .file(let file): return file
         case .several:
             throw WireError(.invalidParams, "several descriptors came with the request; pass one")
@@ -78,6 +79,19 @@ extension Session {
                 "no descriptor came with the request; pass one with the first byte of its line (SCM_RIGHTS), not through a "
                     + "relay")
         }
+    }
+}
+
+/// The descriptors that a connection has passed. Most connections pass none and have no such object.
+final class PassedFiles {
+    var received = ReceivedDescriptors()
+    let open: OpenFiles
+
+    init(of usage: UserUsage) { open = OpenFiles(of: usage) }
+
+    /// A line was served: what belongs to it is closed.
+    func endLine() {
+        if !received.isEmpty { received.endLine() }
     }
 }
 

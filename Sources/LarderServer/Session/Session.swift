@@ -27,8 +27,6 @@ final class Session: EpollTarget {
 
     // Input
     var framer: LineFramer
-    /// Descriptors that came with input.
-    var received = ReceivedDescriptors()
     /// Whether they are received; by the rights that were checked last.
     private(set) var takesDescriptors: Bool
     /// Input that is not looked at yet, because output waits or too many requests are in flight.
@@ -83,8 +81,8 @@ final class Session: EpollTarget {
 
     // Images
     var leases = ImageLeases()
-    /// Descriptors that came with input and are not closed yet; nil as long as none came.
-    var openFiles: OpenFiles?
+    /// Descriptors that came with input; nil as long as none came.
+    var passedFiles: PassedFiles?
 
     /// Whether the client ever said something of a snapshot.
     var hasAcknowledged = false
@@ -156,7 +154,7 @@ final class Session: EpollTarget {
         Glibc.close(socket)
         output.removeAll()
         heldInput = nil
-        received.removeAll()
+        passedFiles?.received.removeAll()
         // A batch was received completely, as a single request is.
         startRestOfBatch()
         // What a client handed over is done even if it did not wait for the reply; what only it waited for is not.
@@ -178,7 +176,7 @@ final class Session: EpollTarget {
         if isFinishing { return }
         isFinishing = true
         heldInput = nil
-        received.removeAll()
+        passedFiles?.received.removeAll()
         startRestOfBatch()
         cancelWaiting()
         endSubscriptions(reason: .shutdown)
