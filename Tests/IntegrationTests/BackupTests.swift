@@ -143,7 +143,7 @@ struct BackupTests {
     }
 
     @Test(
-        "a line that is not the snapshot that it says to be is refused by its number, though the backup's SHA-256 is right",
+        "a line that holds another snapshot than it names is refused by its number, though the backup's SHA-256 is right",
         arguments: ["text", "content", "revision", "namespace", "twice"])
     func forged(kind: String) throws {
         try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
@@ -166,6 +166,51 @@ struct BackupTests {
             #expect(!home.exists(home.state + "/config.restoring"))
             #expect(try home.start().ask("config.get", ["path": "n"])["value"] == 1)
         }
+    }
+
+    @Test(
+        "a snapshot with a member that the agent cannot have written is refused, though all SHA-256 are right",
+        arguments: [
+            (#""digest":"[0-9a-f]+""#, #""digest":"x""#), (#""journal":\d+"#, #""journal":9007199254740992"#),
+            (#""released":\d+"#, #""released":9007199254740992"#),
+            (#""layers":\{"#, #""layers":{"overrides":5,"#), (#""layers":\{"#, #""layers":{"remote":[],"#),
+            (#""override":\[.*\]"#, #""override":{}"#), (#""layers":\{"#, #""published":5,"layers":{"#),
+        ])
+    func forgedMember(pattern: String, replacement: String) throws {
+        try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
+            let file = try forge(home) { lines in
+                guard let value = try? JSONValue(parsing: Array(lines[1].utf8)), let text = value["generation"]?.string
+                else { return }
+                let parts = text.split(separator: "\n").map(String.init)
+                let body = parts[1].replacingOccurrences(
+                    of: pattern, with: replacement.replacing("\\", with: "\\\\"), options: .regularExpression)
+                #expect(body != parts[1], "\(parts[1])")
+                let digest = SHA256.hash(data: Array(body.utf8)).map { String(format: "%02x", Int($0)) }.joined()
+                let forged = JSONValue.string("{\"format\":1,\"sha256\":\"\(digest)\"}\n\(body)\n")
+                lines[1] =
+                    JSONValue.object(
+                        value.members.map { ($0.name, $0.name == "generation" ? forged : $0.value) }
+                    ).compactText
+            }
+            let refused = try home.larder("restore", file, "--state-directory", home.state)
+            #expect(refused.status == 1)
+            #expect(refused.log.contains("\(file):2: the snapshot lacks a member"), "\(refused.log)")
+            #expect(!home.exists(home.state + "/config.before-restore"))
+        }
+    }
+
+    @Test("a backup without a snapshot is refused unless it says which namespaces were omitted")
+    func withoutSnapshots() throws {
+        try AgentHome.with(settings: "{ namespaces: { shop: {} } }") { home in
+            let file = try forge(home) { $0 = [$0[0]] }
+            let refused = try home.larder("restore", file, "--state-directory", home.state)
+            #expect(refused.status == 1)
+            #expect(refused.log.contains("\(file) has no snapshot"), "\(refused.log)")
+            #expect(!home.exists(home.state + "/config.before-restore"))
+        }
+        var backup = BackupFile(version: "1", createdAt: "", stateDirectory: "/s")
+        backup.omitted = ["shop"]
+        #expect(try BackupFile(decoding: backup.encoded(), name: "b") == backup)
     }
 
     @Test("a restore that fails while it writes leaves nothing behind")

@@ -104,13 +104,16 @@ struct BackupFile: Equatable {
                 let generation = try Generation(Array(line))
                 guard known.insert("\(generation.namespace) \(generation.revision)").inserted else {
                     throw Generation.Damage(
-                        reason: "revision \(generation.revision) of namespace \(generation.namespace) is there twice")
+                        reason: "revision \(generation.revision) of namespace \(generation.namespace) occurs twice")
                 }
                 generations.append(generation)
             } catch {
                 throw Failure(
                     .failure, "\(name):\(number + 1): \(error.reason); nothing was restored, use another backup")
             }
+        }
+        if generations.isEmpty, omitted.isEmpty {
+            throw Failure(.failure, "\(name) has no snapshot; nothing was restored, use another backup")
         }
     }
 
@@ -134,7 +137,7 @@ extension BackupFile.Generation {
     fileprivate init(_ line: [UInt8]) throws(Damage) {
         guard let value = try? JSONValue(parsing: line), let namespace = value["namespace"]?.string,
             let revision = value["revision"]?.int, let text = value["generation"]?.string,
-            (1..<(1 << 53)).contains(revision), (1...64).contains(namespace.utf8.count),
+            revision > 0, Self.possibleNumbers.contains(revision), (1...64).contains(namespace.utf8.count),
             let first = namespace.utf8.first, Self.isLetterOrDigit(first),
             namespace.utf8.allSatisfy({ Self.isLetterOrDigit($0) || "._-".utf8.contains($0) })
         else { throw Damage(reason: "the line is not a snapshot") }
@@ -165,9 +168,29 @@ extension BackupFile.Generation {
                     + "\(found) of \(place)")
         }
         let numbers = ["publishedAt", "journal", "released"]
-        guard numbers.allSatisfy({ (body[$0]?.int ?? -1) >= 0 }), body["digest"]?.string != nil,
-            body["epoch"]?.string != nil, body["layers"]?.kind == .object
+        guard numbers.allSatisfy({ Self.possibleNumbers.contains(body[$0]?.int ?? -1) }),
+            let digest = body["digest"]?.string, Self.isDigest(digest), body["epoch"]?.string != nil,
+            let layers = body["layers"], Self.areLayers(layers), body["published"].map(Self.areLayers) ?? true
         else { throw Damage(reason: "the snapshot lacks a member or has one of another type") }
+    }
+
+    /// The numbers that the agent writes.
+    private static let possibleNumbers = 0..<(1 << 53)
+
+    private static func isDigest(_ text: String) -> Bool {
+        text.utf8.count == 64 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
+    }
+
+    /// Whether each layer has its type. Each one that a later version may add is an object or an array, too.
+    private static func areLayers(_ value: JSONValue) -> Bool {
+        value.kind == .object
+            && value.members.allSatisfy { name, layer in
+                switch name {
+                case "defaults", "host", "remote", "experiment", "hold": layer.kind == .object
+                case "override", "locks": layer.kind == .array
+                default: layer.kind == .object || layer.kind == .array
+                }
+            }
     }
 
     private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
