@@ -230,6 +230,119 @@ extension Integration.RenderTests {
         }
     }
 
+    /// Lets the commands of a call of larder kill it while the new file is in place, unchecked.
+    private func killInPlace(_ home: AgentHome) throws {
+        let killed = try larder(
+            home, ["render", "t", "app.conf", "--check", "kill -9 $PPID", "--check-in-place"])
+        #expect(killed.end == .signal(SIGKILL))
+        #expect(try text(home, "app.conf") == "1\n")
+    }
+
+    @Test("an unchecked file is checked in place until a check succeeds if the copy of the previous file is missing")
+    func missingCopy() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            try home.write("app.conf", "old")
+            try killInPlace(home)
+            for name in try names(home) where name.hasPrefix(".app.larder-") { unlink(home.directory + "/" + name) }
+            let options = ["render", "t", "app.conf", "--check-in-place", "--check"]
+            for _ in 0..<2 {
+                let refused = try larder(home, options + ["false"])
+                #expect(refused.end == .exit(7))
+                #expect(refused.log.contains("the previous file is missing"), "\(refused.log)")
+                #expect(refused.log.hasSuffix("the check ended with exit status 1; app.conf stays as it was"))
+                #expect(try names(home) == [".app.conf.larder-unconfirmed", "app.conf"])
+            }
+            // A new file that fails, too, brings the unchecked one back, and it is still unchecked.
+            _ = try larder(home, ["set", "a", "2"])
+            #expect(try larder(home, options + ["false"]).end == .exit(7))
+            #expect(try text(home, "app.conf") == "1\n")
+            _ = try larder(home, ["set", "a", "1"])
+            #expect(try larder(home, options + ["false"]).end == .exit(7))
+            let accepted = try larder(home, options + ["true"])
+            #expect(accepted.end == .exit(0))
+            #expect(accepted.log.contains("the previous file is missing"), "\(accepted.log)")
+            #expect(try names(home) == ["app.conf"])
+            #expect(try larder(home, options + ["false"]).log == "")
+        }
+    }
+
+    @Test("a new value replaces an unchecked file whose previous file is missing")
+    func missingCopyAndNewValue() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            try home.write("app.conf", "old")
+            try killInPlace(home)
+            for name in try names(home) where name.hasPrefix(".app.larder-") { unlink(home.directory + "/" + name) }
+            _ = try larder(home, ["set", "a", "2"])
+            let accepted = try larder(
+                home, ["render", "t", "app.conf", "--check-in-place", "--check", "grep -q 2 app.conf"])
+            #expect(accepted.end == .exit(0), "\(accepted.log)")
+            #expect(try text(home, "app.conf") == "2\n")
+            #expect(try names(home) == ["app.conf"])
+        }
+    }
+
+    @Test("a correction that is written into an unchecked file is not overwritten by the previous file")
+    func correctedAfterKill() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            try home.write("app.conf", "old")
+            try killInPlace(home)
+            let inode = try status(home, "app.conf").st_ino
+            // The same inode and the same length.
+            try home.write("fix", "3\n")
+            #expect(try Command.run("cp", [home.directory + "/fix", home.directory + "/app.conf"]).end == .exit(0))
+            #expect(try status(home, "app.conf").st_ino == inode)
+            let refused = try larder(
+                home, ["render", "t", "app.conf", "--check-in-place", "--check", "false"])
+            #expect(refused.log == "larder: the check ended with exit status 1; the previous app.conf is restored")
+            #expect(try text(home, "app.conf") == "3\n")
+            #expect(try names(home) == ["app.conf"])
+        }
+    }
+
+    @Test("hidden files of a call that was killed are removed by the next one, those of a running call are not")
+    func abandonedFiles() throws {
+        try AgentHome.with { home in
+            _ = try home.start()
+            _ = try larder(home, ["set", "a", "1"])
+            try home.write("t", "{{a}}\n")
+            try home.write("app.conf", "old")
+            mkfifo(home.directory + "/wait", 0o600)
+            let running = try ChildProcess(
+                Products.commandLine,
+                [
+                    "render", "t", "app.conf", "--check", "echo waits; cat {} wait", "--exec", "true", "--socket",
+                    home.socket,
+                ],
+                environment: home.environment, directory: home.directory)
+            try running.waitForLog("waits")
+            let hidden = try names(home).filter { $0.hasPrefix(".") }
+            #expect(hidden.count == 2, "\(hidden)")
+            let killed = try larder(
+                home, ["render", "t", "app.conf", "--check", "kill -9 $PPID; : {}", "--exec", "true"])
+            #expect(killed.end == .signal(SIGKILL))
+            #expect(try names(home).count == 5)
+            try home.write(".app.larder-notes.conf", "")
+            try home.write(".app.larder-abcdefg.conf", "")
+            let refused = try larder(home, ["render", "t", "app.conf", "--check", "false {}"])
+            #expect(refused.end == .exit(7))
+            #expect(
+                try names(home)
+                    == (hidden + ["app.conf", ".app.larder-notes.conf", ".app.larder-abcdefg.conf"]).sorted())
+            close(open(home.directory + "/wait", O_RDWR | O_CLOEXEC))
+            running.kill()
+            _ = try running.waitForEnd()
+        }
+    }
+
     @Test("with --watch a command that failed runs again even if the value is taken back")
     func retryAfterReversal() throws {
         try AgentHome.with { home in

@@ -68,6 +68,20 @@ extension Integration {
             }
         }
 
+        @Test("a check and a command can execute the new file")
+        func executable() throws {
+            try AgentHome.with { home in
+                _ = try home.start()
+                _ = try larder(home, ["set", "a", "1"])
+                try home.write("t", "#!/bin/sh\necho {{a}} >>ran\n")
+                let rendered = try larder(
+                    home, ["render", "t", "app.sh", "--mode", "755", "--check", "{}", "--exec", "./app.sh"])
+                #expect(rendered.end == .exit(0), "\(rendered.log)")
+                #expect(try text(home, "ran") == "1\n1\n")
+                #expect(try names(home) == ["app.sh"])
+            }
+        }
+
         @Test("a check that fails keeps the old file, says why, and leaves nothing behind")
         func failedCheck() throws {
             try AgentHome.with { home in

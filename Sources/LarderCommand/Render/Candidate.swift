@@ -81,7 +81,7 @@ enum Candidate {
     /// Leaves the output as it is from here on, and deletes what was kept for the case of a failure.
     static func forget() {
         guard isThere.exchange(false, ordering: .sequentiallyConsistent) else { return }
-        // First: a marker without the copy that it names would have the next call delete the output.
+        // First: with a marker but without the copy that it names, the next call would report the previous file missing.
         if hasMarker { unlink(marker) }
         if hasPrevious { unlink(previous) }
     }

@@ -48,13 +48,29 @@ struct RenderedFile {
         return isRight ? .none : .attributes
     }
 
-    /// Puts the previous file back if a process was killed before it had checked the new one in its place.
-    func recover() {
-        guard UnconfirmedMarker.recover(path) else { return }
-        syncDirectory()
-        Output.note(
-            "an earlier larder was killed before it had checked \(path); the file that was there before is back, and the "
-                + "new one is checked again")
+    /// Puts the previous file back if a process was killed before it had checked the new one in its place, and removes what
+    /// such processes left.
+    /// - Returns: the marker of the file in place if that one still has to be checked.
+    func recover() -> UnconfirmedMarker? {
+        var unconfirmed: UnconfirmedMarker?
+        let killed = "an earlier larder was killed before it had checked \(path)"
+        switch UnconfirmedMarker.recover(path) {
+        case .none: break
+        case .restored:
+            syncDirectory()
+            Output.note("\(killed); the file that was there before is back, and the new one is checked again")
+        case .unconfirmed(let marker, let reason):
+            Output.note("\(killed), and the previous file \(reason); \(path) stays until it is checked or replaced")
+            unconfirmed = marker
+        }
+        // A marker may name a hidden file.
+        if !UnconfirmedMarker.exists(for: path) {
+            var owners: Set<uid_t> = [geteuid()]
+            if let user = try? owner?.numbers().user { owners.insert(user) }
+            if let status = try? status() { owners.insert(status.st_uid) }
+            HiddenFile.removeAbandoned(beside: path, owners: owners)
+        }
+        return unconfirmed
     }
 
     /// Why a new file does not stay in place.
@@ -73,36 +89,51 @@ struct RenderedFile {
     /// - Parameters:
     ///   - accept: judges the new file at its temporary path, and throws to keep the old one.
     ///   - confirm: judges it in its place, and throws to restore the old one; nil if the old one need not be kept.
+    ///   - unconfirmed: the marker of the old one if that one still has to be checked.
     /// - Throws: the errors of the two, a ``Rejection`` with its outcome; ``Failure`` if a file cannot be written.
     func replace(
         with text: String, accept: (String) async throws -> Void = { _ in },
-        confirm: (() async throws(Rejection) -> Void)? = nil
+        confirm: (() async throws(Rejection) -> Void)? = nil, unconfirmed: UnconfirmedMarker? = nil
     ) async throws {
         let status = try status()
         let attributes = try attributes(status)
         var isInstalled = false
+        var marker: UnconfirmedMarker?
+        var previous: (file: HiddenFile, content: [UInt8])?
+        // Their locks are held until this call returns.
+        defer { extendLifetime((previous?.file, marker)) }
         do {
             let isFirst = status == nil && confirm != nil
-            let temporary = try write(Array(text.utf8), attributes) {
+            let content = Array(text.utf8)
+            let new = try write(content, attributes) {
                 Candidate.begin($0, for: path, isFirst: isFirst)
             }
-            var copy: String?
+            let temporary = new.path
+            defer { extendLifetime(new) }
             if let status, confirm != nil {
                 let former = (status.st_mode & 0o7777, status.st_uid, status.st_gid)
-                copy = try write(Input.contents(of: path), former) { Candidate.keep($0) }
+                let content = try Input.contents(of: path)
+                previous = (try write(content, former) { Candidate.keep($0) }, content)
             }
             try await accept(temporary)
-            // Its lock is held until this call returns.
-            let marker = confirm == nil ? nil : UnconfirmedMarker(for: path, file: temporary, copy: copy)
-            defer { extendLifetime(marker) }
+            if confirm != nil {
+                marker = UnconfirmedMarker(
+                    for: path, content: content, file: temporary, copy: previous?.file.path, replacing: unconfirmed)
+                marker?.removeWithCandidate()
+            }
             if marker != nil { syncDirectory() }
             guard rename(temporary, path) == 0 else { throw Self.failure("replace", path) }
             isInstalled = true
             syncDirectory()
-            try await confirm?()
+            if let confirm { try await confirm() } else { unconfirmed?.remove() }
             Candidate.forget()
         } catch {
             let outcome = Candidate.undo(wasInstalled: isInstalled)
+            // The file that is back in place has not been checked either. Its copy is no longer there.
+            if let unconfirmed, marker != nil, outcome == .restored || outcome == .discarded, let previous {
+                _ = UnconfirmedMarker(
+                    for: path, content: previous.content, file: nil, copy: previous.file.path, replacing: unconfirmed)
+            }
             if isInstalled { syncDirectory() }
             guard var rejection = error as? Rejection else { throw error }
             rejection.outcome = outcome
@@ -116,17 +147,12 @@ struct RenderedFile {
     /// - Parameter whenMade: receives its path as soon as it exists.
     private func write(
         _ bytes: [UInt8], _ attributes: (mode: mode_t, user: uid_t, group: gid_t), _ whenMade: (String) -> Void
-    ) throws(Failure) -> String {
-        let (directory, name) = Self.split(path)
-        // A hidden name with the same ending: a checker may go by the ending, and readers of a directory pass it over.
-        let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
-        let ending = String(name[dot...])
-        var template = "\(directory)/.\(name[..<dot]).larder-XXXXXX\(ending)".utf8CString.map { $0 }
-        let descriptor = mkstemps(&template, CInt(ending.utf8.count))
-        let temporary = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        guard descriptor >= 0 else { throw Self.failure("make a file beside", path) }
+    ) throws(Failure) -> HiddenFile {
+        guard let file = HiddenFile(beside: path) else { throw Self.failure("make a file beside", path) }
+        let temporary = file.path
         whenMade(temporary)
-        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        let descriptor = file.openForWriting()
+        guard descriptor >= 0 else { throw Self.failure("write", temporary) }
         defer { close(descriptor) }
         let code = bytes.withUnsafeBytes { Output.writeAll($0, to: descriptor) }
         guard code == 0 else { throw Self.failure("write", temporary) }
@@ -142,7 +168,7 @@ struct RenderedFile {
         guard fchmod(descriptor, attributes.mode) == 0, fsync(descriptor) == 0 else {
             throw Self.failure("write", temporary)
         }
-        return temporary
+        return file
     }
 
     /// Puts the directory's names on disk, so that they survive a loss of power.

@@ -39,14 +39,21 @@ struct RenderedOutput: Sendable {
     /// - Throws: ``Failure`` or ``ExecFailure``; then the file is as it was before.
     func write(_ text: String, newest: () async -> String?) async throws -> Bool {
         let file = file
-        file.recover()
+        var unconfirmed = file.recover()
         var text = text
         var isReplaced = false
         for round in 1...Self.maxRounds {
             do {
                 switch try file.difference(to: text) {
-                case .none: return isReplaced
-                case .attributes: try await file.replace(with: text)
+                case .none:
+                    if let marker = unconfirmed, try await judgeInPlace() {
+                        marker.remove()
+                        return true
+                    }
+                    return isReplaced
+                case .attributes:
+                    try await file.replace(with: text)
+                    if let marker = unconfirmed.take(), try await judgeInPlace() { marker.remove() }
                 case .content:
                     try await file.replace(
                         with: text,
@@ -54,7 +61,8 @@ struct RenderedOutput: Sendable {
                             if !checksInPlace { try await accept(temporary) }
                             guard round < Self.maxRounds, let newest = await newest(), newest != text else { return }
                             throw Outdated(newest: newest)
-                        }, confirm: confirmation)
+                        }, confirm: confirmation, unconfirmed: unconfirmed)
+                    unconfirmed = nil
                     isReplaced = true
                 }
             } catch let outdated as Outdated {
@@ -95,6 +103,16 @@ struct RenderedOutput: Sendable {
             if checksInPlace { try await accept(path) }
             try await runExec(on: path)
         }
+    }
+
+    /// Runs the commands on a file that is in place and was never checked.
+    /// - Returns: whether there are any.
+    private func judgeInPlace() async throws(RenderedFile.Rejection) -> Bool {
+        guard check != nil || exec != nil else { return false }
+        let path = file.path
+        try await accept(path)
+        try await runExec(on: path)
+        return true
     }
 
     private func accept(_ file: String) async throws(RenderedFile.Rejection) {

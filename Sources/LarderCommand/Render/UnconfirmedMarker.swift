@@ -1,4 +1,5 @@
 import CLinuxShims
+import Crypto
 import Glibc
 import JSON
 
@@ -7,84 +8,112 @@ import JSON
 ///
 /// It is locked as long as the process that made it lives, and removed by ``Candidate``. It is a line of JSON.
 final class UnconfirmedMarker: Sendable {
-    private let descriptor: CInt
-
-    deinit { close(descriptor) }
+    private let path: String
+    private let lock: FileLock
 
     private static func path(for output: String) -> String {
         let (directory, name) = RenderedFile.split(output)
         return "\(directory)/.\(name).larder-unconfirmed"
     }
 
-    /// Makes the marker of an output.
+    /// Makes the marker of an output, locked and complete before it has its name.
     /// - Parameters:
-    ///   - file: the new file, at its temporary path.
-    ///   - copy: the copy of the previous file; nil if there was none.
+    ///   - content: the bytes of the new file.
+    ///   - file: the temporary path of the new file; nil if that file is in place.
+    ///   - copy: the copy of the previous file; nil if there is none.
+    ///   - inherited: the marker that this one replaces, if this process has its lock.
     /// - Returns: nil if there is one already, because another process is replacing the same output, or if it cannot be made.
-    init?(for output: String, file: String, copy: String?) {
-        var status = stat()
+    init?(for output: String, content: [UInt8], file: String?, copy: String?, replacing inherited: UnconfirmedMarker?) {
         let path = Self.path(for: output)
-        let temporary = path + ".\(getpid())"
-        guard lstat(file, &status) == 0 else { return nil }
-        let descriptor = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return nil }
+        guard let temporary = HiddenFile(beside: output) else { return nil }
         let text =
             JSONValue.building { writer in
                 writer.beginObject()
-                writer.member("device", Int(status.st_dev))
-                writer.member("inode", Int(status.st_ino))
-                writer.member("new", String(RenderedFile.split(file).name))
+                writer.member("sha256", Self.digest(of: content))
+                if let file { writer.member("new", String(RenderedFile.split(file).name)) }
                 if let copy { writer.member("previous", String(RenderedFile.split(copy).name)) }
                 writer.endObject()
             }.compactText + "\n"
-        let isWritten = Array(text.utf8).withUnsafeBytes { Output.writeAll($0, to: descriptor) } == 0
-        // It is locked and whole before it has its name.
+        let writer = temporary.openForWriting()
+        defer { close(writer) }
+        let isWritten = Array(text.utf8).withUnsafeBytes { Output.writeAll($0, to: writer) } == 0 && fsync(writer) == 0
         let isMade =
-            isWritten && flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fsync(descriptor) == 0
-            && link(temporary, path) == 0
-        unlink(temporary)
-        guard isMade else {
-            close(descriptor)
-            return nil
-        }
-        self.descriptor = descriptor
-        Candidate.mark(path)
+            isWritten && (inherited == nil ? link(temporary.path, path) : rename(temporary.path, path)) == 0
+        if !isMade || inherited == nil { unlink(temporary.path) }
+        guard isMade else { return nil }
+        self.path = path
+        lock = temporary.lock
+    }
+
+    private init(path: String, lock: FileLock) {
+        self.path = path
+        self.lock = lock
+    }
+
+    /// Has ``Candidate`` remove the marker when the new file is confirmed or does not stay.
+    func removeWithCandidate() { Candidate.mark(path) }
+
+    /// Whether an output has a marker, of whichever process or user.
+    static func exists(for output: String) -> Bool { access(path(for: output), F_OK) == 0 }
+
+    /// Removes the marker: the file in place is confirmed.
+    func remove() { unlink(path) }
+
+    /// What became of an output whose new file a process had not confirmed when it was killed.
+    enum Recovery {
+        /// There was no such process, or the file in place is another one.
+        case none
+        /// The previous file is in place again, or there is no file if there was none.
+        case restored
+        /// The unconfirmed file stays in place with its marker, because the previous file cannot be put back.
+        case unconfirmed(UnconfirmedMarker, reason: String)
     }
 
     /// Puts the previous file back if the process that replaced it was killed before the new one was confirmed.
-    /// - Returns: whether there was such a process.
-    static func recover(_ output: String) -> Bool {
+    static func recover(_ output: String) -> Recovery {
         let path = path(for: output)
         let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        var (opened, named, current) = (stat(), stat(), stat())
+        guard descriptor >= 0 else { return .none }
+        let marker = UnconfirmedMarker(path: path, lock: FileLock(descriptor))
+        var (opened, named) = (stat(), stat())
         // A process that lives has the lock, and removes the marker before it gives the lock up. In a directory such as /tmp a
         // marker may be another user's.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &opened) == 0, lstat(path, &named) == 0,
             opened.st_ino == named.st_ino, opened.st_dev == named.st_dev, opened.st_mode & S_IFMT == S_IFREG,
             opened.st_uid == geteuid(), opened.st_mode & 0o022 == 0
-        else { return false }
+        else { return .none }
         guard let bytes = try? Input.contents(of: path), let content = try? JSONValue(parsing: bytes) else {
-            unlink(path)
-            return false
+            marker.remove()
+            return .none
         }
         let directory = RenderedFile.split(output).directory
         func sibling(_ member: String) -> String? {
             guard let name = content[member]?.string, name.hasPrefix("."), !name.contains("/") else { return nil }
             return "\(directory)/\(name)"
         }
-        let isInPlace =
-            lstat(output, &current) == 0 && Int(current.st_ino) == content["inode"]?.int
-            && Int(current.st_dev) == content["device"]?.int
+        // A user may have corrected the file since, also within the same inode.
+        let isInPlace = isFile(output) && (try? digest(of: Input.contents(of: output))) == content["sha256"]?.string
         let previous = sibling("previous")
         if isInPlace {
-            guard (previous.map { rename($0, output) } ?? unlink(output)) == 0 || errno == ENOENT else { return false }
+            let isRestored = (previous.map { rename($0, output) } ?? unlink(output)) == 0
+            if !isRestored {
+                let reason = errno == ENOENT ? "is missing" : "cannot be restored: \(String(cString: strerror(errno)))"
+                return .unconfirmed(marker, reason: reason)
+            }
         } else if let previous {
             unlink(previous)
         }
         if let new = sibling("new") { unlink(new) }
-        unlink(path)
-        return isInPlace
+        marker.remove()
+        return isInPlace ? .restored : .none
+    }
+
+    private static func isFile(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    private static func digest(of bytes: [UInt8]) -> String {
+        SHA256.hash(data: bytes).map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
     }
 }

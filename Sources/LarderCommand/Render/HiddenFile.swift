@@ -1,0 +1,92 @@
+import CLinuxShims
+import Glibc
+
+/// A file beside an output, under a hidden name, for as long as one process needs it.
+///
+/// Its lock (flock(2)) shows that the process lives. A process that is killed leaves the file behind without the lock, and
+/// ``removeAbandoned(beside:owners:)`` of the next call deletes it.
+struct HiddenFile: Sendable {
+    let path: String
+    let lock: FileLock
+
+    /// The parts of the name before and after the random letters. The ending is that of the output, because a checker may
+    /// choose the syntax by it. Readers of a directory such as `conf.d` skip hidden names.
+    private static func pattern(for output: String) -> (directory: String, start: String, ending: String) {
+        let (directory, name) = RenderedFile.split(output)
+        let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
+        return (directory, ".\(name[..<dot]).larder-", String(name[dot...]))
+    }
+
+    private static let letters = 6
+
+    /// Makes an empty file with mode 0600.
+    /// - Returns: nil if it cannot be made; `errno` says why.
+    init?(beside output: String) {
+        let (directory, start, ending) = Self.pattern(for: output)
+        while true {
+            let letters = String(repeating: "X", count: Self.letters)
+            var template = "\(directory)/\(start)\(letters)\(ending)".utf8CString.map { $0 }
+            let made = mkstemps(&template, CInt(ending.utf8.count))
+            guard made >= 0 else { return nil }
+            close(made)
+            let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            // Not open for writing: a file that is cannot be executed, and a check may execute it.
+            let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+            if descriptor < 0 {
+                // Another process deletes files without a lock.
+                if errno == ENOENT { continue }
+                return nil
+            }
+            while flock(descriptor, LOCK_EX) != 0, errno == EINTR {}
+            var status = stat()
+            if fstat(descriptor, &status) == 0, status.st_nlink == 0 {
+                close(descriptor)
+                continue
+            }
+            lock = FileLock(descriptor)
+            self.path = path
+            return
+        }
+    }
+
+    /// Opens the file for writing.
+    func openForWriting() -> CInt { open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC) }
+
+    /// Deletes the hidden files of processes that were killed.
+    /// - Parameter owners: the users whose files are deleted.
+    static func removeAbandoned(beside output: String, owners: Set<uid_t>) {
+        let (directory, start, ending) = pattern(for: output)
+        guard let listing = opendir(directory) else { return }
+        defer { closedir(listing) }
+        while let entry = readdir(listing) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+            }
+            guard name.hasPrefix(start), name.hasSuffix(ending),
+                name.utf8.count == start.utf8.count + letters + ending.utf8.count,
+                name.dropFirst(start.count).prefix(letters).allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) })
+            else { continue }
+            remove("\(directory)/\(name)", owners)
+        }
+    }
+
+    private static func remove(_ path: String, _ owners: Set<uid_t>) {
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, owners.contains(status.st_uid),
+            flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        else { return }
+        unlink(path)
+    }
+}
+
+/// A descriptor whose lock lasts as long as this object.
+final class FileLock: Sendable {
+    private let descriptor: CInt
+
+    init(_ descriptor: CInt) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+}
