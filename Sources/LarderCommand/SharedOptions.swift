@@ -128,6 +128,6 @@ extension ConfigChange {
             let rest = expiresAt.milliseconds - Timestamp.now.milliseconds
             return "\(outcome); the override ends \(Human.ahead(milliseconds: rest))"
         }
-        return lifetimeChanged ? "\(outcome); the override does not end by itself any more" : outcome
+        return lifetimeChanged ? "\(outcome); the override is now permanent" : outcome
     }
 }

@@ -64,7 +64,7 @@ struct Larderd: AsyncParsableCommand {
     @Flag(
         help: ArgumentHelp(
             "With --check-settings: errors in the layers' files are warnings.",
-            discussion: "A running agent reads the settings all the same, and keeps what such a layer had before."))
+            discussion: "A running agent still applies the settings and keeps the last valid content of such a layer."))
     var forReload = false
 
     /// What systemd handed over, taken before anything else looks at the environment.

@@ -70,7 +70,7 @@ struct CommandLineTests {
             #expect(try home.larder("set", "a", "1", "--ttl", "1h").text.contains("; the override ends in "))
             let stays = try home.larder("set", "a", "1").text
             #expect(stays.hasPrefix("unchanged at revision "))
-            #expect(stays.hasSuffix("; the override does not end by itself any more\n"))
+            #expect(stays.hasSuffix("; the override is now permanent\n"))
             #expect(!(try home.larder("set", "a", "1").text.contains(";")))
         }
     }

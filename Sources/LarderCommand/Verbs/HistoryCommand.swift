@@ -44,9 +44,9 @@ struct HistoryCommand: AsyncParsableCommand {
         if let revision = pin ?? unpin {
             let parameters = ConfigPin.Parameters(
                 revision: revision, pinned: pin != nil, namespace: namespace.namespace)
-            let state = pin != nil ? "pinned" : "not pinned"
+            let state = pin != nil ? ("now pinned", "pinned") : ("no longer pinned", "not pinned")
             return try await agent.printResult(of: ConfigPin.self, parameters) { result in
-                "revision \(result.revision) is \(result.changed ? "now " : "")\(state)"
+                "revision \(result.revision) is \(result.changed ? state.0 : state.1)"
             }
         }
         let parameters = ConfigHistory.Parameters(namespace: namespace.namespace, limit: limit)
