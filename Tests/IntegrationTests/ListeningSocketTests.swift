@@ -10,7 +10,7 @@ extension Integration {
         /// What systemd-socket-activate is told. It passes on few variables by itself: not those of a sanitizer.
         private static func activation(at path: String, of home: AgentHome) throws -> [String] {
             ["-l", path] + ChildProcess.sanitizerVariables.keys.flatMap { ["-E", $0] }
-                + [try Products.agent, "--state-directory", home.state]
+                + [try Products.agent, "--state-directory", home.state, "--cache-directory", home.directory + "/cache"]
         }
 
         @Test("a socket from systemd serves the first client, although it half-closes at once, and is not unlinked")
