@@ -72,7 +72,7 @@ static inline struct msghdr larder_message(struct iovec *pieces, size_t count) {
     return message;
 }
 
-/// What came with received bytes besides.
+/// The ancillary data of received bytes.
 struct larder_passed {
     /// A descriptor, which belongs to the caller, or -1.
     int descriptor;

@@ -8,7 +8,7 @@ import Synchronization
 /// A signal handler does all of this itself, with calls that it may make (signal-safety(7)). There is one candidate at a
 /// time, because there is one set of handlers.
 enum Candidate {
-    /// What became of it.
+    /// The result of an undo.
     enum Outcome: Equatable {
         /// It was not in place; it is deleted.
         case discarded
@@ -38,7 +38,7 @@ enum Candidate {
     private static let command = Atomic<pid_t>(0)
     private static let isEnding = Atomic<Bool>(false)
 
-    /// Has the signals that end this process delete a file first, until ``forget()``.
+    /// From here on, a signal that ends this process first deletes a file, until ``forget()``.
     static func isAt(_ file: String) { begin(file, for: "", isFirst: false) }
 
     /// Protects an output from here on, until ``forget()`` or ``undo(wasInstalled:)``.
@@ -116,7 +116,7 @@ enum Candidate {
     /// Waits for a command to end, and passes signals on to it while there is a candidate.
     static func wait(for child: pid_t) -> ProgramEnd {
         command.store(child, ordering: .sequentiallyConsistent)
-        // It stays a zombie until nobody signals it any more: its number could be another's.
+        // It stays a zombie until no signal is sent to it: its number could then belong to another process.
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         command.store(0, ordering: .sequentiallyConsistent)

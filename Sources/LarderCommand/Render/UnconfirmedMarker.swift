@@ -59,7 +59,7 @@ final class UnconfirmedMarker: Sendable {
     /// Removes the marker: the file in place is confirmed.
     func remove() { unlink(path) }
 
-    /// What became of an output whose new file a process had not confirmed when it was killed.
+    /// The state of an output after a process was killed before it had confirmed the new file.
     enum Recovery {
         /// There was no such process, or the file in place is another one.
         case none

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Foundation
+import Synchronization
 import Testing
 
 @testable import LarderImages
@@ -87,10 +88,9 @@ struct PutContentTests {
         }
     }
 
-    private final class Flag: @unchecked Sendable {
-        private let lock = NSLock()
-        private var value = false
-        var isSet: Bool { lock.withLock { value } }
-        func set() { lock.withLock { value = true } }
+    private final class Flag: Sendable {
+        private let value = Mutex(false)
+        var isSet: Bool { value.withLock { $0 } }
+        func set() { value.withLock { $0 = true } }
     }
 }

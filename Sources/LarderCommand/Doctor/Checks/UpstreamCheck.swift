@@ -20,7 +20,7 @@ enum UpstreamCheck {
         return "\(names.count) namespaces are up to date"
     }
 
-    /// What there is to say of one namespace; nothing if it is up to date.
+    /// The findings about one namespace; empty if it is up to date.
     static func findings(_ namespace: ConfigStatus.Namespace, _ now: Timestamp, _ hints: Hints) -> [Finding] {
         let name = namespace.namespace
         var findings: [Finding] = []
