@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything, and runs every test.
 #
-#   contrib/test.sh [arguments of `swift test`, such as --filter JSONTests]
+#   contrib/test.sh [arguments of `swift test`, such as --filter LarderJSONTests]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

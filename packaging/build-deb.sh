@@ -43,11 +43,11 @@ if [ -d "$tree/Sources" ]; then
   (cd "$tree" && find Sources Tests -type f -print0) | LC_ALL=C sort -z >"$tree/../there"
   files Sources Tests | LC_ALL=C sort -z | LC_ALL=C comm -z -23 "$tree/../there" - | (cd "$tree" && xargs -0 -r rm -f)
 fi
-files ':!Sources/LarderWire/Version.swift' | copy "$tree"
+files ':!Sources/LarderProtocol/Version.swift' | copy "$tree"
 cp -a packaging/dependencies.json "$tree/Package.resolved"
 cp -a packaging/debian "$tree/debian"
 
-source_version=$(sed -n 's/^public let larderVersion = "\(.*\)"/\1/p' Sources/LarderWire/Version.swift)
+source_version=$(sed -n 's/^public let larderVersion = "\(.*\)"/\1/p' Sources/LarderProtocol/Version.swift)
 cd "$tree"
 current=$(dpkg-parsechangelog -S Version)
 if [ -n "$version" ] && [ "$version" != "$current" ]; then
@@ -60,14 +60,14 @@ if [ -n "$version" ] && [ "$version" != "$current" ]; then
   } >debian/changelog.new
   mv debian/changelog.new debian/changelog
 elif [ "$source_version" != "$current" ]; then
-  echo "packaging/debian/changelog is at $current, Sources/LarderWire/Version.swift at $source_version; make them agree" >&2
+  echo "packaging/debian/changelog is at $current, Sources/LarderProtocol/Version.swift at $source_version; make them agree" >&2
   exit 1
 fi
 version=$(dpkg-parsechangelog -S Version)
 # Written only where it changes something: everything is compiled anew that sees it.
 sed "s/^public let larderVersion = .*/public let larderVersion = \"$version\"/" \
-  "$checkout/Sources/LarderWire/Version.swift" >../Version.swift
-cmp -s ../Version.swift Sources/LarderWire/Version.swift || cp ../Version.swift Sources/LarderWire/Version.swift
+  "$checkout/Sources/LarderProtocol/Version.swift" >../Version.swift
+cmp -s ../Version.swift Sources/LarderProtocol/Version.swift || cp ../Version.swift Sources/LarderProtocol/Version.swift
 
 dpkg-buildpackage --build=binary --no-sign
 architecture=$(dpkg-architecture -qDEB_HOST_ARCH)

@@ -1,4 +1,4 @@
-public import LarderWire
+public import LarderProtocol
 
 /// The methods `agent.…`, as ``LarderClient/agent``. All throw ``LarderClientError``.
 public struct AgentCommands: Sendable {

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 // What programs hand over, in the protocol's terms.
 

@@ -1,4 +1,4 @@
-public import LarderWire
+public import LarderProtocol
 
 /// How a value came about, and what was before it.
 extension ConfigCommands {

@@ -1,4 +1,4 @@
-public import LarderWire
+public import LarderProtocol
 
 /// Waiting for the configuration, and telling the agent what became of it.
 extension ConfigCommands {

@@ -1,6 +1,6 @@
 public import FoundationEssentials
-public import JSON
-public import LarderWire
+public import LarderJSON
+public import LarderProtocol
 
 /// The methods `config.…`, as ``LarderClient/config``.
 ///

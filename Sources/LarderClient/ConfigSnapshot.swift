@@ -1,6 +1,6 @@
 public import FoundationEssentials
-public import JSON
-public import LarderWire
+public import LarderJSON
+public import LarderProtocol
 
 /// An immutable state of the configuration at one path.
 public struct ConfigSnapshot: Sendable, Equatable {

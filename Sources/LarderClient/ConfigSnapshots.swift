@@ -1,5 +1,5 @@
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 
 /// The snapshots of the configuration at one path: the current one at once, then each new one as it is published.
 ///

@@ -1,7 +1,7 @@
 import CLinuxShims
 import Glibc
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 import NIOCore
 import NIOPosix
 import Synchronization

@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 
 /// Where the connection leaves what a subscription brings. It is called on the connection's event loop.
 protocol EventReceiver: Sendable {

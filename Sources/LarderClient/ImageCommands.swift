@@ -1,4 +1,4 @@
-public import LarderWire
+public import LarderProtocol
 
 /// The methods `image.…`, as ``LarderClient/images``.
 ///

@@ -1,4 +1,4 @@
-public import LarderWire
+public import LarderProtocol
 
 /// How an `image.prefetch` goes: progress, then the summary, which is the last step.
 ///

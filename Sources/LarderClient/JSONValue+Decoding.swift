@@ -1,5 +1,5 @@
 import FoundationEssentials
-import JSON
+import LarderJSON
 
 extension JSONValue {
     /// Decodes the value's own text; the plain types, which most settings are, need no decoder.

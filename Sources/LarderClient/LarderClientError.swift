@@ -1,4 +1,4 @@
-public import LarderWire
+public import LarderProtocol
 
 /// What every operation of this library throws.
 ///

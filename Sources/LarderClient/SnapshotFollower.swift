@@ -1,5 +1,5 @@
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 
 /// The state of one iteration over ``ConfigSnapshots``: subscribes, waits, and subscribes again after an interruption.
 /// Everything happens in the consumer's own task, while it asks for the next snapshot.

@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 import Synchronization
 
 /// Where the connection leaves what a subscription brings, and its one consumer picks it up. It holds one snapshot at

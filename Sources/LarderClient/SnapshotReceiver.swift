@@ -1,5 +1,5 @@
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 
 /// Turns the events of one subscription after another into snapshots, without any input or output of its own.
 ///

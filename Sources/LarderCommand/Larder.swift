@@ -1,5 +1,5 @@
 import ArgumentParser
-import LarderWire
+import LarderProtocol
 
 /// The command line: one verb for each thing to do.
 struct Larder: AsyncParsableCommand {

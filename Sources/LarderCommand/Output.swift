@@ -1,6 +1,6 @@
 import CLinuxShims
 import Glibc
-import JSON
+import LarderJSON
 
 /// Standard output and standard error, without a buffer in between: what is printed is out.
 enum Output {

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 extension JSONValue {
     /// The value as people read it: two spaces for each level, one member a line, numbers as they came.

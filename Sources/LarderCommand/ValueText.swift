@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// How a value of the configuration is printed.
 enum ValueFormat {

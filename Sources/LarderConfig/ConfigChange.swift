@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// A change that the store is asked to make, and what it does to the layers. Indirect, because it is copied more often than
 /// made.

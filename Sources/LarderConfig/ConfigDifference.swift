@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 
 /// What differs between two documents.
 public struct ConfigDifference: Sendable {

@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 
 /// A complete, resolved configuration that never changes any more.
 ///

@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 public import LarderUpstream
 
 /// Where a namespace's remote layer comes from.

@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 import LarderUpstream
 
 /// One of the newest snapshots, as the history tells of it.

@@ -1,5 +1,5 @@
 import CLinuxShims
-import JSON
+import LarderJSON
 import LarderUpstream
 import Glibc
 

@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 import LarderUpstream
 import Logging
 

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 /// How the configuration is found in what an origin answered.

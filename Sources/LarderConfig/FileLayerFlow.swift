@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Reads the files of one layer, one reading strictly after the other: an older reading never replaces a newer one.
 ///

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Where a file layer is read, as the settings say.
 struct FileLayerSource: Sendable {

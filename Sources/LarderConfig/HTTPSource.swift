@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 /// A remote layer fetched over HTTP: with conditional requests, long polls, or a POST whose answer holds the document.

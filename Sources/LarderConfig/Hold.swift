@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Which document ends the hold of a rollback. A release, a forced refresh and a forced push end every hold.
 public enum HoldRule: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 /// Every source of a namespace's values, each kept whole, lowest first: `defaults`, `host`, `remote`, `experiment`,

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Paths that stay as the `defaults` and `host` layers have them, whatever the layers above say. What these two do not
 /// have stays absent.

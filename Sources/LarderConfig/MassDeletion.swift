@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// How much of a document another one would remove.
 ///

@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 
 extension NamespaceConfiguration {
     /// A source that is asked over HTTP.

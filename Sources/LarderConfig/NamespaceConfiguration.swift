@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 
 /// What the settings say of one namespace.
 public struct NamespaceConfiguration: Sendable, Equatable {

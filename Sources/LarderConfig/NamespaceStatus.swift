@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 /// How a namespace fares: the part of its status that is not in its layers. A value that the store keeps and changes.

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// The nodes below an ``OverrideNode``, found by their names: a hash trie. A change copies the lists on the way to one
 /// node and shares the others, so that its cost does not depend on the number of nodes.

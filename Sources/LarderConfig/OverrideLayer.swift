@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// The values set over the socket: the highest layer.
 ///

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// A node of an ``OverrideLayer``: what is set at one path, and the nodes below it. It never changes; a change makes new
 /// nodes along one path.

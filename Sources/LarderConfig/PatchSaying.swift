@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// What a merge patch (RFC 7396), or a layer of several, has to say at a path.
 enum PatchSaying: Equatable {

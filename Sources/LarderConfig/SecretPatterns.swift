@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 
 /// Which places of a namespace's documents hold secrets, as `secrets` in the settings says.
 ///

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// The versions of the documents that a namespace has accepted. They reject a document that is older, and one without a
 /// version from a source that had given one.

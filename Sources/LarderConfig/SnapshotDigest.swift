@@ -1,5 +1,5 @@
 import Crypto
-import JSON
+import LarderJSON
 import Synchronization
 
 /// SHA-256 of a snapshot's text, worked out when somebody asks for it for the first time.

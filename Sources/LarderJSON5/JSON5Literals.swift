@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Strings and numbers of a document. Both are those of JSON; a string may also stand in single quotation marks.
 extension JSON5Text {

@@ -1,4 +1,4 @@
-package import JSON
+package import LarderJSON
 
 /// One value of a document, and where it stands.
 package struct JSON5Value {

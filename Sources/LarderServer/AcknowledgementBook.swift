@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 import Synchronization
 
 /// What the clients that are connected said of snapshots, over all event loops: of each namespace the last word of each

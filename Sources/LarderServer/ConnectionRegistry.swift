@@ -1,6 +1,6 @@
 import CLinuxShims
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 import NIOCore
 import Synchronization
 import Glibc

@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// What the connections of one event loop share. Everything in it is touched on that loop only.

@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 
 /// What the server can be asked: each method's name and what answers it.
 struct MethodTable {

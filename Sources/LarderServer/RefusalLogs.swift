@@ -1,5 +1,5 @@
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 import Logging
 
 /// Logs refused connections and requests, rate-limited per cause.

@@ -1,5 +1,5 @@
 public import LarderConfig
-public import LarderWire
+public import LarderProtocol
 public import Logging
 import Synchronization
 

@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// A request that is answered when a condition holds in the current snapshot. It hangs on the feed of its event loop, so

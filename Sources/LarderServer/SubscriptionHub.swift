@@ -1,7 +1,7 @@
-import JSON
+import LarderJSON
 import LarderConfig
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// Brings new snapshots to the subscriptions and waits of one event loop: once per namespace and loop, however many there are.

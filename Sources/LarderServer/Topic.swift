@@ -1,7 +1,7 @@
 import CLinuxShims
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 import Glibc
 

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import JSON
+import LarderJSON
 
 /// `larder-bench json`: how fast documents are parsed, beside Foundation's parser in the same run.
 struct JSONBenchmark: ParsableCommand {

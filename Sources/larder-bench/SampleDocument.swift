@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// A configuration document as services have them: settings by section, lists of servers, flags with dotted names,
 /// prose with the odd escape and character beyond ASCII. The same on every run.

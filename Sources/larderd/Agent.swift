@@ -3,12 +3,12 @@ import LarderConfig
 import LarderImages
 import LarderServer
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
-import Systemd
+import LarderSystemd
 import UnixSignals
 import Glibc
 

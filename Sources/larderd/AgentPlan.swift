@@ -1,9 +1,9 @@
 import CLinuxShims
-import JSON
+import LarderJSON
 import LarderConfig
 import LarderImages
 import LarderServer
-import LarderWire
+import LarderProtocol
 import Logging
 import Glibc
 

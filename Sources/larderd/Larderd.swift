@@ -3,9 +3,9 @@ import ArgumentParser
 import Dispatch
 import LarderCommand
 import LarderServer
-import LarderWire
+import LarderProtocol
 import Logging
-import Systemd
+import LarderSystemd
 import UnixSignals
 import Glibc
 

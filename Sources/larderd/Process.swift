@@ -1,6 +1,6 @@
 import CLinuxShims
 import Logging
-import Systemd
+import LarderSystemd
 import Glibc
 
 /// What concerns the process as a whole.

@@ -3,7 +3,7 @@ import LarderServer
 import LarderUpstream
 import ServiceLifecycle
 import Synchronization
-import Systemd
+import LarderSystemd
 
 /// What the service manager is told of the agent: that it is ready, and the line that `systemctl status` shows.
 ///

@@ -4,7 +4,7 @@ import LarderImages
 import LarderServer
 import Logging
 import ServiceLifecycle
-import Systemd
+import LarderSystemd
 import UnixSignals
 
 /// Accepts and serves connections, and keeps the namespaces fresh meanwhile.

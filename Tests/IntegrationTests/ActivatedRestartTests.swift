@@ -1,6 +1,6 @@
 import CLinuxShims
 import Foundation
-import JSON
+import LarderJSON
 import LarderClient
 import Synchronization
 import TestSupport

@@ -1,5 +1,5 @@
 import Glibc
-import JSON
+import LarderJSON
 import LarderClient
 import TestSupport
 import Testing

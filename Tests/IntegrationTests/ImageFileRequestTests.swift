@@ -1,8 +1,8 @@
 import CLinuxShims
 import Foundation
-import JSON
+import LarderJSON
 import LarderClient
-import LarderWire
+import LarderProtocol
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import CLinuxShims
 import Foundation
-import JSON
+import LarderJSON
 import TestSupport
 import Testing
 

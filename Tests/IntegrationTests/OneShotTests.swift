@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderClient
-import LarderWire
+import LarderProtocol
 import TestSupport
 import Testing
 

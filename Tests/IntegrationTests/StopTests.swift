@@ -1,5 +1,5 @@
 import Glibc
-import JSON
+import LarderJSON
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import JSON
+import LarderJSON
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import JSON
+import LarderJSON
 @testable import LarderClient
 import Testing
 

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 @testable import LarderClient
 import Testing
 

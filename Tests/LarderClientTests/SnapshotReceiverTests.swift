@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 @testable import LarderClient
-import LarderWire
+import LarderProtocol
 import Testing
 
 @Suite("Events become snapshots")

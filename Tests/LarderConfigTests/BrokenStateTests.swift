@@ -1,6 +1,6 @@
 import Crypto
 import Foundation
-import JSON
+import LarderJSON
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import Logging
 import Synchronization
 import TestSupport

@@ -1,5 +1,5 @@
 import Glibc
-import JSON
+import LarderJSON
 import Synchronization
 import TestSupport
 import Testing

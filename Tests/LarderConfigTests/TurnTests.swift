@@ -1,5 +1,5 @@
 import Dispatch
-import JSON
+import LarderJSON
 import Testing
 
 @testable import LarderConfig

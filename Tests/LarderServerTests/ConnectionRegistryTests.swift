@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import LarderWire
+import LarderProtocol
 import Testing
 
 @testable import LarderServer

@@ -1,7 +1,7 @@
 import Foundation
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import Testing
 
 @testable import LarderServer

@@ -1,6 +1,6 @@
 import Foundation
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 import NIOCore
 import Testing
 

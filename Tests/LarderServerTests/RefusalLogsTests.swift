@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 import Logging
 import Synchronization
 import TestSupport

@@ -1,7 +1,7 @@
 import Foundation
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 import NIOEmbedded
 import Testing

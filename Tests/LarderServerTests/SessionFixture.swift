@@ -1,8 +1,8 @@
 import Foundation
-import JSON
+import LarderJSON
 import LarderConfig
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 import Logging
 import NIOCore
 import NIOPosix

@@ -1,7 +1,7 @@
 import CLinuxShims
 import Foundation
 import NIOCore
-import SnapshotFile
+import LarderSnapshotFile
 import Testing
 
 @testable import LarderServer

@@ -1,7 +1,7 @@
 import Glibc
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import Testing
 
 @testable import LarderServer

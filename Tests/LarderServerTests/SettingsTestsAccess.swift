@@ -1,5 +1,5 @@
 import Glibc
-import LarderWire
+import LarderProtocol
 import Logging
 import Testing
 

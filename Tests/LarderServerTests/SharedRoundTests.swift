@@ -1,8 +1,8 @@
 import CLinuxShims
 import Foundation
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 import Testing
 

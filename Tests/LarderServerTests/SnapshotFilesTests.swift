@@ -1,6 +1,6 @@
-import JSON
-import LarderWire
-import SnapshotFile
+import LarderJSON
+import LarderProtocol
+import LarderSnapshotFile
 import Testing
 
 @testable import LarderConfig

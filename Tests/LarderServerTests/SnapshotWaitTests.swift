@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 import NIOEmbedded
 import Testing

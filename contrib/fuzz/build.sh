@@ -53,29 +53,30 @@ sources() { # TARGET...
 
 # Two at a time, in the order of their imports. Of the images and the server only what reads what others send.
 at_once() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
-json() { module JSON "" $(sources JSON); }
+json() { module LarderJSON "" $(sources LarderJSON); }
 upstream() { module LarderUpstream "" $(sources LarderUpstream); }
-wire() { module LarderWire JSON $(sources LarderWire); }
-json5() { module LarderJSON5 JSON $(sources LarderJSON5); }
-config() { module LarderConfig "JSON LarderJSON5 LarderUpstream" $(sources LarderConfig); }
-template() { module Template JSON $(sources Template); }
-snapshot() { module SnapshotFile JSON $(sources SnapshotFile); }
+wire() { module LarderProtocol LarderJSON $(sources LarderProtocol); }
+json5() { module LarderJSON5 LarderJSON $(sources LarderJSON5); }
+config() { module LarderConfig "LarderJSON LarderJSON5 LarderUpstream" $(sources LarderConfig); }
+template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
+snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 images() {
   module LarderImages LarderUpstream $(sources LarderImages/Headers) \
     Sources/LarderImages/{ImageError,Freshness/CacheControl,Flights/ContentRange,Blobs/SpaceLedger}.swift
 }
-server() { module LarderServer "JSON LarderWire" Sources/LarderServer/Session/RequestWords.swift; }
+server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Session/RequestWords.swift; }
 at_once json upstream
 at_once wire json5
 at_once config template
 at_once snapshot images
 at_once server
-module Fuzzers "JSON LarderUpstream LarderWire LarderJSON5 LarderConfig Template SnapshotFile LarderImages LarderServer" \
+module Fuzzers \
+  "LarderJSON LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImages LarderServer" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz
 if [ ! -e "$program" ] || [ -n "$(find "$out"/*.o -newer "$program" -print -quit)" ]; then
-  grep -vE '/(Larder[A-Za-z0-9]*|larder[a-z-]*|JSON|Template|Systemd|SnapshotFile|CProtocolDescription)\.build/' "$objects" \
+  grep -vE '/(Larder[A-Za-z0-9]*|larder[a-z-]*|CProtocolDescription)\.build/' "$objects" \
     >"$out/objects"
   swiftc -sanitize=address,fuzzer -use-ld=lld -o "$program" "$out"/*.o "@$out/objects" -lz -lstdc++ -lm
 fi

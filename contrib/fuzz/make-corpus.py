@@ -166,7 +166,7 @@ def templates():
     value = '\0{"a":{"b":[1,"<x>",null,true],"s":"text"},"on":true,"list":[{"n":1},{"n":2}]}'
     yield "Hello {{a.s}}{{a.missing?}}\n{{#on}}\nyes {{{a.b}}}\n{{/on}}\n{{^on}}no{{/on}}{{! comment }}" + value
     yield "{{=<% %>=}}<%#list%><%n%>,<%/list%><%={{ }}=%>{{%CONTENT_TYPE:HTML}}{{a.s}} {{&a.s}} {{.}}" + value
-    cases = re.findall(r"^    case ([a-z, ]+)$", (ROOT / "Sources/Template/Function.swift").read_text(), re.M)
+    cases = re.findall(r"^    case ([a-z, ]+)$", (ROOT / "Sources/LarderTemplate/Function.swift").read_text(), re.M)
     for function in ", ".join(cases).split(", "):
         yield "{{#list}}{{" + function + "()}}{{" + function + "(n)}}{{/list}}" + value
         yield "{{" + function + "(a.s)}} {{" + function + "(a.b)}} {{#" + function + "(list)}}{{.}}{{/" + function + "(list)}}" + value

@@ -1,6 +1,6 @@
-import JSON
-public import LarderWire
-public import SnapshotFile
+import LarderJSON
+public import LarderProtocol
+public import LarderSnapshotFile
 import Synchronization
 
 extension ConfigCommands {

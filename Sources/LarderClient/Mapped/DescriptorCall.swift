@@ -1,6 +1,6 @@
 import CLinuxShims
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 import Glibc
 
 /// One request that passes an open file (unix(7), `SCM_RIGHTS`), or whose reply does, over a connection of its own. The client's

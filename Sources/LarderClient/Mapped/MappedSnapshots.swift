@@ -1,5 +1,5 @@
-import LarderWire
-public import SnapshotFile
+import LarderProtocol
+public import LarderSnapshotFile
 
 /// The mapped snapshots of a namespace: the current one at once, then each new one.
 ///

@@ -1,5 +1,5 @@
 import Crypto
-import JSON
+import LarderJSON
 
 /// A backup: snapshots of every namespace as files of the state directory, and where they are from.
 ///

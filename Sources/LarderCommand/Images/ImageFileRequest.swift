@@ -1,7 +1,7 @@
 import CLinuxShims
-import JSON
+import LarderJSON
 import LarderClient
-import LarderWire
+import LarderProtocol
 import Glibc
 
 /// A request for an image whose file the agent passes open, with the first byte of its reply (unix(7), `SCM_RIGHTS`): so

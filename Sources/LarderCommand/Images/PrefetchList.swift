@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderClient
 
 /// The images that `larder image prefetch` reads from a file: one URL per line, or a JSON array.

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderClient
 
 /// The result of a prefetch: the sum over all portions, and the refused lines of the list.

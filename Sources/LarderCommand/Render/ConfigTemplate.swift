@@ -1,5 +1,5 @@
 import LarderClient
-import Template
+import LarderTemplate
 
 /// A template for `larder render`.
 struct ConfigTemplate {

@@ -1,7 +1,7 @@
 import CLinuxShims
 import Crypto
 import Glibc
-import JSON
+import LarderJSON
 
 /// A file beside an output whose new file is in place, or about to be, and not confirmed yet by the check or the command after
 /// it. If larder is killed, the marker stays, and the next call puts the previous file back.

@@ -1,5 +1,5 @@
 import ArgumentParser
-import JSON
+import LarderJSON
 import LarderClient
 
 /// `larder set PATH VALUE`

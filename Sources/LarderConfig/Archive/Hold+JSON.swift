@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 // How a hold and the causes of snapshots look on disk.

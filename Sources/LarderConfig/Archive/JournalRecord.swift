@@ -1,5 +1,5 @@
 import Crypto
-import JSON
+import LarderJSON
 
 /// One accepted change on its way into a generation: what a local client handed over, on disk before it is acknowledged.
 ///

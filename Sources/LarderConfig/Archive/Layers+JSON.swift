@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 // How layers look on disk: in a generation whole, in the journal as single operations.

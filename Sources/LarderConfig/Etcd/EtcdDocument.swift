@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Turns the keys and values that a source reads into a configuration.
 ///

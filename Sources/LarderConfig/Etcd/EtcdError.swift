@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Why etcd did not give what it was asked for.
 struct EtcdError: Error, Sendable, Equatable {

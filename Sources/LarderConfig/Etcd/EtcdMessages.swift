@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// What every answer of etcd says about itself.
 struct EtcdHeader: Sendable, Equatable {

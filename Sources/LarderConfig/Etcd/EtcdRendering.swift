@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// A document that was made of a keyspace, from which the next one can be made if only scalars have changed.
 struct EtcdRendering: Sendable {

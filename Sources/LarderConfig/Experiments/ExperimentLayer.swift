@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// The overlays that apply here, each of them a merge patch.
 struct ExperimentLayer: Sendable {

@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 
 extension ExperimentOverlay {
     /// Why a list of overlays is none.

@@ -1,5 +1,5 @@
 import Crypto
-public import JSON
+public import LarderJSON
 
 /// Values for a part of all units (hosts, mostly), such as one arm of an experiment.
 public struct ExperimentOverlay: Sendable, Equatable {

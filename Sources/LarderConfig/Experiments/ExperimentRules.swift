@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// What the settings say of a namespace's experiments.
 public struct ExperimentRules: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 extension ConfigStore {
     /// What the store knows of a path, all of one moment.

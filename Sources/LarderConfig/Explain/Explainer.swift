@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 import LarderUpstream
 
 /// Finds out where layers have from what they say.

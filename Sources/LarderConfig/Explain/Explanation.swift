@@ -1,4 +1,4 @@
-public import JSON
+public import LarderJSON
 
 /// How what is at a path came about: what each layer says there, and where it has it from. Times are milliseconds since
 /// 1970. Secrets are in clear.

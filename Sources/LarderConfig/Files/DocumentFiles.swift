@@ -1,6 +1,6 @@
 import CLinuxShims
 import Glibc
-internal import JSON
+internal import LarderJSON
 internal import LarderJSON5
 
 /// The files that together are one document, as they were at one moment.

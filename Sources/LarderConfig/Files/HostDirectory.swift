@@ -1,6 +1,6 @@
 import CLinuxShims
 import Glibc
-internal import JSON
+internal import LarderJSON
 internal import Synchronization
 
 /// The directory of the administrator's files: the `host` layer.

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// The `errors` of a GraphQL response (specification of October 2021, section 7.1.2), or what a server sends instead of the
 /// list of errors that the specification asks for.

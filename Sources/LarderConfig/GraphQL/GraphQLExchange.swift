@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 /// Sends a GraphQL request, at most twice, and judges the response.

@@ -1,6 +1,6 @@
 import Crypto
 import FoundationEssentials
-import JSON
+import LarderJSON
 
 /// A GraphQL request as the settings describe it, with the bodies to send.
 ///

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import LarderUpstream
 
 /// What the events of a stream make of a document.

@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 
 /// Who has which rights, as the settings say it, with accounts by their numbers.
 public struct AccessRules: Sendable, Equatable {

@@ -1,5 +1,5 @@
 import LarderImages
-import LarderWire
+import LarderProtocol
 
 // The images that an origin gives to a credential are not for everybody who has the right to images.
 

@@ -1,6 +1,6 @@
 import CLinuxShims
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import Glibc
 
 /// Who is at the other end of a connection, as the kernel recorded it when they connected (`SO_PEERCRED`, unix(7)).

@@ -1,5 +1,5 @@
 import LarderConfig
-import LarderWire
+import LarderProtocol
 
 /// What one peer may do, worked out from the rules once: connections of the same peer share it.
 final class PeerRights: Sendable {

@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 
 /// Some of the rights.
 struct Rights: OptionSet, Sendable, Hashable {

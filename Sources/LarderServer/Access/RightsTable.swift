@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 
 // What the caller of each method needs: the one place that says so, beside section 12 of Protocol/README.md. A method that
 // is not here cannot be served.

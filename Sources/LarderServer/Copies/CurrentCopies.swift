@@ -1,5 +1,5 @@
 import CLinuxShims
-import JSON
+import LarderJSON
 public import LarderConfig
 public import LarderUpstream
 public import Logging

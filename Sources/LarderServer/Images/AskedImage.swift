@@ -1,7 +1,7 @@
 import CLinuxShims
-import JSON
+import LarderJSON
 import LarderImages
-import LarderWire
+import LarderProtocol
 import Glibc
 
 /// What one `image.get` asks for: the same for all that come in the same words.

@@ -1,6 +1,6 @@
 import LarderImages
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 
 /// An image that is on its way to a client: the file stays, because the reference of ``image`` is still to be given back.
 struct ImageDelivery: Sendable {

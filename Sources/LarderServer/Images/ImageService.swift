@@ -1,6 +1,6 @@
 public import LarderImages
 public import LarderUpstream
-import LarderWire
+import LarderProtocol
 import Synchronization
 
 /// The image cache as the server serves it: the cache itself, and what the settings say of its clients.

@@ -1,6 +1,6 @@
 import LarderImages
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 
 /// One `image.prefetch` at work: what the cache is asked for, and what is refused before.
 struct Prefetch: Sendable {

@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// Tells a client how far its prefetch has come: ten times a second at most, nothing while output waits for it, and the

@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 import Synchronization
 
 /// What the connections of one user have in use, over all event loops.

@@ -1,6 +1,6 @@
 import LarderConfig
-import LarderWire
-import SnapshotFile
+import LarderProtocol
+import LarderSnapshotFile
 import Synchronization
 
 /// The current snapshot of a namespace as a file that is passed to clients.

@@ -1,9 +1,9 @@
 import CLinuxShims
 import CProtocolDescription
-import JSON
+import LarderJSON
 import LarderConfig
 import LarderImages
-import LarderWire
+import LarderProtocol
 import NIOCore
 import Glibc
 

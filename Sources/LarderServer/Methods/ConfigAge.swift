@@ -1,5 +1,5 @@
 import LarderConfig
-import LarderWire
+import LarderProtocol
 
 // How old what `config.get` answers may be.
 

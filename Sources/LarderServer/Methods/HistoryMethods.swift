@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 
 extension MethodTable {
     /// Adds `config.history`, `config.diff`, `config.rollback`, `config.pin` and `config.backup`.

@@ -1,5 +1,5 @@
 import LarderImages
-import LarderWire
+import LarderProtocol
 
 extension MethodTable {
     /// Adds `image.…`.

@@ -1,6 +1,6 @@
 import LarderImages
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 
 // What the image cache and the protocol call the same thing.
 

@@ -1,5 +1,5 @@
 import LarderConfig
-import LarderWire
+import LarderProtocol
 
 extension ConfigNamespace {
     /// The namespace's status in the protocol's shape.

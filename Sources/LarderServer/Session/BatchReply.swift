@@ -1,5 +1,5 @@
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 
 /// A batch at work: the requests that are not started yet, and the replies so far, which are written together as one
 /// line, in the order of the requests.

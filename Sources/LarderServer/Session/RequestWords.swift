@@ -1,5 +1,5 @@
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 
 /// A request line in three parts: what stands before its id, the id, and what stands behind it.
 ///

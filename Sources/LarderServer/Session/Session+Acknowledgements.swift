@@ -1,5 +1,5 @@
 import LarderConfig
-import LarderWire
+import LarderProtocol
 
 extension Session {
     /// Notes that the client took or refused a snapshot.

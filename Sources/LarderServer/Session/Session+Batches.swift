@@ -1,5 +1,5 @@
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 
 /// Batches: several requests on one line, and their replies on one.
 extension Session {

@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderImages
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// Images and the leases on them. What the cache holds is answered here and now; what it does not, by a task.

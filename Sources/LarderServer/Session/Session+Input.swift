@@ -1,5 +1,5 @@
 import CLinuxShims
-import LarderWire
+import LarderProtocol
 import Logging
 import NIOCore
 import Glibc

@@ -1,5 +1,5 @@
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// Snapshots as files that clients map.

@@ -1,7 +1,7 @@
-import JSON
+import LarderJSON
 import LarderImages
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 import NIOCore
 import Synchronization
 

@@ -2,7 +2,7 @@ import CLinuxShims
 import Glibc
 import LarderImages
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 import Synchronization
 
 /// `image.put`: images that clients bring, in the request's line or as an open file.

@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// Reads of the current snapshot: the requests that come most often. A read that came before in the same words is

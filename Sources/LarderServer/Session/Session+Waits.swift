@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import NIOCore
 
 /// Requests that wait for a condition. Like all others they count until they are answered, are cancelled by

@@ -1,7 +1,7 @@
 import CLinuxShims
-import JSON
+import LarderJSON
 import LarderConfig
-import LarderWire
+import LarderProtocol
 import Logging
 import NIOCore
 import Glibc

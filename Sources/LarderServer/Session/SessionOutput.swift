@@ -2,7 +2,7 @@ import CLinuxShims
 import DequeModule
 import LarderImages
 import NIOCore
-import SnapshotFile
+import LarderSnapshotFile
 import Glibc
 
 /// The way out of one connection, in the order in which it is written.

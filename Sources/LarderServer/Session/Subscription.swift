@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 
 /// A client's standing request for one path of one namespace.
 final class Subscription {

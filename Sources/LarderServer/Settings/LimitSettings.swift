@@ -1,5 +1,5 @@
 import LarderJSON5
-import LarderWire
+import LarderProtocol
 
 /// `limits`: what clients may use before they are told to wait or are refused.
 public struct LimitSettings: Sendable, Equatable {

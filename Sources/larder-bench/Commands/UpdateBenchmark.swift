@@ -1,7 +1,7 @@
 import CLinuxShims
 import ArgumentParser
 import Glibc
-import JSON
+import LarderJSON
 
 /// `larder-bench update`: what changes of one member of a large configuration do to those who look elsewhere.
 struct UpdateBenchmark: ParsableCommand {

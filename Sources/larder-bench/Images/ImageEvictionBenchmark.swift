@@ -1,5 +1,5 @@
 import ArgumentParser
-import JSON
+import LarderJSON
 
 /// `larder-bench image evict`: what reading configuration costs while many images are evicted.
 struct ImageEvictionBenchmark: ParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import JSON
+import LarderJSON
 
 /// `larder-bench image fill`: a cache with many images, for the other measurements.
 struct ImageFill: ParsableCommand {

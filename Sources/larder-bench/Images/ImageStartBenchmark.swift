@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import JSON
+import LarderJSON
 
 /// `larder-bench image start`: what many images cost at the start, and in memory.
 struct ImageStartBenchmark: ParsableCommand {

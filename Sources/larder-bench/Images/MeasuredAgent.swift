@@ -1,5 +1,5 @@
 import Foundation
-import JSON
+import LarderJSON
 
 /// An agent that a measurement starts and stops itself, in a directory that outlives it.
 final class MeasuredAgent {

@@ -1,6 +1,6 @@
 import CLinuxShims
 import Glibc
-import SnapshotFile
+import LarderSnapshotFile
 
 /// By `config.get` from the agent, which also passes the file.
 final class LookupAgent: LookupWay {

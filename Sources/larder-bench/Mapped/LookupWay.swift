@@ -1,4 +1,4 @@
-import SnapshotFile
+import LarderSnapshotFile
 
 /// One way to look at a value.
 protocol LookupWay {

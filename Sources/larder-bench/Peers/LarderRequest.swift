@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// The agent's requests as lines (Protocol/README.md).
 enum LarderRequest {

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 extension Report {
     /// The report as one line: `{"benchmark", "parameters": {...}, "servers": {NAME: {"metrics": {KEY: number},

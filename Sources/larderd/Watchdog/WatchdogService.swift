@@ -5,7 +5,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
-import Systemd
+import LarderSystemd
 #if DEBUG
     import UnixSignals
 #endif

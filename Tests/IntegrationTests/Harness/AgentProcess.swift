@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Glibc
-import JSON
+import LarderJSON
 import TestSupport
 
 /// A running agent.

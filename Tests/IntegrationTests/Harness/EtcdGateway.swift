@@ -1,6 +1,6 @@
 import CLinuxShims
 import Foundation
-import JSON
+import LarderJSON
 import TestSupport
 
 /// Speaks to an etcd member over its JSON gateway, in plain blocking calls.

@@ -1,5 +1,5 @@
 import Glibc
-import JSON
+import LarderJSON
 import TestSupport
 
 /// A member of a real etcd cluster, on 127.0.0.1, with its data in a directory of the test's.

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import TestSupport
 
 /// The words of event streams, for a ``RawOrigin``.

@@ -1,5 +1,5 @@
 import Glibc
-import JSON
+import LarderJSON
 import TestSupport
 
 /// What clients were told over the lives of many agents in one home, so that it can be held against what the next one

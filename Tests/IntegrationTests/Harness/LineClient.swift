@@ -1,6 +1,6 @@
 import CLinuxShims
 import Glibc
-import JSON
+import LarderJSON
 import TestSupport
 
 /// A connection to an agent: lines out, lines in, in plain blocking calls with deadlines.

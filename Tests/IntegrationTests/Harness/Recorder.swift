@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import JSON
+import LarderJSON
 import Synchronization
 
 /// Keeps a record of what clients and agent said to each other, in the file that the environment variable

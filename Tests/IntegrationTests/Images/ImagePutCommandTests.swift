@@ -1,7 +1,7 @@
 import CLinuxShims
 import Foundation
 import Glibc
-import JSON
+import LarderJSON
 import TestSupport
 import Testing
 

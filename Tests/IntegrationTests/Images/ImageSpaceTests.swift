@@ -1,5 +1,5 @@
 import Foundation
-import JSON
+import LarderJSON
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 import Crypto
-import JSON
+import LarderJSON
 
 /// What a namespace says after the changes that a test made: groups of values, from pushed documents and from overrides.
 /// It knows nothing of the agent's own merging.

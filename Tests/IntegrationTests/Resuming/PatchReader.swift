@@ -1,5 +1,5 @@
 import Foundation
-import JSON
+import LarderJSON
 import TestSupport
 
 /// A subscriber in patch mode that keeps a value over connections that end, by itself or by chance.

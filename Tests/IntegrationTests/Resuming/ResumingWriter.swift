@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 import TestSupport
 
 /// One who changes a namespace, and knows what each revision has to say.

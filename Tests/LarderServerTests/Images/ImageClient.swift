@@ -1,7 +1,7 @@
 import CLinuxShims
 import Foundation
-import JSON
-import LarderWire
+import LarderJSON
+import LarderProtocol
 import NIOPosix
 
 @testable import LarderServer

@@ -1,9 +1,9 @@
 import CLinuxShims
 import Foundation
-import JSON
+import LarderJSON
 import LarderConfig
 import LarderUpstream
-import LarderWire
+import LarderProtocol
 import Logging
 import NIOCore
 import NIOPosix

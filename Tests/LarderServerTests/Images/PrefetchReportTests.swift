@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 import NIOCore
 import NIOEmbedded
 import Testing

@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 import Testing
 
 @testable import LarderServer

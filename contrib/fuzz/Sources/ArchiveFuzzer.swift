@@ -1,6 +1,6 @@
 import Crypto
 import Glibc
-import JSON
+import LarderJSON
 @testable import LarderConfig
 import Logging
 

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 @testable import LarderConfig
 
 /// Damage to an archive that was written properly: a file, and what happens to it, for each six bytes of the input. Whatever

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// Up to three texts, with zero bytes between them. What is JSON, and what it says, is as the simple parser has it; it comes
 /// back from its own text as the same; patches do what RFC 7396 says; a difference, applied, is the other value; and scalars

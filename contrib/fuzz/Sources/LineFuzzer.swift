@@ -1,4 +1,4 @@
-import LarderWire
+import LarderProtocol
 
 private enum Line: Equatable {
     case line([UInt8])

@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 
 /// JSON as simply as it can be read, patched and compared, to hold the real thing against.
 indirect enum PlainJSON: Equatable {

@@ -1,6 +1,6 @@
-import JSON
+import LarderJSON
 @testable import LarderServer
-import LarderWire
+import LarderProtocol
 
 /// A request line. What is known of it without parsing (`RequestWords`) is what parsing finds, for any other id as well; and
 /// the parameters that a method reads come back from what it writes of them.

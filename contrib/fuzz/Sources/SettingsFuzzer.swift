@@ -1,4 +1,4 @@
-import JSON
+import LarderJSON
 @testable import LarderJSON5
 
 /// The text of a settings file, or of a layer file *.json5. All JSON is JSON5: what is the one, without a name twice and not too deep, says the same as

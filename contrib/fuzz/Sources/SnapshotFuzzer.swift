@@ -1,5 +1,5 @@
-import JSON
-@testable import SnapshotFile
+import LarderJSON
+@testable import LarderSnapshotFile
 
 /// Either a snapshot file by anybody, or JSON with changes to make in the file of it, which a zero byte divides: four bytes
 /// each, place and mask. An unchanged file finds each value; no file makes the reader read beyond it.

@@ -1,5 +1,5 @@
-import JSON
-import Template
+import LarderJSON
+import LarderTemplate
 
 /// A template, a zero byte and JSON. Text without tags comes out as it is; whatever comes out does so each time.
 @Sendable

@@ -1,0 +1,46 @@
+import LarderJSON
+
+/// Bytes in base64 (RFC 4648, section 4), with padding and without line ends.
+enum InlineBytes {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    /// The number of each digit; 255 for other bytes.
+    private static let numbers: [UInt8] = (0...255).map { byte in
+        alphabet.firstIndex(of: UInt8(byte)).map { UInt8($0) } ?? 255
+    }
+
+    static func text(of bytes: [UInt8]) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let rest = min(3, bytes.count - start)
+            var group = 0
+            for offset in 0..<3 { group = group << 8 | (offset < rest ? Int(bytes[start + offset]) : 0) }
+            for digit in 0..<4 {
+                text.append(digit <= rest ? alphabet[group >> (18 - 6 * digit) & 63] : UInt8(ascii: "="))
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Nil if the text is not base64.
+    static func bytes(of text: String) -> [UInt8]? {
+        let digits = Array(text.utf8)
+        guard digits.count % 4 == 0 else { return nil }
+        let padding = digits.suffix(2).count { $0 == UInt8(ascii: "=") }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(digits.count / 4 * 3)
+        var group = 0
+        for (index, digit) in digits.dropLast(padding).enumerated() {
+            let number = numbers[Int(digit)]
+            guard number < 64 else { return nil }
+            group = (group << 6 | Int(number)) & 0xFF_FFFF
+            switch index % 4 {
+            case 1: bytes.append(UInt8(truncatingIfNeeded: group >> 4))
+            case 2: bytes.append(UInt8(truncatingIfNeeded: group >> 2))
+            case 3: bytes.append(UInt8(truncatingIfNeeded: group))
+            default: break
+            }
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,120 @@
+public import LarderJSON
+
+/// One request or notification, its envelope checked and its parameters still untyped.
+public struct Request: Sendable {
+    /// The request's id; nil for a notification, which gets no reply.
+    public let id: RequestID?
+    /// The method's name as a JSON string.
+    public let method: JSONValue
+    /// The parameters: an object, an array, or nil where there are none.
+    public let params: JSONValue?
+
+    /// Checks the envelope: JSON-RPC 2.0 section 4, with `jsonrpc` optional.
+    /// - Throws: ``Invalid`` with `invalidRequest`.
+    public init(_ value: JSONValue) throws(Invalid) {
+        guard value.kind == .object else {
+            throw Invalid(id: .null, "a request is a JSON object such as {\"id\":1,\"method\":\"agent.ping\"}")
+        }
+        let rawID = value.member("id")
+        let id = rawID.flatMap(RequestID.init)
+        if rawID != nil, id == nil { throw Invalid(id: .null, "\"id\" must be a string, a number or null") }
+        if let version = value.member("jsonrpc"), !version.isString("2.0") {
+            throw Invalid(id: id, "\"jsonrpc\" must be \"2.0\" or be left out")
+        }
+        guard let method = value.member("method") else { throw Invalid(id: id, "\"method\" is missing") }
+        guard method.kind == .string else { throw Invalid(id: id, "\"method\" must be a string") }
+        // Some libraries write null where they have no parameters.
+        let params = value.member("params").flatMap { $0.isNull ? nil : $0 }
+        if let kind = params?.kind, kind != .object, kind != .array {
+            throw Invalid(id: id, "\"params\" must be an object or an array, or be left out")
+        }
+        self.id = id
+        self.method = method
+        self.params = params
+    }
+
+    /// A message that is no request, with the id that the error reply carries.
+    public struct Invalid: Error, Sendable {
+        /// The id as far as it could be read.
+        public let id: RequestID
+        /// What is wrong.
+        public let error: WireError
+
+        init(id: RequestID?, _ detail: String) {
+            self.id = id ?? .null
+            error = WireError(.invalidRequest, detail)
+        }
+    }
+}
+
+/// Writes requests and replies as single lines without their LF.
+public enum Envelope {
+    /// `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`; without `id` it is a notification.
+    public static func writeRequest(
+        id: RequestID?, method: String, to writer: inout JSONWriter, params: (inout JSONWriter) -> Void
+    ) {
+        begin(&writer)
+        if let id { writeID(id, to: &writer) }
+        writer.member("method", method)
+        writer.name("params")
+        params(&writer)
+        writer.endObject()
+    }
+
+    /// `{"jsonrpc":"2.0","id":…,"result":…}`.
+    /// - Throws: what `result` throws; the writer then holds half a reply.
+    public static func writeResult<Failure: Error>(
+        id: RequestID, to writer: inout JSONWriter, result: (inout JSONWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        begin(&writer)
+        writeID(id, to: &writer)
+        writer.name("result")
+        try result(&writer)
+        writer.endObject()
+    }
+
+    /// `{"jsonrpc":"2.0","id":…,"error":…}`.
+    public static func writeError(id: RequestID, _ error: WireError, to writer: inout JSONWriter) {
+        begin(&writer)
+        writeID(id, to: &writer)
+        writer.name("error")
+        error.write(to: &writer)
+        writer.endObject()
+    }
+
+    private static func begin(_ writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("jsonrpc", "2.0")
+    }
+
+    private static func writeID(_ id: RequestID, to writer: inout JSONWriter) {
+        writer.name("id")
+        writer.raw(id.text.utf8)
+    }
+}
+
+/// The `id` of a request, kept as its own JSON text so that it comes back exactly as it went in (`1.0`, `"a"`, `null`).
+public struct RequestID: Sendable, Hashable, CustomStringConvertible {
+    /// The JSON text of the id.
+    public let text: String
+
+    /// Makes the id of a request that this side sends.
+    public init(_ number: Int) { text = String(number) }
+
+    /// Reads an id, or returns nil where JSON-RPC 2.0 does not allow the value as one.
+    public init?(_ value: JSONValue) {
+        switch value.kind {
+        case .string, .number, .null: text = value.compactText
+        case .bool, .array, .object: return nil
+        }
+    }
+
+    /// Makes an id of its JSON text, which is a whole number or a string and was checked already.
+    public init(text: String) { self.text = text }
+
+    /// The id of a reply to something whose id could not be read.
+    public static let null = RequestID(text: "null")
+
+    /// The JSON text of the id.
+    public var description: String { text }
+}

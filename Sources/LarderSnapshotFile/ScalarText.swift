@@ -1,0 +1,57 @@
+import LarderJSON
+
+/// Reads scalars from their JSON text.
+enum ScalarText {
+    /// An integer without fraction and exponent that fits.
+    static func int(_ text: UnsafeRawBufferPointer) -> Int? {
+        let isNegative = text.first == UInt8(ascii: "-")
+        guard text.count > (isNegative ? 1 : 0) else { return nil }
+        var result = 0
+        for byte in text[(isNegative ? 1 : 0)...] {
+            let digit = byte &- UInt8(ascii: "0")
+            guard digit < 10 else { return nil }
+            let (product, overflows) = result.multipliedReportingOverflow(by: 10)
+            let (sum, overflowsToo) =
+                isNegative
+                ? product.subtractingReportingOverflow(Int(digit)) : product.addingReportingOverflow(Int(digit))
+            if overflows || overflowsToo { return nil }
+            result = sum
+        }
+        return result
+    }
+
+    static func bool(_ text: UnsafeRawBufferPointer) -> Bool? {
+        if text.elementsEqual("true".utf8) { return true }
+        return text.elementsEqual("false".utf8) ? false : nil
+    }
+
+    /// A number that a Double can hold.
+    static func double(_ text: UnsafeRawBufferPointer) -> Double? {
+        // Names such as "nan" and hexadecimal digits are numbers to Swift, and none in JSON.
+        guard let first = text.first, first == UInt8(ascii: "-") || isDigit(first),
+            !text.contains(where: { $0 | 0x20 == UInt8(ascii: "x") || $0 | 0x20 == UInt8(ascii: "n") }),
+            let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite
+        else { return nil }
+        return value
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
+
+    /// Whether a string says exactly this.
+    static func says(_ text: UnsafeRawBufferPointer, _ wanted: String) -> Bool {
+        guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else { return false }
+        let content = text[1..<(text.count - 1)]
+        if content.contains(UInt8(ascii: "\\")) { return string(text)?.utf8.elementsEqual(wanted.utf8) ?? false }
+        return content.elementsEqual(wanted.utf8)
+    }
+
+    /// What a string says.
+    static func string(_ text: UnsafeRawBufferPointer) -> String? {
+        guard text.count >= 2, text.first == UInt8(ascii: "\""), text.last == UInt8(ascii: "\"") else { return nil }
+        let content = text[1..<(text.count - 1)]
+        if !content.contains(UInt8(ascii: "\\")) {
+            return String(validating: UnsafeRawBufferPointer(rebasing: content), as: UTF8.self)
+        }
+        return (try? JSONValue(parsing: [UInt8](text)))?.string
+    }
+}

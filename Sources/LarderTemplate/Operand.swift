@@ -1,0 +1,139 @@
+import LarderJSON
+
+/// A value that sections and functions work on: one of the configuration, or a member of an object with its name.
+enum Item {
+    case value(JSONValue)
+    /// What `sorted` and `enumerated` list: an object of `key` and `value`.
+    case member(name: String, value: JSONValue)
+
+    /// The value that a name leads to; of `name?` also that of `name`.
+    func child(_ step: Reference.Step) -> JSONValue? {
+        switch self {
+        case .value(let value):
+            return Self.child(step.name, of: value) ?? (step.isOptional ? Self.child(step.plainName, of: value) : nil)
+        case .member(let name, let value):
+            if step.plainName == "key" { return .string(name) }
+            return step.plainName == "value" ? value : nil
+        }
+    }
+
+    private static func child(_ name: String, of value: JSONValue) -> JSONValue? {
+        switch value.kind {
+        case .object: value[name]
+        case .array: value.value(at: JSONPath([name]))
+        default: nil
+        }
+    }
+
+    /// The whole as JSON says it.
+    var json: JSONValue {
+        switch self {
+        case .value(let value): value
+        case .member(let name, let value): .object([("key", .string(name)), ("value", value)])
+        }
+    }
+}
+
+/// What a section is repeated for.
+struct List {
+    var items: [Item]
+    /// The way to the array or object.
+    let path: [String]
+    /// Whether the last is the first.
+    var isReversed = false
+
+    /// The way to an element.
+    func path(to index: Int) -> [String] {
+        if case .member(let name, _) = items[index] { return path + [name] }
+        return path + ["\(isReversed ? items.count - 1 - index : index)"]
+    }
+
+    func reversed() -> List { List(items: items.reversed(), path: path, isReversed: !isReversed) }
+
+    /// The element at an index, or nothing there.
+    func element(_ index: Int) -> Operand {
+        items.indices.contains(index)
+            ? .item(items[index], Way(base: path(to: index))) : .missing(path + ["0"], isOptional: false)
+    }
+}
+
+/// The way to a value, put together only where somebody asks for it: it is for errors.
+struct Way {
+    let base: [String]
+    var reference: Reference?
+    /// The first step of the reference that counts.
+    var first = 0
+
+    var path: [String] { base + (reference?.path(from: first) ?? []) }
+}
+
+/// What a reference stands for at some point of the rendering.
+enum Operand {
+    case item(Item, Way)
+    case list(List)
+    /// What a function found out. A section that it opens leaves names as they are.
+    case flag(Bool)
+    /// Nothing is there.
+    case missing([String], isOptional: Bool)
+
+    static func string(_ text: String) -> Operand { .item(.value(.string(text)), Way(base: [])) }
+    static func int(_ number: Int) -> Operand { .item(.value(.int(number)), Way(base: [])) }
+
+    /// Its elements, if it is a list of something.
+    var list: List? {
+        switch self {
+        case .list(let list): list
+        case .item(.value(let value), let way) where value.kind == .array:
+            List(items: value.elements.map { .value($0) }, path: way.path)
+        default: nil
+        }
+    }
+
+    /// As JSON; nil for what is missing.
+    var json: JSONValue? {
+        switch self {
+        case .item(let item, _): item.json
+        case .list(let list): .array(list.items.map(\.json))
+        case .flag(let flag): .bool(flag)
+        case .missing: nil
+        }
+    }
+
+    /// What a function makes of it; nil where it is not for such a value.
+    func applying(_ function: Function) -> Operand? {
+        if case .missing = self { return function == .empty ? .flag(true) : self }
+        if function == .json { return json.map { .string($0.compactText) } }
+        if let list { return list.applying(function) }
+        guard let json else { return nil }
+        if let text = json.string { return function.result(for: text) }
+        if let number = json.int { return function.result(for: number) }
+        guard json.kind == .object, case .item(_, let way) = self else { return nil }
+        switch function {
+        case .empty: return .flag(json.count == 0)
+        case .count: return .int(json.count)
+        case .enumerated: return .list(Self.members(of: json, way))
+        case .sorted:
+            var members = Self.members(of: json, way)
+            members.items = json.members.sorted { $0.name < $1.name }.map { .member(name: $0.name, value: $0.value) }
+            return .list(members)
+        default: return nil
+        }
+    }
+
+    private static func members(of object: JSONValue, _ way: Way) -> List {
+        List(items: object.members.map { .member(name: $0.name, value: $0.value) }, path: way.path)
+    }
+}
+
+extension List {
+    fileprivate func applying(_ function: Function) -> Operand? {
+        switch function {
+        case .empty: .flag(items.isEmpty)
+        case .count: .int(items.count)
+        case .first: element(0)
+        case .last: element(items.count - 1)
+        case .reversed: .list(reversed())
+        default: nil
+        }
+    }
+}

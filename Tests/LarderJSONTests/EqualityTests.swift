@@ -1,0 +1,63 @@
+import LarderJSON
+import Testing
+
+@Suite("Equality of values")
+struct EqualityTests {
+    @Test(
+        "values that are the same",
+        arguments: [
+            ("null", " null "), ("[1,2]", "[ 1 , 2 ]"), (#"{"a":1,"b":[2]}"#, #"{"b":[2],"a":1}"#),
+            (#""\u0041\/é""#, #""A/\u00e9""#), (#"{"a":1,"a":2}"#, #"{"a":2}"#), (#"{"\u0061":1}"#, #"{"a":1}"#),
+            ("[]", "[ ]"), ("{}", "{ }"),
+        ])
+    func same(left: String, right: String) throws {
+        #expect(try JSONValue(parsing: left) == JSONValue(parsing: right))
+        #expect(try JSONValue(parsing: right) == JSONValue(parsing: left))
+    }
+
+    @Test(
+        "values that differ",
+        arguments: [
+            ("1", "1.0"), ("1", "10"), ("0", "-0"), ("1e1", "1E1"), ("true", "false"), ("null", "false"), ("[]", "{}"),
+            ("[1,2]", "[2,1]"), ("[1]", "[1,1]"), ("[]", "[null]"), (#"{"a":1}"#, #"{"a":2}"#),
+            (#"{"a":1}"#, #"{"b":1}"#), (#"{"a":1}"#, #"{"a":1,"b":1}"#), (#"{"a":null}"#, "{}"), (#""a""#, #""b""#),
+            (#""1""#, "1"), ("\"\u{E9}\"", "\"e\u{301}\""), (#"{"a":[1,{"b":2}]}"#, #"{"a":[1,{"b":3}]}"#),
+        ])
+    func different(left: String, right: String) throws {
+        #expect(try JSONValue(parsing: left) != JSONValue(parsing: right))
+        #expect(try JSONValue(parsing: right) != JSONValue(parsing: left))
+    }
+
+    @Test("long strings and numbers are compared whole")
+    func longScalars() throws {
+        let long = String(repeating: "x", count: 1000)
+        #expect(try JSONValue(parsing: "[\"\(long)a\"]") == JSONValue(parsing: "[ \"\(long)a\"]"))
+        #expect(try JSONValue(parsing: "[\"\(long)a\"]") != JSONValue(parsing: "[ \"\(long)b\"]"))
+        let digits = String(repeating: "9", count: 1000)
+        #expect(try JSONValue(parsing: "[\(digits)]") == JSONValue(parsing: "[ \(digits)]"))
+        #expect(try JSONValue(parsing: "[\(digits)1]") != JSONValue(parsing: "[ \(digits)2]"))
+    }
+
+    @Test("parts of different documents are compared by what they say")
+    func parts() throws {
+        let left = try JSONValue(parsing: #"{"a":{"x":[1,2]}}"#)
+        let right = try JSONValue(parsing: #"[0,{"x": [1,2]}]"#)
+        #expect(left["a"] == right[1])
+        #expect(left["a"]?["x"] == right[1]?["x"])
+        #expect(left["a"] != right[0])
+    }
+
+    @Test("documents of any depth are compared, written and patched without recursion")
+    func deep() throws {
+        let depth = 50_000
+        let text = String(repeating: "{\"a\":", count: depth) + "[ ]" + String(repeating: "}", count: depth)
+        let left = try JSONValue(parsing: text, maximumDepth: depth + 1)
+        let right = try JSONValue(parsing: text + " ", maximumDepth: depth + 1)
+        #expect(left == right)
+        #expect(left.compactBytes.count == text.utf8.count - 1)
+        #expect(MergePatch.apply(right, to: left) == left)
+        #expect(MergePatch.difference(from: left, to: right)?.compactText == "{}")
+        #expect(MergePatch.difference(from: .emptyObject, to: right) == left)
+        #expect(MergePatch.merge([left, right, left]) == left)
+    }
+}

@@ -1,0 +1,69 @@
+import LarderJSON
+
+/// JSON in the plainest form there is: what the tests compare the module with.
+indirect enum Model: Equatable {
+    case null
+    case bool(Bool)
+    case number(String)
+    /// UTF-8, escapes resolved.
+    case string([UInt8])
+    case array([Model])
+    /// Each name once, in the order of first appearance.
+    case object([Member])
+
+    struct Member: Equatable {
+        var name: [UInt8]
+        var value: Model
+    }
+
+    /// The same value read through the module's accessors.
+    init(_ value: JSONValue) {
+        switch value.kind {
+        case .null: self = .null
+        case .bool: self = .bool(value.bool == true)
+        case .number: self = .number(value.numberText ?? "")
+        case .string: self = .string(Array((value.string ?? "").utf8))
+        case .array: self = .array(value.elements.map { Model($0) })
+        case .object:
+            self = .object(value.members.map { Member(name: Array($0.name.utf8), value: Model($0.value)) })
+        }
+    }
+
+    var members: [Member] {
+        if case .object(let members) = self { return members }
+        return []
+    }
+
+    subscript(_ name: [UInt8]) -> Model? {
+        members.first { $0.name == name }?.value
+    }
+
+    /// The same apart from the order of members.
+    func isEquivalent(to other: Model) -> Bool {
+        switch (self, other) {
+        case (.array(let left), .array(let right)):
+            return left.count == right.count && zip(left, right).allSatisfy { $0.isEquivalent(to: $1) }
+        case (.object(let left), .object(let right)):
+            return left.count == right.count
+                && left.allSatisfy { member in other[member.name].map { member.value.isEquivalent(to: $0) } ?? false }
+        default: return self == other
+        }
+    }
+
+    /// RFC 7396, section 2, word for word.
+    static func mergePatch(_ target: Model?, _ patch: Model) -> Model {
+        guard case .object(let changes) = patch else { return patch }
+        var result: [Member] = target?.members ?? []
+        for change in changes {
+            let place = result.firstIndex { $0.name == change.name }
+            if change.value == .null {
+                if let place { result.remove(at: place) }
+            } else if let place {
+                result[place].value = mergePatch(result[place].value, change.value)
+            } else {
+                result.append(Member(name: change.name, value: mergePatch(nil, change.value)))
+            }
+        }
+        return .object(result)
+    }
+}

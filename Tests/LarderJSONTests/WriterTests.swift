@@ -1,0 +1,180 @@
+import LarderJSON
+import Testing
+
+@Suite("The writer")
+struct WriterTests {
+    @Test("members come in the order of the calls, with commas and colons in place")
+    func order() {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("z", 1)
+        writer.member("a", "x")
+        writer.name("list")
+        writer.beginArray()
+        writer.int(-5)
+        writer.beginObject()
+        writer.endObject()
+        writer.beginArray()
+        writer.endArray()
+        writer.null()
+        writer.bool(true)
+        writer.bool(false)
+        writer.string("static")
+        writer.endArray()
+        writer.name("dynamic" as String)
+        writer.raw(Array("[1, 2]".utf8))
+        writer.member("b", false)
+        writer.member("v", ["k": .null] as JSONValue)
+        writer.endObject()
+        #expect(
+            String(decoding: writer.bytes, as: UTF8.self)
+                == #"{"z":1,"a":"x","list":[-5,{},[],null,true,false,"static"],"#
+                + #""dynamic":[1, 2],"b":false,"v":{"k":null}}"#)
+    }
+
+    @Test("absent members are left out")
+    func optionals() {
+        let value = JSONValue.building { writer in
+            writer.beginObject()
+            writer.member("a", nil as String?)
+            writer.member("b", nil as Int?)
+            writer.member("d", nil as JSONValue?)
+            writer.member("e", "x" as String?)
+            writer.member("f", 1 as Int?)
+            writer.member("h", .null as JSONValue?)
+            writer.endObject()
+        }
+        #expect(value.compactText == #"{"e":"x","f":1,"h":null}"#)
+    }
+
+    @Test("only what must be escaped is escaped")
+    func escapes() throws {
+        for value in UInt8(0)..<0x80 {
+            let text = "a\(Unicode.Scalar(value))b"
+            var writer = JSONWriter()
+            writer.string(text)
+            #expect(try JSONValue(parsing: writer.bytes).string == text)
+            let expected: String
+            switch value {
+            case 0x08: expected = "\\b"
+            case 0x09: expected = "\\t"
+            case 0x0A: expected = "\\n"
+            case 0x0C: expected = "\\f"
+            case 0x0D: expected = "\\r"
+            case 0x22: expected = "\\\""
+            case 0x5C: expected = "\\\\"
+            case 0..<0x20:
+                expected = "\\u00" + (value < 16 ? "0" : "") + String(value, radix: 16)
+            default: expected = String(Unicode.Scalar(value))
+            }
+            #expect(String(decoding: writer.bytes, as: UTF8.self) == "\"a\(expected)b\"")
+        }
+    }
+
+    @Test("strings of every length and with a special byte at every place are written whole")
+    func stringLengths() throws {
+        for length in 0..<40 {
+            for place in 0...length {
+                for special in ["", "\"", "é", "\u{1}", "😀"] {
+                    let text =
+                        String(repeating: "x", count: place) + special + String(repeating: "y", count: length - place)
+                    let value = JSONValue.string(text)
+                    #expect(value.string == text)
+                    #expect(JSONValue.object([(text, 1)])[text]?.int == 1)
+                }
+            }
+        }
+    }
+
+    @Test("integers of every length are written exactly")
+    func integers() {
+        var number = 1
+        for _ in 0..<18 {
+            for value in [number - 1, number, number + 1, -number, -number + 1] {
+                #expect(JSONValue.int(value).compactText == String(value))
+            }
+            number *= 10
+        }
+        #expect(JSONValue.int(.max).compactText == "9223372036854775807")
+        #expect(JSONValue.int(.min).compactText == "-9223372036854775808")
+        #expect(JSONValue.int(.min).int == .min)
+    }
+
+    @Test("doubles read back as the same number, and what JSON cannot say is null")
+    func doubles() {
+        for number in [0, -0.0, 0.1, 1.5, 1e300, -.leastNonzeroMagnitude, .pi, 1e16, 123_456_789.125] as [Double] {
+            #expect(JSONValue.double(number).double?.bitPattern == number.bitPattern)
+        }
+        for number in [Double.nan, .infinity, -.infinity] { #expect(JSONValue.double(number).isNull) }
+    }
+
+    @Test("a value with whitespace and duplicates is written compact, from any place in it")
+    func compactCopy() throws {
+        let value = try JSONValue(parsing: #"{ "a" : [ 1 , { "x" : 1, "x" : [ ] } , "k v" ] , "b" : { } , "c":[1,2]}"#)
+        #expect(value.compactText == #"{"a":[1,{"x":[]},"k v"],"b":{},"c":[1,2]}"#)
+        #expect(value["a"]?.compactText == #"[1,{"x":[]},"k v"]"#)
+        #expect(value["a"]?[1]?.compactText == #"{"x":[]}"#)
+        #expect(value["b"]?.description == "{}")
+        #expect(value["c"]?.compactBytes == Array("[1,2]".utf8))
+        var writer = JSONWriter()
+        writer.beginArray()
+        writer.value(value)
+        writer.value(value)
+        writer.endArray()
+        let text = value.compactText
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == "[\(text),\(text)]")
+    }
+
+    @Test("bytes that are not framed get no comma")
+    func unframed() {
+        var writer = JSONWriter()
+        writer.beginArray()
+        writer.int(1)
+        ",2".utf8.withContiguousStorageIfAvailable { writer.rawUnframed(UnsafeRawBufferPointer($0)) }
+        writer.int(3)
+        writer.endArray()
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == "[1,2,3]")
+    }
+
+    @Test("a writer that forgot everything writes as a new one does")
+    func removeAll() {
+        var writer = JSONWriter(reservingCapacity: 4)
+        writer.beginArray()
+        writer.int(1)
+        writer.removeAll()
+        #expect(writer.bytes.isEmpty)
+        writer.string("x" as String)
+        #expect(writer.bytes == Array("\"x\"".utf8))
+    }
+
+    @Test("literals say what they look like")
+    func literals() {
+        let value: JSONValue = ["a": [1, 2.5, "x", true, .null], "b": [:], "c": []]
+        #expect(value.compactText == #"{"a":[1,2.5,"x",true,null],"b":{},"c":[]}"#)
+        #expect(JSONValue.emptyObject.compactText == "{}")
+        #expect(JSONValue.array([.null, .bool(false), .int(1)]).compactText == "[null,false,1]")
+        #expect(JSONValue.object([("a", 1), ("a", 2)]).compactText == #"{"a":2}"#)
+    }
+
+    @Test("a detached value is the same and compact")
+    func detached() throws {
+        let value = try JSONValue(parsing: #"[ 0, { "a" : [ 1 ] } ]"#)
+        let part = try #require(value[1]).detached()
+        #expect(part == value[1])
+        #expect(part.withTextBytes { String(decoding: $0, as: UTF8.self) } == #"{"a":[1]}"#)
+    }
+
+    @Test(
+        "texts, numbers and bytes that are appended in one step are the same as one after the other",
+        arguments: [0, 7, 10, 99, 100, 9_999, 10_000, 123_456_789, UInt64.max] as [UInt64], [0, 3, 5_000])
+    func unframedInOneStep(number: UInt64, size: Int) {
+        let rest = (0..<size).map { UInt8(ascii: "a") + UInt8($0 % 26) }
+        var writer = JSONWriter(reservingCapacity: 8)
+        writer.beginArray()
+        rest.withUnsafeBytes { writer.rawUnframed("<", number, " to ", number / 3, $0) }
+        rest.withUnsafeBytes { writer.rawUnframed("", number, "", number, $0) }
+        let text = String(decoding: rest, as: UTF8.self)
+        let expected = "[<\(number) to \(number / 3)\(text)\(number)\(number)\(text)"
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == expected)
+    }
+}

@@ -1,0 +1,146 @@
+import LarderJSON
+import Testing
+
+@testable import LarderSnapshotFile
+import Glibc
+
+@Suite("Snapshot files")
+struct SnapshotFileTests {
+    private static let document = #"""
+        {"search":{"limit":25,"on":true,"name":"a \"b\" ü","a.b":{"c/d":null},"":[1,{"x":2}]},"n":-7,"big":12345678901234567890,
+        "list":[10,[20,{"deep":"yes"}]],"\u0041":0.1000}
+        """#
+
+    private static func mapped(_ text: String) throws -> MappedSnapshot {
+        let value = try JSONValue(parsing: Array(text.utf8))
+        let file = try SnapshotFileWriter.file(of: value, revision: 41, epoch: "00af86d081884c7d", name: "test")
+        return try MappedSnapshot(descriptor: file.descriptor)
+    }
+
+    @Test("Every value of a document is found under its path")
+    func everyValue() throws {
+        let snapshot = try Self.mapped(Self.document)
+        #expect(snapshot.revision == 41)
+        #expect(snapshot.epoch == "00af86d081884c7d")
+        #expect(snapshot.int(at: "search.limit") == 25)
+        #expect(snapshot.int(at: "/search/limit") == 25)
+        #expect(snapshot.bool(at: "search.on") == true)
+        #expect(snapshot.string(at: "search.name") == "a \"b\" ü")
+        #expect(snapshot.int(at: "n") == -7)
+        #expect(snapshot.int(at: "big") == nil)
+        #expect(try snapshot.value(at: JSONPath(parsing: "big"))?.numberText == "12345678901234567890")
+        #expect(try snapshot.value(at: JSONPath(parsing: "A"))?.numberText == "0.1000")
+        #expect(try snapshot.value(at: JSONPath(["search", "a.b", "c/d"]))?.isNull == true)
+        #expect(try snapshot.value(at: JSONPath(parsing: "list.1.1.deep"))?.string == "yes")
+        #expect(try snapshot.value(at: JSONPath(["search", "", "1", "x"]))?.int == 2)
+        #expect(try snapshot.value(at: JSONPath([]))?.count == 5)
+        #expect(snapshot.bytes(at: "search.limit") == Array("25".utf8))
+        #expect(try snapshot.value(at: "list.0")?.int == 10)
+        #expect(snapshot.isString("a \"b\" ü", at: "search.name") && !snapshot.isString("a", at: "search.name"))
+        #expect(!snapshot.isString("25", at: "search.limit"))
+        #expect(throws: SnapshotFileError.self) { try snapshot.value(at: "a..b") }
+    }
+
+    @Test(
+        "A number is read as the nearest Double, and nothing else is",
+        arguments: [
+            ("0.1", 0.1), ("-0", -0.0), ("1e3", 1000), ("12345678901234567890.5", 12345678901234567890.5),
+            ("1e999", nil), ("\"1\"", nil), ("null", nil), ("[1]", nil),
+        ])
+    func doubles(text: String, value: Double?) throws {
+        #expect(try Self.mapped(#"{"n":\#(text)}"#).double(at: "n") == value)
+    }
+
+    @Test("The text in the file is the document's, with the members that count and without white space")
+    func compactText() throws {
+        let snapshot = try Self.mapped(#"{ "a" : 1, "b": {"c":[1, 2] , "c":3}, "a":{"d":true} }"#)
+        #expect(try snapshot.value()?.compactText == #"{"a":{"d":true},"b":{"c":3}}"#)
+        #expect(snapshot.bool(at: "a.d") == true && snapshot.int(at: "b.c") == 3)
+        #expect(snapshot.bytes(at: "b") == Array(#"{"c":3}"#.utf8))
+    }
+
+    @Test("A snapshot is current until somebody says that it is not")
+    func currency() throws {
+        let file = try SnapshotFileWriter.file(of: .emptyObject, revision: 1, epoch: "0", name: "test")
+        let currency = SnapshotCurrency()
+        let snapshot = try MappedSnapshot(descriptor: file.descriptor, currency: currency)
+        #expect(snapshot.isCurrent && snapshot.byteCount == file.byteCount)
+        currency.end()
+        #expect(!snapshot.isCurrent)
+    }
+
+    @Test(
+        "What is not there is not found",
+        arguments: ["nothing", "search.limit.x", "searc", "search.", ".", "/", "//", "/~2", "n.0", "list.1.1"])
+    func missing(path: String) throws {
+        #expect(try Self.mapped(Self.document).withText(at: path) { $0 == nil })
+    }
+
+    @Test("Each of ten thousand members is found, and none of as many others")
+    func many() throws {
+        let text = "{" + (0..<10_000).map { #""k\#($0)":{"v":\#($0)}"# }.joined(separator: ",") + "}"
+        let snapshot = try Self.mapped(text)
+        for number in 0..<10_000 {
+            #expect(snapshot.int(at: "k\(number).v") == number)
+            #expect(snapshot.int(at: "k\(number).w") == nil)
+        }
+    }
+
+    @Test("A document that is no object is found as a whole", arguments: ["7", "[1,2]", "null", "{}"])
+    func scalars(text: String) throws {
+        #expect(try Self.mapped(text).value(at: JSONPath([]))?.compactText == text)
+    }
+
+    @Test("No change of a byte or of the length makes a search read beyond the file or go on for ever")
+    func hostile() throws {
+        let value = try JSONValue(parsing: Array(Self.document.utf8))
+        let bytes = try SnapshotFileWriter.bytes(of: value, revision: 1, epoch: 2, seed: 3)
+        let paths = ["", "search", "search.limit", "/search/a.b/c~1d", "list", "A", "nothing.at.all"]
+        var generator = SystemRandomNumberGenerator()
+        for round in 0..<20_000 {
+            var changed = bytes
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                let place = Int.random(in: round % 2 == 0 ? 8..<SnapshotFileLayout.headerBytes + 400 : 0..<bytes.count)
+                changed[place] = Bool.random() ? 0xFF : UInt8.random(in: 0...255)
+            }
+            if round % 5 == 0 {
+                changed.removeLast(Int.random(in: 0...changed.count))
+                // A length that agrees, so that more than that is looked at.
+                if changed.count >= SnapshotFileLayout.headerBytes {
+                    withUnsafeBytes(of: UInt64(changed.count).littleEndian) {
+                        changed.replaceSubrange(24..<32, with: $0)
+                    }
+                }
+            }
+            // Exactly as long as the file: a read beyond it is one beyond the allocation.
+            let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: changed.count, alignment: 8)
+            defer { copy.deallocate() }
+            copy.copyBytes(from: changed)
+            guard let index = try? SnapshotFileIndex(UnsafeRawBufferPointer(copy)) else { continue }
+            for path in paths {
+                let found = Array(path.utf8).withUnsafeBytes { path in
+                    PathKey.with(path) { key in key.flatMap { index.find($0, in: UnsafeRawBufferPointer(copy)) } }
+                }
+                if let found { #expect(found.text.lowerBound >= 0 && found.text.upperBound <= copy.count) }
+            }
+        }
+    }
+
+    @Test("A file that could still change is not mapped")
+    func unsealed() throws {
+        let file = tmpfile()
+        defer { fclose(file) }
+        #expect { try MappedSnapshot(descriptor: fileno(file)) } throws: {
+            ($0 as? SnapshotFileError)?.code == .notSealed
+        }
+    }
+
+    @Test(
+        "A sealed file that is something else is refused", arguments: ["", "short", String(repeating: "x", count: 500)])
+    func somethingElse(text: String) throws {
+        let file = try SealedFile(byteCount: text.utf8.count, name: "test") { $0.copyBytes(from: text.utf8) }
+        #expect { try MappedSnapshot(descriptor: file.descriptor) } throws: {
+            ($0 as? SnapshotFileError)?.code == .notASnapshotFile
+        }
+    }
+}

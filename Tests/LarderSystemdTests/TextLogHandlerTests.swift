@@ -1,0 +1,91 @@
+import Foundation
+import Glibc
+import Logging
+import Testing
+
+@testable import LarderSystemd
+
+@Suite("log lines")
+struct TextLogHandlerTests {
+    static let time = 1_740_830_400_250
+
+    static func line(
+        _ message: Logger.Message, _ metadata: Logger.Metadata = [:], _ level: Logger.Level = .info,
+        isColoured: Bool = false
+    ) -> String {
+        let event = LogEvent(
+            level: level, message: message, metadata: metadata, source: nil, file: "A/B.swift", function: "f()",
+            line: 1)
+        return TextLogHandler(isColoured: isColoured).line(for: event, at: time)
+    }
+
+    @Test("time, level, message, then metadata sorted by key")
+    func shape() {
+        #expect(
+            Self.line("upstream failed", ["revision": "\(7)", "namespace": "default"], .warning)
+                == "2025-03-01T12:00:00.250Z warning upstream failed namespace=default revision=7\n")
+    }
+
+    @Test(
+        "the time is RFC 3339 in UTC with milliseconds",
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (951_782_400_007, "2000-02-29T00:00:00.007Z"),
+            (4_102_444_799_999, "2099-12-31T23:59:59.999Z"),
+        ])
+    func timestamps(milliseconds: Int, text: String) {
+        #expect(LogLine.timestamp(milliseconds) == text)
+    }
+
+    @Test("line breaks, escapes and overrides in message, key or value leave one harmless line")
+    func injection() {
+        let line = Self.line(
+            "a\r\nb\u{1b}[2J\u{85}\u{2028}\u{202e}", ["k\ney": "v\n2025-01-01T00:00:00.000Z error forged"])
+        #expect(
+            line == "2025-03-01T12:00:00.250Z info a\\r\\nb\\u{1b}[2J\\u{85}\\u{2028}\\u{202e} "
+                + "\"k\\ney\"=\"v\\n2025-01-01T00:00:00.000Z error forged\"\n")
+    }
+
+    @Test(
+        "a value is quoted only where it must be",
+        arguments: [
+            ("plain", "plain"), ("/run/x.sock", "/run/x.sock"), ("größe", "größe"), ("", "\"\""), ("a b", "\"a b\""),
+            ("a=b", "\"a=b\""), ("say \"x\"", "\"say \\\"x\\\"\""), ("c:\\d", "\"c:\\\\d\""), ("\t", "\"\\t\""),
+        ])
+    func quoting(value: String, text: String) {
+        #expect(Self.line("m", ["k": .string(value)]) == "2025-03-01T12:00:00.250Z info m k=\(text)\n")
+    }
+
+    @Test("nested metadata reads the same whatever the order in memory")
+    func nested() {
+        #expect(
+            Self.line("m", ["k": ["b": "2", "a": ["x", "y"]]])
+                == "2025-03-01T12:00:00.250Z info m k=\"{a: [x, y], b: 2}\"\n")
+    }
+
+    @Test("the level alone is coloured, and only when asked or on a terminal")
+    func colour() {
+        #expect(Self.line("m", [:], .error, isColoured: true).contains(" \u{1b}[31merror\u{1b}[0m m"))
+        #expect(!Self.line("m", [:], .error).contains("\u{1b}"))
+    }
+
+    @Test("a statement of a logger arrives at the descriptor as one line")
+    func descriptor() throws {
+        var ends: [CInt] = [-1, -1]
+        try #require(pipe(&ends) == 0)
+        defer { close(ends[0]) }
+        let writing = ends[1]
+        var logger = Logger(label: "x") { _ in TextLogHandler(descriptor: writing) }
+        logger[metadataKey: "namespace"] = "default"
+        var quiet = logger
+        quiet.logLevel = .error
+        quiet[metadataKey: "namespace"] = "other"
+        logger.info("kept")
+        quiet.info("dropped")
+        logger.debug("dropped")
+        quiet.error("kept")
+        close(writing)
+        let lines = FileHandle(fileDescriptor: ends[0]).readDataToEndOfFile()
+        let texts = String(decoding: lines, as: UTF8.self).split(separator: "\n").map { $0.dropFirst(25) }
+        #expect(texts == ["info kept namespace=default", "error kept namespace=other"])
+    }
+}

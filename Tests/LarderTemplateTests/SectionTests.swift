@@ -1,0 +1,99 @@
+import LarderJSON
+import LarderTemplate
+import Testing
+
+@Suite("Sections of a template")
+struct SectionTests {
+    @Test(
+        "what is false, null, missing or an empty list leaves a section out and opens its opposite",
+        arguments: [
+            ("false", false), ("null", false), ("[]", false), ("0", true), (#""""#, true), ("{}", true),
+            ("[null]", true),
+        ])
+    func truth(json: String, isTrue: Bool) throws {
+        let value = try JSONValue(parsing: #"{"a":\#(json)}"#)
+        #expect(try render("{{#a}}yes{{/a}}{{^a}}no{{/a}}", value) == (isTrue ? "yes" : "no"))
+        #expect(try render("{{#b}}yes{{/b}}{{^b}}no{{/b}}", value) == "no")
+    }
+
+    @Test("each element of a list is the innermost value in turn")
+    func lists() throws {
+        let value: JSONValue = ["list": [1, "two", [3, 4], ["n": 5]], "o": ["n": "o"], "n": "root"]
+        #expect(try render("{{#list}}<{{.}}>{{/list}}", value) == #"<1><two><[3,4]><{"n":5}>"#)
+        #expect(try render("{{#list}}{{n}} {{/list}}", value) == "root root root 5 ")
+        #expect(try render("{{#list}}{{#o}}{{n}}{{/o}}{{/list}}", value) == "oooo")
+        let nested: JSONValue = [[1, 2], [3]]
+        #expect(try render("{{#.}}({{#.}}{{.}}{{/.}}){{/.}}", nested) == "(12)(3)")
+    }
+
+    @Test("the opposite of a section, and a section of what a function finds out, leave the innermost value as it is")
+    func noScope() throws {
+        let value: JSONValue = ["a": ["b": [], "n": 1]]
+        #expect(try render("{{#a}}{{^b}}{{n}}{{/b}}{{#empty(b)}}{{n}}{{/empty(b)}}{{/a}}", value) == "11")
+    }
+
+    @Test("true and scalars open a section with themselves")
+    func scalars() throws {
+        #expect(try render("{{#a}}{{.}}{{/a}} {{#b}}{{.}}{{/b}}", ["a": true, "b": "x"]) == "true x")
+    }
+
+    @Test("a first name is looked for from within outwards, and what it leads to is final")
+    func names() throws {
+        let value: JSONValue = ["a": ["b": ["x": 1]], "b": ["c": 2], "c": 3]
+        #expect(try render("{{#a}}{{b.x}}{{c}}{{/a}}", value) == "13")
+        #expect(error("{{#a}}{{b.c}}{{/a}}", value)?.text == "nothing is at a.b.c")
+        #expect(try render("{{#a}}{{#b}}{{x}}{{/b}}{{/a}}{{b.c}}", value) == "12")
+        #expect(error("{{#a}}{{.c}}{{/a}}", value)?.text == "nothing is at a.c")
+        #expect(try render("{{#a}}{{.b.x}}{{.c?}}{{/a}}{{.c}}", value) == "13")
+    }
+
+    @Test("names are what is between the delimiters, but for space around them")
+    func spelling() throws {
+        let value: JSONValue = ["größe": 1, "a-b": 2, "c/d": 3, "e:f": ["$": 4], "x?": 5]
+        #expect(try render("{{größe}}{{ a-b }}{{\n\tc/d\r\n}}{{e:f.$}}{{x?}}{{x??}}", value) == "123455")
+        #expect(try render("{{# a-b }}{{ & . }}{{/ a-b }}{{ # a-b}}{{{ . }}}{{/a-b}}", value) == "22")
+    }
+
+    @Test("names in lists are indexes without a leading zero")
+    func indexes() throws {
+        let value: JSONValue = ["l": ["x", ["y": "z"]]]
+        #expect(try render("{{l.0}}{{l.1.y}}{{l.2?}}{{l.00?}}{{l.-1?}}{{#l}}{{/l}}", value) == "xz")
+        #expect(error("{{l.2}} {{l.00}} {{l.y}}", value)?.text == "nothing is at l.2, l.00, l.y")
+    }
+
+    @Test("what is missing is told by the whole way to it")
+    func paths() {
+        let value: JSONValue = [
+            "s": [["t": ["k": 1]], ["t": ["k": 2]]], "o": ["p": ["q": 1], "r": 2], "a.b": ["c": 1],
+        ]
+        #expect(error("{{#s}}{{t.n}}{{/s}}", value)?.text == "nothing is at s.0.t.n, s.1.t.n")
+        #expect(error("{{#s}}{{#t}}{{n}}{{/t}}{{/s}}", value)?.text == "nothing is at n")
+        #expect(error("{{#s}}{{#t}}{{.n}}{{/t}}{{/s}}", value)?.text == "nothing is at s.0.t.n, s.1.t.n")
+        #expect(error("{{#reversed(s)}}{{t.n}}{{/reversed(s)}}", value)?.text == "nothing is at s.1.t.n, s.0.t.n")
+        #expect(error("{{#sorted(o)}}{{value.x}}{{/sorted(o)}}", value)?.text == "nothing is at o.p.x, o.r.x")
+        #expect(error("{{first(o.n)}}{{json(o.n.m)}}", value)?.text == "nothing is at o.n, o.n.m")
+    }
+
+    @Test("of many names that lead nowhere as many are told as can be read")
+    func manyMissing() {
+        let text = (1...1000).map { "{{n\($0)}}{{n\($0)}}" }.joined()
+        #expect(error(text)?.text.hasSuffix("n19, n20 and at others") == true)
+        #expect(error((1...20).map { "{{n\($0)}}" }.joined())?.text.hasSuffix("n19, n20") == true)
+        #expect(error(text)?.code == .missing)
+    }
+
+    @Test("delimiters and escaping that a section changes count until its end")
+    func limited() throws {
+        let value: JSONValue = ["a": true, "v": "<&>\"'"]
+        #expect(try render("{{=<% %>=}}<%v%>{{v}}<%={{ }}=%>{{v}}", value) == "<&>\"'{{v}}<&>\"'")
+        #expect(try render("{{#a}}{{=| |=}}|v||/a|{{v}}|", value) == "<&>\"'<&>\"'|")
+        #expect(
+            try render("{{#a}}{{% CONTENT_TYPE : HTML }}{{v}}{{&v}}{{/a}}{{v}}", value)
+                == "&lt;&amp;&gt;&quot;&#39;<&>\"'<&>\"'")
+        #expect(
+            try render("{{%CONTENT_TYPE:HTML}}{{#a}}{{json(v)}}{{{v}}}{{%CONTENT_TYPE:TEXT}}{{v}}{{/a}}", value)
+                == #"&quot;&lt;&amp;&gt;\&quot;&#39;&quot;<&>"'<&>"'"#)
+        #expect(try render("{{=@ @=}}(@{v}@@&v@)@! {{ @", value) == "(<&>\"'<&>\"')")
+        #expect(try render("{{= <<< >>> =}}<<v<<<v>>>", ["v": 1]) == "<<v1")
+    }
+}

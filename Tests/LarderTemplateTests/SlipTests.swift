@@ -1,0 +1,116 @@
+import LarderJSON
+import LarderTemplate
+import Testing
+
+@Suite("Slips in a template")
+struct SlipTests {
+    @Test(
+        "each is told with its line and column",
+        arguments: [
+            ("a {{b", "1:3: a tag is not closed"), ("ä\r\n€€{{b}", "2:3: a tag is not closed"),
+            ("{{", "1:1: a tag is not closed"),
+            ("{{!\n", "1:1: a tag is not closed"), ("{{{b}}", "1:1: a tag is not closed"),
+            ("{{%a", "1:1: a tag is not closed"),
+            ("{{b c}}", "1:5: a tag is not what it should be"), ("{{{b}} }", "1:8: a tag is not what it should be"),
+            ("{{}}", "1:3: this tag names nothing"), ("{{# }}", "1:5: this tag names nothing"),
+            ("{{a..b}}", "1:3: a name between dots is empty"), ("{{..}}", "1:3: a name"), ("{{a.}}", "1:3: a name"),
+            ("{{a.?}}", "1:3: a name"), ("{{json(a}}", "1:3: the parentheses"), ("{{json a)}}", "1:8: a tag"),
+            ("{{json(a))}}", "1:3: the parentheses"), ("{{(a)}}", "1:3: the parentheses"),
+            ("{{json(a)b}}", "1:3: the paren"),
+            ("{{json()}}", "1:3: the parentheses"), ("{{json(count())}}", "1:3: the parentheses"),
+            ("{{a)}}", "1:3: the parentheses"),
+            ("{{json(a)(b)}}", "1:3: the parentheses"),
+            ("{{#a}}{{#b}}{{/a}}", "1:16: this closes a section that is not the last one opened, which is {{#b}}"),
+            ("x{{/a}}", "1:5: this closes a section, but none is open"),
+            ("{{#a}}\n{{/b}}", "2:4: this closes a section"),
+            ("{{#json(a)}}{{/a}}", "1:16: this closes"),
+            (
+                "\n{{#a}}\n{{#b}}{{/b}}\n",
+                "4:1: the template ends within a section; close the one of line 2 with {{/a}}"
+            ),
+            ("{{> a}}", "1:1: one template cannot include"), ("b\n {{ >a}}", "2:2: one template cannot include"),
+            ("{{=<% %>=}}<%> a%>", "1:12: one template cannot include"),
+            ("{{<a}}{{/a}}", "1:1: one template cannot inherit"),
+            ("{{$a}}{{/a}}", "1:1: one template cannot inherit"), ("{{=a=}}", "1:4: delimiters"),
+            ("{{==}}", "1:4: delimiters"),
+            ("{{=a b}}", "1:4: delimiters"), ("{{=a b c=}}", "1:4: delimiters"), ("{{=a= b=}}", "1:4: delimiters"),
+            ("{{=aaaaaaaaaaaaaaaaa b=}}", "1:4: delimiters"), ("{{%X:Y}}", "1:4: only"),
+            ("{{%CONTENT_TYPE:XML}}", "1:4: only"),
+        ])
+    func slips(text: String, beginning: String) {
+        let error = error(text)
+        #expect(error?.description.hasPrefix(beginning) == true, "\(error?.description ?? "")")
+        #expect(error?.code == .syntax)
+    }
+
+    @Test("what is in a comment is nobody's concern")
+    func comments() throws {
+        #expect(try render("a{{! {{> b {{#c {{/d ( }}e{{!}}f{{!}}}}") == "aef}}")
+    }
+
+    @Test("sections may lie within one another as deep as is said, and no deeper")
+    func depth() throws {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "{{#a}}", count: depth) + "{{b}}" + String(repeating: "{{/a}}", count: depth)
+        }
+        #expect(try render(nested(Template.greatestDepth), ["a": ["c": 1], "b": "x"]) == "x")
+        #expect(
+            error(nested(Template.greatestDepth + 1))?.description
+                == "1:604: sections lie within one another more than 100 deep")
+        #expect(error(String(repeating: "{{#a}}", count: 100_000))?.code == .syntax)
+    }
+
+    @Test("long templates, long names and long lists are no matter")
+    func length() throws {
+        let many = 20_000
+        #expect(try render(String(repeating: "{{a}}{{! c }} ", count: many), ["a": 1]).count == many * 2)
+        #expect(try render(String(repeating: "{ ", count: many)).count == many * 2)
+        let names = String(repeating: "a.", count: many) + "a?"
+        #expect(try render("{{\(names)}}", ["a": ["b": 1]]) == "")
+        #expect(error("{{\(String(repeating: "json(", count: many))a}}")?.code == .syntax)
+        let calls = String(repeating: "reversed(", count: many) + "a" + String(repeating: ")", count: many)
+        #expect(try render("{{\(calls)}}", ["a": "xy"]) == "xy")
+        let list = JSONValue.array((0..<many).map { .int($0) })
+        #expect(try render("{{#a}}{{#last()}}{{.}}{{/last()}}{{/a}}", ["a": list]) == "\(many - 1)")
+        #expect(error("{{#a}}{{.x}}{{/a}}", ["a": list])?.text.hasSuffix("a.19.x and at others") == true)
+    }
+
+    @Test("a name of any length is told by its beginning")
+    func longNames() {
+        let name = String(repeating: "n", count: 100_000)
+        let shown = "\(name.prefix(60))…"
+        #expect(error("{{\(name)}}")?.text == "nothing is at \(shown)")
+        #expect(error("{{\(name.prefix(60))}}")?.text == "nothing is at \(name.prefix(60))")
+        #expect(error("{{\(name)(a)}}")?.text == "there is no \(shown)")
+        #expect(error("{{#\(name)}}")?.text.hasSuffix("close the one of line 1 with {{/\(shown)}}") == true)
+        #expect(error("{{#\(name)}}{{/b}}")?.text.hasSuffix("which is {{#\(shown)}}") == true)
+        let (opening, closing) = (String(repeating: "count(", count: 20), String(repeating: ")", count: 20))
+        let call = "\(opening.prefix(60))…"
+        #expect(error("{{\(opening)a\(closing)}}", ["a": 1])?.text == "there is no \(call) for what is there")
+        #expect(error("{{\(opening)index()\(closing)}}")?.text == "there is no \(call) outside a list")
+        // One character, of many code points.
+        let marks = "a" + String(repeating: "\u{301}", count: 1000)
+        #expect(error("{{\(marks)}}")?.text.unicodeScalars.count == "nothing is at ".count + 61)
+    }
+
+    @Test("no text brings the reader down, and what it refuses lies within it")
+    func chance() {
+        var generator = SystemRandomNumberGenerator()
+        let pieces = [
+            "{{", "}}", "{", "}", "#", "/", "^", "!", "=", "%", "&", ">", "a", "b?", ".", "(", ")", " ", "\n", "\r\n",
+            "json(",
+            "{{#a}}", "{{/a}}", "{{=| |=}}", "|", "ä", "{{a}}", "first()",
+        ]
+        for _ in 0..<3000 {
+            let count = Int.random(in: 1...30, using: &generator)
+            let text = (0..<count).map { _ in pieces.randomElement(using: &generator)! }.joined()
+            do {
+                _ = try render(text, ["a": [["b": 1], "x"], "b": true])
+            } catch {
+                guard let place = error.place else { continue }
+                let lines = text.utf8.split(separator: 10, omittingEmptySubsequences: false)
+                #expect(place.line <= lines.count && place.column <= lines[place.line - 1].count + 1, "\(text)")
+            }
+        }
+    }
+}
