@@ -1,27 +1,18 @@
-#!/usr/bin/env python3
-"""Build openrpc.json, the answer to rpc.discover, from the JSON Schemas beside this script.
+"""The OpenRPC document, which is the answer to rpc.discover, from the JSON Schemas.
 
-    generate-openrpc.py            write openrpc.json
-    generate-openrpc.py --check    write nothing; fail when openrpc.json is out of date or malformed
-
-The schemas are the source: each file in schemas/methods names a method (title), its parameters in positional
-order ($defs/params), its result ($defs/result), its errors (x-errors, names from error.json), the right that its
-caller needs (x-right), if it needs one, and its examples.
+Each file in schemas/methods names a method (title), its parameters in positional order ($defs/params), its result
+($defs/result), its errors (x-errors, names from error.json), the right that its caller needs (x-right), if it needs one, and
+its examples. What else goes with the right (x-scope, x-right-if, x-right-also) is for the generated code alone.
 """
 
-import argparse
 import json
 import pathlib
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-SCHEMAS = HERE / "schemas"
-OUTPUT = HERE / "openrpc.json"
+from .schemas import FOLDER as SCHEMAS, load
+
+OUTPUT = SCHEMAS.parent / "openrpc.json"
 WIDTH = 110
-
-
-def load(path):
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def pretty(value, indent=0, column=0):
@@ -222,22 +213,7 @@ def problems(openrpc):
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    arguments = parser.parse_args()
-
+def text():
+    """The document as it is checked in, and what is wrong with it."""
     openrpc = document()
-    found = problems(openrpc)
-    text = pretty(openrpc) + "\n"
-    if not arguments.check:
-        OUTPUT.write_text(text, encoding="utf-8")
-    elif not OUTPUT.exists() or OUTPUT.read_text(encoding="utf-8") != text:
-        found.append("openrpc.json is out of date: run Protocol/generate-openrpc.py")
-    for problem in found:
-        print(problem, file=sys.stderr)
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return pretty(openrpc) + "\n", problems(openrpc)

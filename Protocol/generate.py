@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Generate from the JSON Schemas beside this script everything that says the same as they do.
+
+    generate.py            write the generated files
+    generate.py --check    write nothing; fail when a generated file is missing or out of date
+
+The generated files are the OpenRPC document (openrpc.json) and the tables of section 9 of README.md. The manual page
+larder-protocol(7) is made of the OpenRPC document when a package is built (packaging/man).
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+
+from generator import openrpc  # noqa: E402
+from generator.schemas import Schemas  # noqa: E402
+from generator.tables import Tables  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+README = HERE / "README.md"
+
+
+def outputs():
+    """The text of each generated file by its path, and what is wrong with the sources."""
+    schemas = Schemas()
+    document, problems = openrpc.text()
+    readme, more = Tables(schemas).text(README.read_text(encoding="utf-8"))
+    files = {openrpc.OUTPUT: document, README: readme}
+    return files, problems + more
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    arguments = parser.parse_args()
+
+    files, problems = outputs()
+    for path, text in files.items():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        if arguments.check:
+            problems.append(f"{path.relative_to(HERE.parent)} is out of date: run Protocol/generate.py")
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

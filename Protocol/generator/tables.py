@@ -1,0 +1,139 @@
+"""The tables of section 9 of README.md: the parameters of each method, and the members of results that have a table."""
+
+import json
+import re
+
+SECTION = re.compile(r"(\n## 9\. Methods\n)(.*?)(?=\n## )", re.DOTALL)
+METHOD = re.compile(r"(?<=\n)### (\S+)\n.*?(?=\n### |\Z)", re.DOTALL)
+PARAMETERS = re.compile(r"(?<=\n)\| parameter \| type \| \|\n(?:\|.*\n)+")
+MEMBERS = re.compile(r"(?<=\n)\| (member(?: of `([\w.]+)`)?) \| type \| \|\n(?:\|.*\n)+")
+# What the text calls a type of common.json that sections 2 and 6 describe.
+CALLED = {"Path": "path", "Revision": "revision", "Value": "any", "Time": "time", "Epoch": "epoch", "State": "state"}
+
+
+class Tables:
+    """The tables, as text of README.md."""
+
+    def __init__(self, schemas):
+        self.schemas = schemas
+
+    def text(self, text):
+        """The text with all tables as the schemas have them."""
+        section = SECTION.search(text)
+        methods = {source["title"]: file for file, source in self.schemas.files.items() if file.startswith("methods/")}
+        found = []
+
+        def replaced(match):
+            found.append(match[1])
+            return self.method(match[0], methods[match[1]]) if match[1] in methods else match[0]
+
+        body = METHOD.sub(replaced, section[2])
+        missing = [f"README.md: section 9 does not describe {name}" for name in methods if name not in found]
+        problems = [f"README.md: {name} is not a method" for name in found if name not in methods] + missing
+        return text[: section.start(2)] + body + text[section.end(2) :], problems
+
+    def method(self, text, file):
+        params = f"{file}#/$defs/params"
+        if self.schemas.node(params).get("properties"):
+            table = self.table("parameter", params)
+            text = PARAMETERS.sub(lambda _: table, text, count=1) if PARAMETERS.search(text) else insert(text, table)
+        result = f"{file}#/$defs/result"
+        tables = [match[2] for match in MEMBERS.finditer(text)]
+
+        def members(match):
+            place = self.inside(result, match[2].split(".") if match[2] else [])
+            return self.table(match[1], place, match[2], tables)
+
+        return MEMBERS.sub(members, text)
+
+    def inside(self, place, path):
+        """The object that a path of members leads to, through arrays and what may be null."""
+        place = self.schemas.resolved(place)
+        node = self.schemas.node(place)
+        for index, choice in enumerate(node.get("anyOf", [])):
+            if choice != {"type": "null"}:
+                return self.inside(f"{place}/anyOf/{index}", path)
+        for inner in ("items", "additionalProperties"):
+            if isinstance(node.get(inner), dict):
+                return self.inside(f"{place}/{inner}", path)
+        return self.inside(f"{place}/properties/{path[0]}", path[1:]) if path else place
+
+    def table(self, head, place, path=None, others=()):
+        place = self.schemas.resolved(place)
+        return "\n".join([f"| {head} | type | |", "| --- | --- | --- |", *self.rows(place, "", path, others)]) + "\n"
+
+    def rows(self, place, prefix, path, others):
+        """A row for each member. Objects in an object have their members behind them, unless they have a table."""
+        node = self.schemas.node(place)
+        lines = []
+        for name in node["properties"]:
+            member = f"{place}/properties/{name}"
+            mark = "" if name in node.get("required", []) else " ?"
+            about = marked(self.about(member), node["properties"])
+            lines.append(f"| `{prefix}{name}`{mark} | {self.kind(member)} | {about} |".replace("|  |", "| |"))
+            inner = self.inside(member, [])
+            full = f"{path}.{prefix}{name}" if path else prefix + name
+            shape = self.schemas.node(self.schemas.resolved(member))
+            is_many = any(isinstance(shape.get(key), dict) for key in ("items", "additionalProperties"))
+            if "properties" in self.schemas.node(inner) and not is_many and full not in others:
+                lines += self.rows(inner, f"{prefix}{name}.", path, others)
+        return lines
+
+    def about(self, place):
+        """What a member says of itself; its type says the rest."""
+        node = self.schemas.node(place)
+        return node.get("description", "") if self.called(place) else self.schemas.description(place) or ""
+
+    def called(self, place):
+        definition = self.schemas.resolved(place)
+        return CALLED.get(definition.removeprefix("common.json#/$defs/"))
+
+    def kind(self, place):
+        """What a value is, in a few words."""
+        resolved = self.schemas.resolved(place)
+        if self.called(place):
+            return self.called(place)
+        node = self.schemas.node(resolved)
+        choices = node.get("anyOf") or node.get("oneOf")
+        if choices and "properties" not in node:
+            key = "anyOf" if "anyOf" in node else "oneOf"
+            kinds = [self.kind(f"{resolved}/{key}/{index}") for index in range(len(choices))]
+            return either(dict.fromkeys(kinds))
+        if "const" in node:
+            return f"`{json.dumps(node['const'])}`"
+        if "enum" in node:
+            return ", ".join(f"`{json.dumps(word)}`" for word in node["enum"])
+        types = node.get("type", "any")
+        types = types if isinstance(types, list) else [types]
+        return either(self.plain(one, node, resolved) for one in types)
+
+    def plain(self, kind, node, place):
+        low, high = node.get("minimum"), node.get("maximum")
+        if kind in ("integer", "number") and low is not None:
+            return f"{kind} ≥ {low}" if high is None or high == 2**53 - 1 else f"{kind} from {low:,} to {high:,}"
+        if kind == "array":
+            counts = [node[key] for key in ("minItems", "maxItems") if key in node]
+            return f"array of {counts[0]:,} to {counts[1]:,}" if len(counts) == 2 and counts[0] != counts[1] else "array"
+        return kind
+
+
+def either(kinds):
+    """Kinds of which a value has one."""
+    *most, last = kinds
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def marked(text, names):
+    """A description with names and quoted words set as code."""
+    compound = [name for name in names if re.search("[A-Z]", name)]
+    code = re.compile("|".join(["`[^`]*`", r'"[^"]*"', r"\b(?:agent|config|image|request|rpc)\.[a-z]+", *map(r"\b{}\b".format, compound)]))
+    return code.sub(lambda match: match[0] if match[0].startswith("`") else f"`{match[0]}`", text)
+
+
+def insert(text, table):
+    """The text of a method with its table behind the heading and the sentence about rights."""
+    head, _, rest = text.partition("\n\n")
+    if rest.startswith("Needs the right"):
+        sentence, _, rest = rest.partition("\n\n")
+        head += "\n\n" + sentence
+    return f"{head}\n\n{table}\n{rest}"
