@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Generate from the JSON Schemas beside this script everything that says the same as they do.
 
-    generate.py            write the generated files
-    generate.py --check    write nothing; fail when a generated file is missing or out of date
+    generate.py            write the generated files, and remove those that are no longer generated
+    generate.py --check    write nothing; fail when a generated file is missing, out of date or left over
 
-The generated files are the OpenRPC document (openrpc.json) and the tables of section 9 of README.md. The manual page
-larder-protocol(7) is made of the OpenRPC document when a package is built (packaging/man).
+The generated files are the OpenRPC document (openrpc.json), the tables of section 9 of README.md, and the Swift types in
+Sources/LarderProtocol/Generated. swift-names.json has what the schemas do not say: the names of Swift types and properties.
+The manual page larder-protocol(7) is made of the OpenRPC document when a package is built (packaging/man).
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from generator import openrpc  # noqa: E402
+from generator import openrpc, swift  # noqa: E402
 from generator.schemas import Schemas  # noqa: E402
 from generator.tables import Tables  # noqa: E402
 
@@ -28,6 +29,8 @@ def outputs():
     document, problems = openrpc.text()
     readme, more = Tables(schemas).text(README.read_text(encoding="utf-8"))
     files = {openrpc.OUTPUT: document, README: readme}
+    for path, text in swift.Generator(schemas).files().items():
+        files[swift.OUTPUT / path] = text
     return files, problems + more
 
 
@@ -37,6 +40,7 @@ def main():
     arguments = parser.parse_args()
 
     files, problems = outputs()
+    left_over = [path for path in swift.OUTPUT.rglob("*") if path.is_file() and path not in files]
     for path, text in files.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
@@ -45,6 +49,11 @@ def main():
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+    for path in left_over:
+        if arguments.check:
+            problems.append(f"{path.relative_to(HERE.parent)} is not generated any more: run Protocol/generate.py")
+        else:
+            path.unlink()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

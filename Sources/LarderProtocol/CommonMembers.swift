@@ -1,11 +1,11 @@
 import LarderJSON
 
-// The members that many messages share, read and written one way.
+// How the generated messages read and write the kinds of members that JSON does not have.
 
 /// The namespace that always exists and that a request without `namespace` means.
 public let defaultNamespace = "default"
 
-/// No revision is ever larger: every reader of JSON knows numbers up to this exactly.
+/// The largest revision: every JSON reader represents integers up to this exactly.
 let largestRevision = (1 << 53) - 1
 
 extension MemberReader {
@@ -52,6 +52,89 @@ extension MemberReader {
         return time
     }
 
+    /// A string of a length in bytes; nil where the member is absent or null. An error does not repeat it: a URL may
+    /// carry a secret.
+    func text(_ name: String, bytes range: ClosedRange<Int>) throws(WireError) -> String? {
+        guard let text = try string(name) else { return nil }
+        guard range.contains(text.utf8.count) else {
+            throw WireError(
+                .invalidParams,
+                "\"\(name)\" has \(text.utf8.count) bytes, it must have from \(range.lowerBound) to \(range.upperBound)"
+            )
+        }
+        return text
+    }
+
+    /// A string of a length in bytes that must be there.
+    func requiredText(_ name: String, bytes range: ClosedRange<Int>) throws(WireError) -> String {
+        guard let text = try text(name, bytes: range) else { throw WireError(.invalidParams, "\"\(name)\" is missing") }
+        return text
+    }
+
+    /// A string for people of at most so many bytes; nil where the member is absent or null.
+    func text(_ name: String, atMost most: Int) throws(WireError) -> String? {
+        let text = try string(name)
+        if let text, text.utf8.count > most {
+            throw WireError(.invalidParams, "\"\(name)\" has \(text.utf8.count) bytes, it may have \(most)")
+        }
+        return text
+    }
+
+    /// One of several words; nil where the member is absent or null.
+    func word<Word: RawRepresentable<String> & CaseIterable>(
+        _ name: String, _ type: Word.Type
+    ) throws(WireError) -> Word? {
+        guard let text = try string(name) else { return nil }
+        guard let word = Word(rawValue: text) else {
+            let known = Word.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+            throw WireError(.invalidParams, "\"\(name)\" must be one of \(known)")
+        }
+        return word
+    }
+
+    /// `mode` of a subscription.
+    func subscriptionMode() throws(WireError) -> ConfigSubscribe.Mode {
+        guard let name = try string("mode") else { return .snapshot }
+        guard let mode = ConfigSubscribe.Mode(rawValue: name) else {
+            throw WireError(
+                .invalidParams, "\"mode\" must be \"snapshot\", \"patch\" or \"revision\", not \"\(name)\"")
+        }
+        return mode
+    }
+
+    /// A digest; nil where the member is absent or null.
+    func digest(_ name: String) throws(WireError) -> WireDigest? {
+        guard let text = try string(name) else { return nil }
+        guard let digest = WireDigest(text) else {
+            throw WireError(
+                .invalidParams, "\"\(name)\" must be a SHA-256 in 64 hexadecimal digits, such as sha256sum(1) prints")
+        }
+        return digest
+    }
+
+    /// A digest that must be there.
+    func requiredDigest(_ name: String) throws(WireError) -> WireDigest {
+        guard let digest = try digest(name) else { throw WireError(.invalidParams, "\"\(name)\" is missing") }
+        return digest
+    }
+
+    /// The id of a request that must be there; null is an id.
+    func requiredRequestID(_ name: String) throws(WireError) -> RequestID {
+        guard let id = RequestID(try requiredValue(name)) else {
+            throw WireError(.invalidParams, "\"\(name)\" must be a string, a number or null")
+        }
+        return id
+    }
+
+    /// A JSON object that must be there.
+    func requiredObject(_ name: String) throws(WireError) -> JSONValue {
+        let value = try requiredValue(name)
+        guard value.kind == .object else {
+            throw WireError(.invalidParams, "\"\(name)\" must be an object, not \(value.kind)")
+        }
+        return value
+    }
+
     /// A reader of the object at a member; nil where the member is absent or null.
     func object(_ name: String) throws(WireError) -> MemberReader? {
         guard let found = value(name), !found.isNull else { return nil }
@@ -68,6 +151,17 @@ extension JSONWriter {
         guard let number else { return }
         self.name(name)
         if let whole = Int(exactly: number) { int(whole) } else { double(number) }
+    }
+
+    /// A member that is a boolean, or none.
+    mutating func member(_ name: StaticString, _ truth: Bool?) {
+        if let truth { member(name, truth) }
+    }
+
+    /// A member that is the id of a request.
+    mutating func member(_ name: StaticString, _ id: RequestID) {
+        self.name(name)
+        raw(id.text.utf8)
     }
 
     /// `path`, left out for the whole document.

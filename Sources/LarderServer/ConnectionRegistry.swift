@@ -98,7 +98,6 @@ final class ConnectionRegistry: Sendable {
         var total = AgentStats.Traffic()
         for traffic in await onEachLoop({ $0.traffic }) {
             total += traffic
-            total.refused += traffic.refused
         }
         total.refused.connections = refused.load(ordering: .relaxed)
         total.refused.connectionsPerUser = refusedPerUser.load(ordering: .relaxed)

@@ -5,7 +5,7 @@ import Testing
 /// the same.
 @Suite("The forms of the specification agree")
 struct AgreementTests {
-    @Test("the OpenRPC document and the tables of the text are what the schemas make them")
+    @Test("the OpenRPC document, the tables of the text and the Swift types are what the schemas make them")
     func generatedFilesAreCurrent() async throws {
         let run = try await Script.run("python3", ["Protocol/generate.py", "--check"])
         #expect(run.status == 0, "\(run.output)")

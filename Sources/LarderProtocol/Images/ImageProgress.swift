@@ -28,10 +28,7 @@ public struct ImageProgress: Sendable, Hashable {
     /// - Throws: `invalidParams` naming the member that is missing or has the wrong type.
     public init(params: JSONValue) throws(WireError) {
         let reader = try MemberReader(object: params)
-        guard let request = RequestID(try reader.requiredValue("request")) else {
-            throw WireError(.invalidParams, "\"request\" must be a string, a number or null")
-        }
-        self.request = request
+        request = try reader.requiredRequestID("request")
         done = try reader.requiredInt("done")
         failed = try reader.requiredInt("failed")
         bytes = try reader.requiredInt("bytes")
@@ -42,8 +39,7 @@ public struct ImageProgress: Sendable, Hashable {
     public func write(to writer: inout JSONWriter) {
         Envelope.writeRequest(id: nil, method: Self.method, to: &writer) { writer in
             writer.beginObject()
-            writer.name("request")
-            writer.raw(request.text.utf8)
+            writer.member("request", request)
             writer.member("done", done)
             writer.member("failed", failed)
             writer.member("bytes", bytes)

@@ -1,5 +1,3 @@
-import LarderJSON
-
 /// The SHA-256 of an image's bytes.
 public struct WireDigest: Sendable, Hashable, CustomStringConvertible {
     /// 64 hexadecimal digits in lower case, which are also the name of the image's file.
@@ -16,18 +14,6 @@ public struct WireDigest: Sendable, Hashable, CustomStringConvertible {
     public var description: String { Self.prefix + hex }
 
     private static let prefix = "sha256:"
-}
-
-extension MemberReader {
-    /// A digest; nil where the member is absent or null.
-    func digest(_ name: String) throws(WireError) -> WireDigest? {
-        guard let text = try string(name) else { return nil }
-        guard let digest = WireDigest(text) else {
-            throw WireError(
-                .invalidParams, "\"\(name)\" must be a SHA-256 in 64 hexadecimal digits, such as sha256sum(1) prints")
-        }
-        return digest
-    }
 }
 
 extension UInt8 {

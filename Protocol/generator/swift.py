@@ -1,0 +1,336 @@
+"""The Swift types of the protocol's messages, from the JSON Schemas and swift-names.json.
+
+Each method becomes one file: an enumeration with the types of its parameters and result, their readers and writers, and the
+right that its caller needs. Types that several methods share get a file each. swift-names.json has what is Swift's only:
+names of types and properties, groups of members that are one property, and code that is written by hand. A method whose
+members have all the names and types that the schemas give them does not appear there.
+"""
+
+import json
+import pathlib
+import re
+
+from . import kinds
+from .layout import brace, comment, fill, joined
+from .model import Struct, Word, nil_doc
+from .schemas import nullable
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+NAMES = HERE / "swift-names.json"
+OUTPUT = HERE.parent / "Sources" / "LarderProtocol" / "Generated"
+MAX_FILES = 12
+
+
+class Generator:
+    """All types, and the files that they are in."""
+
+    def __init__(self, schemas):
+        self.schemas = schemas
+        self.names = json.loads(NAMES.read_text(encoding="utf-8"))
+        self.structs, self.words = self.names["structs"], self.names["words"]
+        self.definitions = self.names["definitions"]
+        self.added = self.names.get("added", [])
+        self.method_names = {self.enum(file): schemas.files[file]["title"] for file in schemas.methods}
+        # Where a schema is a type: its place.
+        self.types = {}
+        for name, spec in self.structs.items():
+            for place in [spec.get("schema"), *spec.get("same", [])]:
+                if place and "only" not in spec:
+                    self.types[place] = name
+        self.types.update({spec["schema"]: name for name, spec in self.words.items()})
+        self.group_uses, self.object_uses = set(), set()
+        self.built = {}
+
+    # Names
+
+    def enum(self, file):
+        method = self.schemas.files[file]["title"]
+        given = self.names["methods"].get(method, {}).get("name")
+        return given or "".join(word[0].upper() + word[1:] for word in method.split("."))
+
+    def folder(self, file):
+        """The folder of a method: that of its family, and of config.… by whether it reads or changes."""
+        source = self.schemas.files[file]
+        family = source["title"].split(".")[0]
+        if family == "config":
+            return "ConfigReading" if source.get("x-right", "read") == "read" else "ConfigWriting"
+        return "Images" if family == "image" else "Agent"
+
+    def place(self, name):
+        if "schema" in self.structs.get(name, {}):
+            return self.structs[name]["schema"]
+        outer, _, short = name.rpartition(".")
+        part = {"Parameters": "params", "Result": "result"}.get(short)
+        if outer in self.method_names and part:
+            return f"methods/{self.method_names[outer]}.json#/$defs/{part}"
+        raise SystemExit(f"{name}: swift-names.json does not say which schema it is")
+
+    def group_members(self, options):
+        if "members" in options:
+            return options["members"]
+        spec = self.structs[options["type"]]
+        return spec.get("only") or list(self.schemas.node(spec["schema"])["properties"])
+
+    # Kinds of values
+
+    def named(self, name):
+        if name in self.words:
+            return kinds.Word(name, self.words[name])
+        if name in self.structs and "by hand" not in self.structs[name]:
+            return kinds.Struct(name, self.struct(name).is_result)
+        return kinds.Struct(name, False)
+
+    def kind(self, place, options, is_parameters, constants):
+        if "type" in options:
+            name = options["type"]
+            if name in self.words or name in self.structs:
+                return self.named(name)
+            return kinds.Custom(name)
+        if place in self.types:
+            return self.named(self.types[place])
+        definition = place.rpartition("/")[2] if place.startswith("common.json#/$defs/") else None
+        shared = self.definitions.get(definition, {})
+        if "kind" in shared:
+            return kinds.SHARED[shared["kind"]]
+        options = {**shared, **options}
+        target = self.schemas.target(place)
+        if target != place:
+            found = self.kind(target, options, is_parameters, constants)
+            found.is_namespace = found.is_namespace or target == "common.json#/$defs/Namespace"
+            return found
+        node = self.schemas.node(place)
+        for index, choice in enumerate(node.get("anyOf", [])):
+            if {"type": "null"} in node["anyOf"] and choice != {"type": "null"}:
+                return self.kind(f"{place}/anyOf/{index}", options, is_parameters, constants)
+        types = node.get("type", [])
+        types = [one for one in (types if isinstance(types, list) else [types]) if one != "null"]
+        if "const" in node:
+            return kinds.Simple.of_value(node["const"])
+        if "enum" in node or types == ["string"]:
+            if is_parameters and "maxLength" in node:
+                longest = self.constant(options, "maximum", node["maxLength"], constants)
+                return kinds.Simple("String", "text", f", bytes: {node.get('minLength', 0)}...{longest}")
+            return kinds.Simple("String", "string")
+        if types == ["integer"]:
+            return kinds.Simple("Int", "int", self.range(node, options, is_parameters, constants))
+        if types == ["number"]:
+            return kinds.Simple("Double", "seconds" if node.get("maximum") == 316_224_000 else "number")
+        if types == ["boolean"]:
+            return kinds.Simple("Bool", "bool")
+        if types == ["array"]:
+            return kinds.Array(self.kind(f"{place}/items", {}, is_parameters, constants))
+        if types == ["object"] and "properties" not in node:
+            if isinstance(node.get("additionalProperties"), dict):
+                return kinds.Dictionary("String", self.kind(f"{place}/additionalProperties", {}, False, constants))
+            for pattern in node.get("patternProperties", {}):
+                keys = "Int" if pattern == "^[0-9]+$" else "String"
+                return kinds.Dictionary(keys, self.kind(f"{place}/patternProperties/{pattern}", {}, False, constants))
+            return kinds.AnyObject()
+        if not types and "properties" not in node and "oneOf" not in node and "anyOf" not in node:
+            return kinds.Value()
+        raise SystemExit(f"{place}: name its Swift type in swift-names.json")
+
+    def range(self, node, options, is_parameters, constants):
+        given = options.get("range")
+        if given == "unchecked" or (given is None and not is_parameters):
+            return ""
+        if given:
+            return f", in: {given}"
+        if "maximum" not in node:
+            return f", in: {node['minimum']}...Int.max" if node.get("minimum") else ""
+        highest = self.constant(options, "maximum", node["maximum"], constants)
+        return f", in: {kinds.number(node['minimum'])}...{highest}"
+
+    def constant(self, options, role, value, constants):
+        """The name or the digits of a limit; a constant that the type declares itself is added to `constants`."""
+        if value == 2**53 - 1:
+            return "largestRevision"
+        named = options.get(role)
+        if named is None:
+            return kinds.number(value)
+        if isinstance(named, dict):
+            constants.append((named["name"], value, named.get("doc")))
+            return f"Self.{named['name']}"
+        return named
+
+    def allows_null(self, place):
+        return nullable(self.schemas.node(place))
+
+    def documentation(self, place):
+        """What a property says of itself: nothing if the schema says no more than the name of its type."""
+        node = self.schemas.node(place)
+        target = self.schemas.target(place)
+        definition = target.rpartition("/")[2] if target.startswith("common.json#/$defs/") else None
+        shared = self.definitions.get(definition, {}).get("doc")
+        own = node.get("description")
+        if own and re.fullmatch(r"Default: [^.]*\.", own) and shared:
+            own = f"{shared} {own}"
+        if own is None and target in self.types:
+            return shared
+        text = own or shared or ("" if definition in self.definitions else self.schemas.description(place))
+        return nil_doc(text, False) if text and self.allows_null(place) else text
+
+    # Uses and files
+
+    def struct(self, name):
+        if name not in self.built:
+            self.built[name] = None
+            self.built[name] = Struct(self, name)
+        return self.built[name] or _Unfinished(self.structs.get(name, {}), name)
+
+    def nested(self, name):
+        """The types within a type, in the order of swift-names.json."""
+        return [self.type_lines(full) for full in self.generated() if full.rpartition(".")[0] == name]
+
+    def generated(self):
+        """The names of all types in swift-names.json that are not written by hand."""
+        return [name for name in [*self.words, *self.structs] if "by hand" not in self.structs.get(name, {})]
+
+    def type_lines(self, name):
+        if name in self.words:
+            return Word(self, name).lines()
+        return self.struct(name).lines()
+
+    def used_in_group(self, name):
+        return name in self.group_uses
+
+    def used_as_object(self, name):
+        return name in self.object_uses
+
+    def note_uses(self):
+        """Finds out which types are read and written as members of another object, and which as objects."""
+        wanted = [f"{enum}.{part}" for enum in self.method_names for part in ("Parameters", "Result")] + list(self.structs)
+        for name in wanted:
+            if "by hand" in self.structs.get(name, {}) or self.is_alias(name) or "document" in self.structs.get(name, {}):
+                continue
+            for member in self.struct(name).members:
+                if member.shape == "group" or (member.presence and self.struct(name).is_group(member)):
+                    self.group_uses.add(member.kind.name)
+                else:
+                    kind = member.kind
+                    while isinstance(kind, (kinds.Array, kinds.Dictionary)):
+                        kind = kind.element
+                    if isinstance(kind, kinds.Struct):
+                        self.object_uses.add(kind.name)
+
+    def is_alias(self, name):
+        """The type that stands in the place of a method's parameters or result, if they have none of their own."""
+        if name in self.structs and "schema" not in self.structs[name]:
+            return None
+        outer, _, short = name.rpartition(".")
+        if outer not in self.method_names or short not in ("Parameters", "Result"):
+            return None
+        place = self.place(name)
+        if short == "Parameters" and not self.schemas.node(place).get("properties"):
+            return "NoParameters"
+        return self.types.get(place) or self.types.get(self.schemas.target(place))
+
+    def method_file(self, file):
+        source, enum = self.schemas.files[file], self.enum(file)
+        summary = third_person(source["summary"])
+        doc = f"`{source['title']}`: {summary} {source['description']}"
+        parts = [[f'public static let name = "{source["title"]}"']]
+        bodies = []
+        for short in ("Parameters", "Result"):
+            full, alias = f"{enum}.{short}", self.is_alias(f"{enum}.{short}")
+            if alias:
+                parts[0].append(f"public typealias {short} = {alias}")
+            else:
+                bodies.append(self.struct(full).lines())
+        nested = [
+            self.type_lines(full)
+            for full in self.generated()
+            if full.rpartition(".")[0] == enum and full.rpartition(".")[2] not in ("Parameters", "Result")
+        ]
+        if self.is_alias(f"{enum}.Parameters") or not bodies:
+            parts += nested + bodies
+        else:
+            parts += bodies[:1] + nested + bodies[1:]
+        parts.append(self.requirement(source, enum))
+        body = comment(doc, 0) + brace(f"public enum {enum}: WireMethod, AuthorizedMethod", joined(parts))
+        return self.file(file.rpartition("/")[2], body)
+
+    def requirement(self, source, enum):
+        """The right that the caller needs, as `x-right` and what goes with it say."""
+        title, right = source["title"], source.get("x-right")
+        properties = source["$defs"]["params"].get("properties", {})
+        parameter = "_ parameters: Parameters"
+        if right is None:
+            need, parameter = ".nothing", "_: Parameters"
+        elif "namespace" in properties:
+            rights = f".{right}"
+            for flag, other in source.get("x-right-if", {}).items():
+                rights = f"parameters.{flag} ? .{other} : {rights}"
+            also = source.get("x-right-also", [])
+            if also:
+                listed = ", ".join("." + one for one in [right, *also])
+                need = f".allInNamespace([{listed}], parameters.namespace)"
+            elif source.get("x-scope") == "anywhere":
+                need = f"parameters.namespace.map {{ .inNamespace({rights}, $0) }} ?? .anywhere({rights})"
+            else:
+                need = f".inNamespace({rights}, parameters.namespace)"
+        else:
+            parameter = "_: Parameters"
+            also = source.get("x-right-also", [])
+            if len(also) > 1:
+                raise SystemExit(f"{title}: there is no requirement of three rights for the whole agent")
+            where = "anywhere" if source.get("x-scope") == "anywhere" else "general"
+            need = f".both(.{right}, .{also[0]})" if also else f".{where}(.{right})"
+        return brace(f"package static func requirement({parameter}) -> Requirement", [need], one_line=True)
+
+    def file(self, origin, body):
+        text = "\n".join(body)
+        imports = []
+        if re.search(r"JSON(Value|Path|Writer)|MemberReader", text):
+            imports = ["public import LarderJSON" if re.search(r"public .*JSON(Value|Path|Writer)", text) else "import LarderJSON", ""]
+        head = [f"// Generated by Protocol/generate.py from {origin}. Do not edit.", ""]
+        lines = [line.rstrip() for line in head + imports + body]
+        return "\n".join(lines) + "\n"
+
+    def error_codes(self):
+        """The table of errors."""
+        errors = self.schemas.files["error.json"]["$defs"]
+        body = []
+        for name, schema in errors.items():
+            properties = schema["properties"]
+            number, message = properties["code"]["const"], json.dumps(properties["message"]["const"])
+            retryable = ", retryable: true" if properties["data"]["properties"]["retryable"]["const"] else ""
+            body += comment(schema["description"], 4)
+            body.append(f'public static let {name} = Self({number}, "{name}", {message}{retryable})')
+        body += ["", "/// Every error that the protocol knows."]
+        body += fill("public static let all: [Self] = [", list(errors), "]", 4)
+        return brace("extension WireError.Code", body)
+
+    def files(self):
+        """The text of each file by its path below the output folder."""
+        self.note_uses()
+        files = {}
+        for file in self.schemas.methods:
+            files[f"{self.folder(file)}/{self.enum(file)}.swift"] = self.method_file(file)
+        for name in self.generated():
+            if "." in name:
+                continue
+            file = (self.words.get(name) or self.structs.get(name))["schema"].partition("#")[0].rpartition("/")[2]
+            files[f"Shared/{name}.swift"] = self.file(file, self.type_lines(name))
+        files["Shared/WireErrorCode.swift"] = self.file("error.json", self.error_codes())
+        folders = {}
+        for path in files:
+            folders.setdefault(path.split("/")[0], []).append(path)
+        for folder, paths in folders.items():
+            if len(paths) > MAX_FILES:
+                raise SystemExit(f"{folder} would have {len(paths)} files, {MAX_FILES} are allowed; split it")
+        return files
+
+
+class _Unfinished:
+    """A type whose members are being read: it refers to itself."""
+
+    def __init__(self, spec, name):
+        self.is_result = name.endswith(".Result") or spec.get("result", False)
+
+
+def third_person(sentence):
+    """A sentence that tells what to do as one that tells what happens: "Read a value." becomes "reads a value."."""
+    verb, _, rest = sentence.partition(" ")
+    ending = "es" if verb.endswith(("o", "s", "x", "ch", "sh")) else "s"
+    return f"{verb.lower()}{ending} {rest}"

@@ -1,0 +1,45 @@
+public import LarderJSON
+
+extension ConfigWait {
+    /// What to wait for: one of four parameters of `config.wait`.
+    public enum Condition: Sendable, Equatable {
+        /// The value at the path is this one.
+        case equals(JSONValue)
+        /// It is another one, or nothing is there.
+        case notEquals(JSONValue)
+        /// Something is at the path, or nothing is.
+        case exists(Bool)
+        /// A snapshot of this revision or a newer one is there.
+        case revisionAtLeast(Int, epoch: String?)
+
+        init(from reader: MemberReader) throws(WireError) {
+            var conditions: [Condition] = []
+            if let value = reader.value("equals"), !value.isNull { conditions.append(.equals(value)) }
+            if let value = reader.value("notEquals"), !value.isNull { conditions.append(.notEquals(value)) }
+            if let exists = try reader.bool("exists") { conditions.append(.exists(exists)) }
+            let epoch = try reader.string("epoch")
+            if let revision = try reader.int("revisionAtLeast", in: 0...largestRevision) {
+                conditions.append(.revisionAtLeast(revision, epoch: epoch))
+            }
+            guard conditions.count == 1 else {
+                throw WireError(
+                    .invalidParams,
+                    "give one of \"equals\", \"notEquals\", \"exists\" and \"revisionAtLeast\", not \(conditions.count)"
+                )
+            }
+            self = conditions[0]
+        }
+
+        /// Writes the members into an object that is open.
+        func writeMembers(to writer: inout JSONWriter) {
+            switch self {
+            case .equals(let value): writer.member("equals", value)
+            case .notEquals(let value): writer.member("notEquals", value)
+            case .exists(let exists): writer.member("exists", exists)
+            case .revisionAtLeast(let revision, let epoch):
+                writer.member("revisionAtLeast", revision)
+                writer.member("epoch", epoch)
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+public import LarderJSON
+
+extension ImagePrefetch {
+    /// One image of the list: a URL, or an object with one.
+    public struct Item: Sendable, Hashable {
+        public var image: ImageReference
+        /// What its bytes must be; anything else is refused.
+        public var expectedDigest: WireDigest?
+
+        public init(_ image: ImageReference, expectedDigest: WireDigest? = nil) {
+            self.image = image
+            self.expectedDigest = expectedDigest
+        }
+
+        /// Reads a URL, or an object with `url`, `cacheKey` and `expectedDigest`.
+        /// - Throws: `invalidParams`, without the URL.
+        public init(_ value: JSONValue) throws(WireError) {
+            if value.kind == .string {
+                image = try ImageReference(params: .array([value]))
+                return
+            }
+            guard value.kind == .object else {
+                throw WireError(.invalidParams, "an image must be a URL or an object with a \"url\"")
+            }
+            let reader = try MemberReader(object: value)
+            image = try ImageReference(from: reader)
+            expectedDigest = try reader.digest("expectedDigest")
+        }
+
+        /// Reads the parameter `urls`.
+        /// - Throws: `invalidParams` with the position of an image that cannot be read.
+        static func list(from reader: MemberReader) throws(WireError) -> [Item] {
+            let most = Parameters.mostItems
+            guard let urls = reader.value("urls"), !urls.isNull else {
+                throw WireError(.invalidParams, "\"urls\" is missing; pass an array of 1 to \(most) image URLs")
+            }
+            guard urls.kind == .array, (1...most).contains(urls.count) else {
+                throw WireError(.invalidParams, "\"urls\" must be an array of 1 to \(most) images")
+            }
+            var items: [Item] = []
+            items.reserveCapacity(urls.count)
+            for (index, url) in urls.elements.enumerated() {
+                do throws(WireError) {
+                    items.append(try Item(url))
+                } catch {
+                    throw WireError(.invalidParams, "element \(index + 1) of \"urls\": \(error.detail)")
+                }
+            }
+            return items
+        }
+
+        func write(to writer: inout JSONWriter) {
+            if image.cacheKey == nil, expectedDigest == nil { return writer.string(image.url) }
+            writer.beginObject()
+            image.writeMembers(to: &writer)
+            writer.member("expectedDigest", expectedDigest?.description)
+            writer.endObject()
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import LarderJSON
+
+extension ImageRemove {
+    /// Which images to remove.
+    public enum Selection: Sendable, Hashable {
+        case image(ImageReference)
+        /// All whose URL begins so: an origin, or an origin and the beginning of a path.
+        case prefix(String)
+
+        init(from reader: MemberReader) throws(WireError) {
+            if let prefix = try reader.text("prefix", bytes: 1...ImageReference.longestURL) {
+                guard try reader.string("url") == nil, try reader.string("cacheKey") == nil else {
+                    throw WireError(.invalidParams, "\"prefix\" excludes \"url\" and \"cacheKey\"")
+                }
+                self = .prefix(prefix)
+            } else {
+                self = .image(try ImageReference(from: reader))
+            }
+        }
+
+        /// Writes the members into an object that is open.
+        func writeMembers(to writer: inout JSONWriter) {
+            switch self {
+            case .image(let image): image.writeMembers(to: &writer)
+            case .prefix(let prefix): writer.member("prefix", prefix)
+            }
+        }
+    }
+}

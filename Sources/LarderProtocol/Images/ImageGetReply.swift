@@ -1,0 +1,33 @@
+public import LarderJSON
+
+// A hit is answered by two parts: the agent keeps the text of the first one.
+
+extension ImageGet.Result {
+    public func write(to writer: inout JSONWriter) {
+        Self.writeConstant(path: path, image: image, to: &writer)
+        Self.writeRest(
+            freshness: freshness.rawValue, source: source.rawValue, ageSeconds: ageSeconds, lease: lease,
+            hasDescriptor: hasDescriptor, to: &writer)
+    }
+
+    /// Begins a result with the members that are the same each time that the image is answered.
+    /// ``writeRest(freshness:source:ageSeconds:lease:hasDescriptor:to:)`` writes the others.
+    public static func writeConstant(path: String, image: WireImage, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("path", path)
+        image.writeMembers(to: &writer)
+    }
+
+    /// Writes the rest of a result that was begun.
+    public static func writeRest(
+        freshness: String, source: String, ageSeconds: Int, lease: Int, hasDescriptor: Bool,
+        to writer: inout JSONWriter
+    ) {
+        writer.member("freshness", freshness)
+        writer.member("source", source)
+        writer.member("ageSeconds", ageSeconds)
+        writer.member("lease", lease)
+        if hasDescriptor { writer.member("descriptor", true) }
+        writer.endObject()
+    }
+}

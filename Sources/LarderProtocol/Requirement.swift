@@ -1,0 +1,20 @@
+/// What the caller of a method needs.
+package enum Requirement: Sendable, Equatable {
+    /// Nothing: every client that may connect may call the method.
+    case nothing
+    /// A right for the whole agent.
+    case general(Right)
+    /// A right for the whole agent or in any namespace; the method shows no more than the peer may see.
+    case anywhere(Right)
+    case inNamespace(Right, String)
+    /// All of these rights.
+    case allInNamespace([Right], String)
+    /// Two rights for the whole agent.
+    case both(Right, Right)
+}
+
+/// A method whose schema says what its caller needs: `x-right`, and with it `x-scope`, `x-right-if` and `x-right-also`.
+package protocol AuthorizedMethod: WireMethod {
+    /// What a call with these parameters needs.
+    static func requirement(_ parameters: Parameters) -> Requirement
+}

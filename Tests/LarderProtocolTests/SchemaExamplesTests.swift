@@ -1,0 +1,100 @@
+import Foundation
+import LarderJSON
+import LarderProtocol
+import Testing
+
+@Suite("The generated types and the examples of the schemas")
+struct SchemaExamplesTests {
+    /// A method of whose types nothing is known but what all methods have.
+    private struct Method: Sendable {
+        let name: String
+        let parameters: @Sendable (JSONValue) throws -> JSONValue
+        let result: @Sendable (JSONValue) throws -> JSONValue
+
+        init<Wire: WireMethod>(_: Wire.Type) {
+            name = Wire.name
+            parameters = { value in
+                let read = try Wire.Parameters(params: value)
+                return JSONValue.building { read.write(to: &$0) }
+            }
+            result = { value in
+                let read = try Wire.Result(from: value)
+                return JSONValue.building { read.write(to: &$0) }
+            }
+        }
+    }
+
+    private static let methods = [
+        Method(AgentClients.self), Method(AgentInfo.self), Method(AgentPing.self), Method(AgentStats.self),
+        Method(ConfigAcknowledge.self), Method(ConfigBackup.self), Method(ConfigDiff.self), Method(ConfigExplain.self),
+        Method(ConfigGet.self), Method(ConfigHistory.self), Method(ConfigOpen.self), Method(ConfigPin.self),
+        Method(ConfigPush.self), Method(ConfigRefresh.self), Method(ConfigRollback.self), Method(ConfigSet.self),
+        Method(ConfigStatus.self), Method(ConfigSubscribe.self), Method(ConfigUnset.self),
+        Method(ConfigUnsubscribe.self), Method(ConfigWait.self), Method(ImageClear.self), Method(ImageGet.self),
+        Method(ImageList.self), Method(ImagePeek.self), Method(ImagePin.self), Method(ImagePrefetch.self),
+        Method(ImagePut.self), Method(ImageRelease.self), Method(ImageRemove.self), Method(ImageUnpin.self),
+        Method(RPCDiscover.self), Method(RequestCancel.self),
+    ]
+
+    /// The schema of each method by its name.
+    private static func schemas() throws -> [String: JSONValue] {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Protocol/schemas/methods")
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        return Dictionary(
+            uniqueKeysWithValues: try files.map {
+                ($0.deletingPathExtension().lastPathComponent, try JSONValue(parsing: Array(Data(contentsOf: $0))))
+            })
+    }
+
+    @Test("there is a type for each schema")
+    func complete() throws {
+        #expect(Set(Self.methods.map(\.name)) == Set(try Self.schemas().keys))
+    }
+
+    @Test("each example is written as it was read")
+    func examples() throws {
+        let schemas = try Self.schemas()
+        for method in Self.methods {
+            for example in schemas[method.name]?["examples"]?.elements ?? JSONValue.array([]).elements {
+                let (params, result) = (try #require(example["params"]), try #require(example["result"]))
+                // A path is written as a JSON Pointer, and a default not at all: the second time nothing changes.
+                let written = try method.parameters(params)
+                #expect(try method.parameters(written).compactText == written.compactText, "\(method.name)")
+                #expect(try method.result(result).compactText == result.compactText, "\(method.name)")
+            }
+        }
+    }
+}
+
+@Suite("What the caller of a method needs")
+struct RequirementTests {
+    @Test("a right in the namespace of the parameters")
+    func namespace() {
+        #expect(ConfigGet.requirement(ConfigGet.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
+        #expect(
+            ConfigBackup.requirement(ConfigBackup.Parameters())
+                == .allInNamespace([.administer, .read, .secrets], "default"))
+    }
+
+    @Test("a forced refresh needs another right")
+    func forced() {
+        #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters()) == .inNamespace(.read, "default"))
+        #expect(ConfigRefresh.requirement(ConfigRefresh.Parameters(force: true)) == .inNamespace(.push, "default"))
+    }
+
+    @Test("a report about all namespaces needs a right in any")
+    func anywhere() {
+        #expect(ConfigStatus.requirement(ConfigStatus.Parameters()) == .anywhere(.read))
+        #expect(ConfigStatus.requirement(ConfigStatus.Parameters(namespace: "web")) == .inNamespace(.read, "web"))
+        #expect(AgentStats.requirement(NoParameters()) == .anywhere(.read))
+    }
+
+    @Test("rights for the whole agent, or none")
+    func general() {
+        #expect(AgentPing.requirement(NoParameters()) == .nothing)
+        #expect(ImageClear.requirement(ImageClear.Parameters()) == .general(.administer))
+        let put = ImagePut.Parameters(ImageReference(url: "https://a/1.png"), .inline([]))
+        #expect(ImagePut.requirement(put) == .both(.push, .images))
+    }
+}
