@@ -72,20 +72,30 @@ let package = Package(
             "LarderConfig",
             ["LarderJSON", "LarderJSON5", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, nioPosix]),
         larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
+        larder("LarderEventLoop", ["CLinuxShims", deque, heap, nioCore]),
         larder(
             "LarderServer",
             [
+                "LarderEventLoop",
                 "LarderJSON", "LarderJSON5", "LarderProtocol", "LarderConfig", "LarderImages", "LarderUpstream",
                 "LarderSnapshotFile",
                 "CLinuxShims",
                 "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder(
+            "LarderSettings",
+            [
+                "LarderConfig", "LarderImages", "LarderServer", "LarderUpstream", "LarderProtocol", "LarderJSON",
+                "LarderJSON5", "CLinuxShims", logging,
+            ]),
+        larder(
             "LarderClient", ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
         larder(
             "larderd",
             [
-                "LarderJSON", "LarderCommand", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream",
+                "LarderJSON", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings", "LarderConfig",
+                "LarderImages",
+                "LarderUpstream",
                 "LarderProtocol",
                 "LarderSystemd", "CLinuxShims",
                 arguments, logging, nioCore, nioPosix, lifecycle, signals,
@@ -116,14 +126,22 @@ let package = Package(
         tests(
             "LarderImagesTests",
             ["LarderImages", "LarderUpstream", "CLinuxShims", logging, crypto, nioCore, nioPosix, nioHTTP]),
+        tests("LarderEventLoopTests", ["LarderEventLoop", "CLinuxShims", nioCore, nioEmbedded]),
         tests(
             "LarderServerTests",
             [
+                "LarderEventLoop",
                 "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderJSON5", "CLinuxShims",
                 "LarderJSON",
                 "LarderProtocol",
                 logging, nioCore,
                 nioEmbedded, nioPosix,
+            ]),
+        tests(
+            "LarderSettingsTests",
+            [
+                "LarderSettings", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderJSON",
+                "LarderJSON5", "LarderProtocol", logging,
             ]),
         tests("LarderClientTests", ["LarderClient", "LarderJSON", "LarderProtocol"]),
         tests("LarderBenchTests", ["larder-bench"]),

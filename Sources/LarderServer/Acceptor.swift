@@ -1,3 +1,4 @@
+import LarderEventLoop
 import CLinuxShims
 import NIOCore
 import Synchronization
@@ -93,7 +94,7 @@ private final class Listener: EpollTarget {
 
     private var loop: EpollLoop { loops[0] }
 
-    func watch() throws(ServerError) {
+    func watch() throws(EpollError) {
         if isWatching { return }
         try loop.epoll.add(socket, .readable, self)
         isWatching = true

@@ -1,3 +1,4 @@
+public import LarderEventLoop
 import LarderJSON
 import LarderConfig
 import LarderProtocol

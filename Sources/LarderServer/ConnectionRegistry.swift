@@ -39,14 +39,14 @@ final class ConnectionRegistry: Sendable {
     }
 
     /// A place for a new connection of a user, or nil where they have as many as they may have.
-    func join(_ peer: PeerCredentials, _ limits: LimitSettings) -> UserUsage? {
+    func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
         let usage = users.join(peer, limits)
         if usage == nil { refusedPerUser.add(1, ordering: .relaxed) }
         return usage
     }
 
     /// Turns a connection away whose user has as many as they may have.
-    func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, _ log: RefusalLogs) {
+    func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         let error = UserUsageTable.refusal(of: peer, limits)
         log.addUsage(error, "connectionsPerUser", of: peer)
         Refusal.tell(socket, error)
@@ -56,7 +56,7 @@ final class ConnectionRegistry: Sendable {
     func countRefusal() { refused.add(1, ordering: .relaxed) }
 
     /// Turns a connection away that was counted.
-    func refuse(_ socket: CInt, _ limits: LimitSettings, _ log: RefusalLogs) {
+    func refuse(_ socket: CInt, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         log.addConnection(limits)
         Refusal.tell(socket, of: limits)
     }
@@ -138,7 +138,7 @@ final class ConnectionRegistry: Sendable {
 /// A connection that is one too many: it is told why, and closed.
 enum Refusal {
     /// Refuses a connection because there are as many as there may be.
-    static func tell(_ socket: CInt, of limits: LimitSettings) {
+    static func tell(_ socket: CInt, of limits: ConnectionLimits) {
         tell(
             socket,
             WireError(

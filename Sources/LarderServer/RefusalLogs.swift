@@ -33,7 +33,7 @@ final class RefusalLogs: Sendable {
     }
 
     /// Logs a connection that was refused because of the number of connections or of open files.
-    func addConnection(_ limits: LimitSettings) {
+    func addConnection(_ limits: ConnectionLimits) {
         connections.add(limits.isBoundByDescriptors) { $0 = limits.connections }
     }
 

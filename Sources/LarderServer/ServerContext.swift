@@ -49,13 +49,13 @@ public final class ServerContext: Sendable {
     let refusals: RefusalLogs
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
-    private let limitsInForce: Mutex<LimitSettings>
+    private let limitsInForce: Mutex<ConnectionLimits>
     private let settingsInForce: Mutex<SettingsSource>
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
     public init(
-        namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: LimitSettings,
+        namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,
         access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil,
         imageProblem: String? = nil, logger: Logger
     ) {
@@ -73,7 +73,7 @@ public final class ServerContext: Sendable {
     }
 
     /// The limits for connections that are accepted from now on.
-    public var limits: LimitSettings {
+    public var limits: ConnectionLimits {
         get { limitsInForce.withLock { $0 } }
         set { limitsInForce.withLock { $0 = newValue } }
     }

@@ -1,3 +1,4 @@
+import LarderEventLoop
 import NIOCore
 
 /// Which clients of an event loop are watched because their output waits.

@@ -1,7 +1,9 @@
+import LarderEventLoop
 import CLinuxShims
 import LarderConfig
 import LarderImages
 import LarderServer
+import LarderSettings
 import LarderUpstream
 import LarderProtocol
 import Logging

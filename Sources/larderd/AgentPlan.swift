@@ -3,6 +3,7 @@ import LarderJSON
 import LarderConfig
 import LarderImages
 import LarderServer
+import LarderSettings
 import LarderProtocol
 import Logging
 import Glibc
@@ -69,7 +70,7 @@ struct AgentPlan: Sendable {
 
     /// The limits in force. Clients never get the last descriptors: without any the agent could neither write a change
     /// down nor ask a source.
-    var limits: LimitSettings {
+    var limits: ConnectionLimits {
         var limits = settings.limits
         // With images: downloads, each with a socket and a file, and what is open to be passed on. Where descriptors are
         // few, clients come first: an image can be asked for again.
@@ -98,7 +99,7 @@ struct AgentPlan: Sendable {
     ) -> [NamespaceConfiguration] {
         settings.namespaces.values.sorted { $0.name < $1.name }.map { namespace in
             var namespace = namespace
-            namespace.limitDocuments(to: settings.limits.documentBytes)
+            namespace.limitDocuments(to: settings.documentBytes)
             if namespace.name == "default" { namespace.hostDirectory = namespace.hostDirectory ?? hostDirectory }
             namespace.settingsPath = settingsPath
             return namespace

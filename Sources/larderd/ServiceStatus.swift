@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderServer
+import LarderSettings
 import LarderUpstream
 import ServiceLifecycle
 import Synchronization

@@ -2,6 +2,7 @@ import CLinuxShims
 import LarderConfig
 import LarderImages
 import LarderServer
+import LarderSettings
 import Logging
 import ServiceLifecycle
 import LarderSystemd

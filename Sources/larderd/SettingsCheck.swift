@@ -1,6 +1,7 @@
 import CLinuxShims
 import LarderConfig
 import LarderServer
+import LarderSettings
 import Logging
 import Glibc
 

@@ -1,3 +1,4 @@
+import LarderEventLoop
 import CLinuxShims
 import Foundation
 import NIOCore

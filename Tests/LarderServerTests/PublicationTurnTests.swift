@@ -1,3 +1,4 @@
+import LarderEventLoop
 import Foundation
 import LarderJSON
 import LarderProtocol

@@ -84,8 +84,8 @@ struct RefusalLogsTests {
     @Test("refused connections are counted, and the log names the limit that refused them")
     func connections() {
         let (lines, log) = logs()
-        for _ in 0..<500 { log.addConnection(LimitSettings()) }
-        var limits = LimitSettings()
+        for _ in 0..<500 { log.addConnection(ConnectionLimits()) }
+        var limits = ConnectionLimits()
         (limits.connections, limits.isBoundByDescriptors) = (7, true)
         log.addConnection(limits)
         log.flush()

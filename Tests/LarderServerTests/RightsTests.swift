@@ -139,7 +139,7 @@ struct RightsTests {
     }
 
     private func tryEveryMethod(with given: Rights) async throws {
-        var limits = LimitSettings()
+        var limits = ConnectionLimits()
         // What is let in may have to wait for a task.
         limits.requestsInFlightPerConnection = 1000
         try await SessionFixture.with(

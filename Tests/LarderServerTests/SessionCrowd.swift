@@ -1,3 +1,4 @@
+import LarderEventLoop
 import CLinuxShims
 import Foundation
 import LarderJSON
@@ -13,13 +14,13 @@ final class SessionCrowd {
     private(set) var ends: [CInt] = []
     private let loop: LoopContext
     private let registry = ConnectionRegistry()
-    private let (limits, room): (LimitSettings, CInt)
+    private let (limits, room): (ConnectionLimits, CInt)
     /// Which sessions were still open when one asked to look.
     var wereOpen: [Bool] = []
 
     /// - Parameter room: the size of each client's send buffer in bytes.
     init(
-        _ count: Int, on eventLoop: EpollLoop, _ server: ServerContext, limits: LimitSettings = LimitSettings(),
+        _ count: Int, on eventLoop: EpollLoop, _ server: ServerContext, limits: ConnectionLimits = ConnectionLimits(),
         room: CInt = 4096
     ) throws {
         var table = MethodTable.agent

@@ -1,3 +1,4 @@
+import LarderEventLoop
 import Foundation
 import LarderJSON
 import LarderConfig
@@ -39,14 +40,14 @@ extension MethodTable {
 enum SessionFixture {
     /// Sends bytes, ends the input, and hands back the lines that came out.
     static func exchange(
-        _ sent: String, with methods: MethodTable = .agent, limits: LimitSettings = LimitSettings()
+        _ sent: String, with methods: MethodTable = .agent, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> [String] {
         try await exchange([Array(sent.utf8)], with: methods, limits: limits)
     }
 
     /// The same for bytes that arrive in pieces.
     static func exchange(
-        _ pieces: [[UInt8]], with methods: MethodTable = .agent, limits: LimitSettings = LimitSettings()
+        _ pieces: [[UInt8]], with methods: MethodTable = .agent, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> [String] {
         try await with(methods, limits: limits) { client, _ in
             for piece in pieces { try await client.send(piece) }
@@ -59,7 +60,7 @@ enum SessionFixture {
 
     /// Runs `body` with the client of a session and what its server is made of.
     static func with<Result: Sendable>(
-        _ methods: MethodTable = .agent, limits: LimitSettings = LimitSettings(), peer: PeerCredentials = .own,
+        _ methods: MethodTable = .agent, limits: ConnectionLimits = ConnectionLimits(), peer: PeerCredentials = .own,
         access: AccessRules = AccessRules(), namespaces: [String] = ["default"],
         _ body: (SessionClient, ServerContext) async throws -> Result
     ) async throws -> Result {
@@ -112,6 +113,6 @@ enum SessionFixture {
             identity: ServerContext.Identity(
                 version: "test", socketPath: "/x", isActivated: false, stateDirectory: directory),
             settings: ServerContext.SettingsSource(path: nil, readAt: Timestamp(milliseconds: 0)),
-            limits: LimitSettings(), access: access, logger: logger)
+            limits: ConnectionLimits(), access: access, logger: logger)
     }
 }

@@ -56,7 +56,7 @@ struct SessionTests {
 
     @Test("bad JSON, bad UTF-8 and an over-long line are errors without id, and the connection lives on")
     func badInput() async throws {
-        var limits = LimitSettings()
+        var limits = ConnectionLimits()
         limits.lineBytes = 1024
         let bad: [[UInt8]] = [
             Array("{bad\n".utf8), [0x22, 0xFF, 0x22, 0x0A], [UInt8](repeating: 0x78, count: 5000) + [0x0A],
@@ -116,7 +116,7 @@ struct SessionTests {
             let batch = try JSONValue(parsing: lines[0])
             #expect(batch.elements.map { $0["id"]?.string } == [id])
             #expect(batch.elements.map { $0["result"]?["value"] } == [large])
-            var limits = LimitSettings()
+            var limits = ConnectionLimits()
             limits.queuedBytesPerUser = 0
             #expect(!client.usage.hasTooMuch(limits))
             limits.queuedBytesPerUser = -1
@@ -134,8 +134,8 @@ struct SessionTests {
             let reads = (2...3).map { #"{"id":\#($0),"method":"config.get","params":{"path":"large"}}"# }
             try await client.send("[\(wait),\(reads[0]),\(reads[1]),{\"id\":4,\"method\":\"agent.ping\"}]\n")
             // They are counted although they are not written yet.
-            #expect(!client.usage.hasTooMuch(LimitSettings()))
-            var limits = LimitSettings()
+            #expect(!client.usage.hasTooMuch(ConnectionLimits()))
+            var limits = ConnectionLimits()
             limits.queuedBytesPerUser = 199_999
             #expect(client.usage.hasTooMuch(limits))
             _ = try await store.set(JSONPath(["large"]), to: .string(new), timeToLive: nil)

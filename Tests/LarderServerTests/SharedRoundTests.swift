@@ -1,3 +1,4 @@
+import LarderEventLoop
 import CLinuxShims
 import Foundation
 import LarderJSON
@@ -45,7 +46,7 @@ struct SharedRoundTests {
         let context = try await SessionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "round")
-        var limits = LimitSettings()
+        var limits = ConnectionLimits()
         limits.stall = .milliseconds(1)
         let (count, stalled) = (150, limits)
         let crowd = try await loop.submit {

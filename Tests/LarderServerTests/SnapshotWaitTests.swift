@@ -54,7 +54,7 @@ struct SnapshotWaitTests {
 
     @Test("requests that wait count among those that are not answered yet")
     func limit() async throws {
-        var limits = LimitSettings()
+        var limits = ConnectionLimits()
         limits.requestsInFlightPerConnection = 2
         try await SessionFixture.with(limits: limits) { client, _ in
             for id in 1...2 {

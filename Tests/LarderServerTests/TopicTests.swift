@@ -1,3 +1,4 @@
+import LarderEventLoop
 import LarderJSON
 import LarderProtocol
 import NIOCore

@@ -3,11 +3,19 @@ import LarderProtocol
 /// Who has which rights, as the settings say it, with accounts by their numbers.
 public struct AccessRules: Sendable, Equatable {
     /// What one `access` of the settings gives.
-    struct Grants: Sendable, Equatable {
-        var users: [UInt32: Rights] = [:]
-        var groups: [UInt32: Rights] = [:]
+    package struct Grants: Sendable, Equatable {
+        /// The rights of users, by number.
+        package var users: [UInt32: Rights] = [:]
+        /// The rights of groups, by number.
+        package var groups: [UInt32: Rights] = [:]
         /// For everybody, whoever it is.
-        var others: Rights = []
+        package var others: Rights = []
+
+        package init(users: [UInt32: Rights] = [:], groups: [UInt32: Rights] = [:], others: Rights = []) {
+            self.users = users
+            self.groups = groups
+            self.others = others
+        }
 
         /// All that a peer has by them: by its user, by its group, by each of its other groups.
         func rights(of peer: PeerCredentials) -> Rights {
@@ -22,9 +30,9 @@ public struct AccessRules: Sendable, Equatable {
     }
 
     /// What holds where a namespace says nothing else.
-    var general = Grants()
+    package var general = Grants()
     /// What the namespaces say that have an access of their own. It stands in the place of ``general`` there.
-    var namespaces: [String: Grants] = [:]
+    package var namespaces: [String: Grants] = [:]
 
     /// Rules that give nobody anything. Root and the user who runs the agent need none.
     public init() {}

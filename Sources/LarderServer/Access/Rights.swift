@@ -1,10 +1,10 @@
-import LarderProtocol
+package import LarderProtocol
 
 /// Some of the rights.
-struct Rights: OptionSet, Sendable, Hashable {
-    let rawValue: UInt8
+package struct Rights: OptionSet, Sendable, Hashable {
+    package let rawValue: UInt8
 
-    init(rawValue: UInt8) { self.rawValue = rawValue }
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     private init(_ right: Right) {
         let place: UInt8 =
@@ -19,18 +19,18 @@ struct Rights: OptionSet, Sendable, Hashable {
         self.init(rawValue: 1 << place)
     }
 
-    init(_ rights: some Sequence<Right>) {
+    package init(_ rights: some Sequence<Right>) {
         self = rights.reduce(into: []) { $0.formUnion(Rights($1)) }
     }
 
-    static let all = Rights(Right.allCases)
+    package static let all = Rights(Right.allCases)
     /// Those that a namespace may give on its own account.
-    static let ofNamespaces = Rights([.read, .write, .push, .secrets])
+    package static let ofNamespaces = Rights([.read, .write, .push, .secrets])
     /// Those that mean something in a namespace.
     static let inNamespaces = ofNamespaces.union(Rights(.administer))
 
-    func contains(_ right: Right) -> Bool { contains(Rights(right)) }
+    package func contains(_ right: Right) -> Bool { contains(Rights(right)) }
 
     /// In the order of the protocol.
-    var list: [Right] { Right.allCases.filter(contains) }
+    package var list: [Right] { Right.allCases.filter(contains) }
 }

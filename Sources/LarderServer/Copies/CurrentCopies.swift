@@ -29,7 +29,7 @@ public final class CurrentCopies: Sendable {
     }
 
     private let socket: String
-    private let settings: CurrentSettings
+    private let settings: CopyOptions
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
     private let logger: Logger
@@ -49,7 +49,7 @@ public final class CurrentCopies: Sendable {
     ///   - socket: the path of the agent's socket, whose group the copies get.
     ///   - blocking: where the disk is waited for.
     public init(
-        besideSocket socket: String, settings: CurrentSettings, blocking: BlockingWork,
+        besideSocket socket: String, settings: CopyOptions, blocking: BlockingWork,
         clock: any Clock<Duration> = ContinuousClock(), logger: Logger
     ) {
         self.socket = socket

@@ -95,11 +95,3 @@ extension Session {
         close()
     }
 }
-
-extension LimitSettings {
-    /// How long a client may take no byte.
-    var stallTime: TimeAmount {
-        let (seconds, attoseconds) = stall.components
-        return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
-    }
-}

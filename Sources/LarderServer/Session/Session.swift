@@ -1,3 +1,4 @@
+import LarderEventLoop
 import CLinuxShims
 import LarderJSON
 import LarderConfig
@@ -16,7 +17,7 @@ final class Session: EpollTarget {
     let id: Int
     let loop: LoopContext
     private(set) var peer: PeerCredentials
-    let limits: LimitSettings
+    let limits: ConnectionLimits
     let usage: UserUsage
     private var knownRights: PeerRights
     private let connectedAt: Timestamp
@@ -93,7 +94,7 @@ final class Session: EpollTarget {
     /// Takes a connected socket over.
     /// - Parameter usage: what its user has in use, this connection included; it is counted out when it ends.
     init(
-        id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: LimitSettings, usage: UserUsage
+        id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: ConnectionLimits, usage: UserUsage
     ) {
         self.id = id
         self.usage = usage

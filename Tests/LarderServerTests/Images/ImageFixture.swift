@@ -1,3 +1,4 @@
+import LarderEventLoop
 import CLinuxShims
 import Foundation
 import LarderJSON
@@ -113,13 +114,13 @@ final class ImageFixture: Sendable {
         access.general.others = Rights([.images, .administer])
         context = ServerContext(
             namespaces: plain.namespaces, identity: plain.identity, settings: plain.settings,
-            limits: LimitSettings(), access: access, images: images, logger: plain.logger)
+            limits: ConnectionLimits(), access: access, images: images, logger: plain.logger)
     }
 
     /// Runs `body` with the client's end of a connection, and ends everything.
     static func with<Result: Sendable>(
         _ origins: [ImageOrigin] = [], peer: PeerCredentials = .own,
-        limits: LimitSettings = LimitSettings(), _ body: (ImageFixture, ImageClient) async throws -> Result
+        limits: ConnectionLimits = ConnectionLimits(), _ body: (ImageFixture, ImageClient) async throws -> Result
     ) async throws -> Result {
         let fixture = try await ImageFixture(origins)
         let result: Swift.Result<Result, any Error>
@@ -139,7 +140,7 @@ final class ImageFixture: Sendable {
 
     /// Connects a client to a session.
     func connect(
-        peer: PeerCredentials = .own, limits: LimitSettings = LimitSettings()
+        peer: PeerCredentials = .own, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> ImageClient {
         var ends: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else { throw Failure.socket }

@@ -131,7 +131,7 @@ struct ImageSessionTests {
 
     @Test("a user who does not receive what was asked for has as many open files as one may have connections")
     func unreceivedFiles() async throws {
-        var limits = LimitSettings()
+        var limits = ConnectionLimits()
         limits.connectionsPerUser = 8
         try await ImageFixture.with(peer: .stranger, limits: limits) { fixture, client in
             fixture.gate.shut()

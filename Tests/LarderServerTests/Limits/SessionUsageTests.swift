@@ -8,8 +8,8 @@ import Testing
 @Suite("What a connection takes of what its user may have")
 struct SessionUsageTests {
     /// Up to this much is held; what is longer than 65,536 bytes is large.
-    private static let limits: LimitSettings = {
-        var limits = LimitSettings()
+    private static let limits: ConnectionLimits = {
+        var limits = ConnectionLimits()
         limits.queuedBytesPerUser = 100_000
         return limits
     }()

@@ -5,8 +5,8 @@ import Testing
 
 @Suite("What a user has in use")
 struct UserUsageTests {
-    private static let limits: LimitSettings = {
-        var limits = LimitSettings()
+    private static let limits: ConnectionLimits = {
+        var limits = ConnectionLimits()
         limits.connectionsPerUser = 2
         limits.subscriptionsPerUser = 3
         limits.requestsInFlightPerUser = 1
@@ -36,7 +36,7 @@ struct UserUsageTests {
 
     @Test("by default it is a quarter of all connections, and at least one")
     func quarter() {
-        var limits = LimitSettings()
+        var limits = ConnectionLimits()
         #expect(limits.effectiveConnectionsPerUser == 4096)
         limits.connections = 3
         #expect(limits.effectiveConnectionsPerUser == 1)

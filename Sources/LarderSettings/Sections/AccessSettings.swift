@@ -2,6 +2,7 @@ import CLinuxShims
 import Glibc
 import LarderJSON5
 public import LarderProtocol
+public import LarderServer
 public import Logging
 
 /// `access` and `namespaces.NAME.access`: who may do what. Root and the user who runs the agent have every right.

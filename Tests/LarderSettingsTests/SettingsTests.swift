@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import LarderJSON
 import LarderConfig
-import LarderServer
+import LarderSettings
 import Logging
 import TestSupport
 import Testing
@@ -35,7 +35,7 @@ struct SettingsTests {
         #expect(defaults.limits.requestsInFlightPerUser == 8192)
         #expect(defaults.limits.queuedBytesPerUser == 268_435_456)
         #expect(defaults.limits.lineBytes == 1_048_576)
-        #expect(defaults.limits.documentBytes == 16_777_216)
+        #expect(defaults.documentBytes == 16_777_216)
         #expect(defaults.limits.stall == .seconds(30))
         let usual = NamespaceConfiguration(name: "default", maximumDeletion: 90, isHostDirectoryNamed: false)
         #expect(defaults.namespaces == ["default": usual])
@@ -94,7 +94,7 @@ struct SettingsTests {
         #expect(all.limits.requestsInFlightPerUser == 50)
         #expect(all.limits.queuedBytesPerUser == 2_000_000)
         #expect(all.limits.lineBytes == 65536)
-        #expect(all.limits.documentBytes == 1_000_000)
+        #expect(all.documentBytes == 1_000_000)
         #expect(all.limits.stall == .milliseconds(2500))
         #expect(all.namespaces.keys.sorted() == ["bare", "default", "mirror", "named", "web.v1"])
         let web = try #require(all.namespaces["web.v1"])

@@ -44,7 +44,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         /// Work for the end of an iteration, after its sockets were served.
         var deferred = Deque<() -> Void>()
 
-        init() throws(ServerError) { epoll = try Epoll() }
+        init() throws(EpollError) { epoll = try Epoll() }
     }
 
     /// How often the inbox is looked at before the sockets are.
@@ -62,12 +62,12 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     /// Starts a loop.
     /// - Parameter name: the thread's, up to 15 bytes, as top(1) shows it.
-    /// - Throws: `cannotListen` where there is no room for descriptors or a thread.
-    public init(name: String) throws(ServerError) {
+    /// - Throws: `cannotStart` where there is no room for descriptors or a thread.
+    public init(name: String) throws(EpollError) {
         own = try Own()
         alarm = eventfd(0, CInt(EFD_CLOEXEC) | CInt(EFD_NONBLOCK))
         guard alarm >= 0 else {
-            throw ServerError(.cannotListen, "cannot make an event loop: \(String(cString: strerror(errno)))")
+            throw EpollError(.cannotStart, "cannot make an event loop: \(String(cString: strerror(errno)))")
         }
         // On edges, each write to it is told, so that it need not be read.
         try own.epoll.add(alarm, [.readable, .onEdges], EpollTarget())
@@ -84,7 +84,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
             }, body.toOpaque())
         guard result == 0 else {
             body.release()
-            throw ServerError(.cannotListen, "cannot start a thread: \(String(cString: strerror(result)))")
+            throw EpollError(.cannotStart, "cannot start a thread: \(String(cString: strerror(result)))")
         }
         pthread_detach(thread)
     }
@@ -97,17 +97,17 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     }
 
     /// The set of descriptors that it waits for. Used on the loop only.
-    var epoll: Epoll {
+    package var epoll: Epoll {
         preconditionInEventLoop()
         return own.epoll
     }
 
     /// Tells the times apart that sockets were waited for. Used on the loop only.
-    var round: Int { own.round }
+    package var round: Int { own.round }
 
     /// Whether the calling thread is the loop's and runs a task that prefers the loop, so that no connection is being served
     /// further up the stack.
-    var isRunningTask: Bool { inEventLoop && own.isRunningTask }
+    package var isRunningTask: Bool { inEventLoop && own.isRunningTask }
 
     // MARK: The thread
 
@@ -204,13 +204,13 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
 
     /// Runs `piece` on the loop once all sockets with events were served. Called on the loop. What one client requests in
     /// bulk is cut into such pieces, and clients that request little are served between them.
-    func deferWork(_ piece: @escaping () -> Void) {
+    package func deferWork(_ piece: @escaping () -> Void) {
         preconditionInEventLoop()
         own.deferred.append(piece)
     }
 
     /// Who was told of a socket goes on once those were served of which the loop was told together with it.
-    func letOthersFirst(_ target: EpollTarget) { own.last.append(target) }
+    package func letOthersFirst(_ target: EpollTarget) { own.last.append(target) }
 
     private static var currentThread: UInt { UInt(pthread_self()) }
 
@@ -248,7 +248,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     public func enqueue(_ job: consuming ExecutorJob) { hand(.job(UnownedJob(job))) }
 
     /// Runs a step of a task that prefers the loop, behind what was handed to it before.
-    fileprivate func enqueue(_ job: consuming ExecutorJob, of executor: LoopTaskExecutor) {
+    func enqueue(_ job: consuming ExecutorJob, of executor: LoopTaskExecutor) {
         hand(.step(UnownedJob(job), of: executor))
     }
 
@@ -302,14 +302,4 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
         stop()
         queue.async { callback(nil) }
     }
-}
-
-/// Runs the steps of tasks that prefer a loop on its thread, those on actors without an executor of their own included
-/// (SE-0417), so that a short task begins and ends without a change of threads. Everything else of the loop waits meanwhile.
-final class LoopTaskExecutor: TaskExecutor {
-    private let loop: EpollLoop
-
-    init(_ loop: EpollLoop) { self.loop = loop }
-
-    func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(job, of: self) }
 }

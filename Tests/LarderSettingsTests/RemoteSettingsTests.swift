@@ -1,6 +1,6 @@
 import LarderJSON
 import LarderConfig
-import LarderServer
+import LarderSettings
 import Testing
 
 @Suite("settings of upstreams")

@@ -2,32 +2,36 @@ import CLinuxShims
 import Glibc
 
 /// What is told that its descriptor can be read or written.
-class EpollTarget {
+open class EpollTarget {
+    public init() {}
+
     /// Called on the loop's thread with the events that came (`EPOLLIN` and so on, epoll_ctl(2)).
-    func ready(_ events: EpollEvents) {}
+    open func ready(_ events: EpollEvents) {}
 
     /// Called on the loop's thread after ``ready(_:)``, where it asked for that (``EpollLoop/letOthersFirst(_:)``).
-    func takeTurn() {}
+    open func takeTurn() {}
 }
 
 /// Events of epoll_ctl(2).
-struct EpollEvents: OptionSet {
-    let rawValue: UInt32
+public struct EpollEvents: OptionSet, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// There is something to read, or the end of it.
-    static let readable = EpollEvents(rawValue: EPOLLIN.rawValue)
+    public static let readable = EpollEvents(rawValue: EPOLLIN.rawValue)
     /// The socket takes bytes again.
-    static let writable = EpollEvents(rawValue: EPOLLOUT.rawValue)
+    public static let writable = EpollEvents(rawValue: EPOLLOUT.rawValue)
     /// The peer shut down its writing side, or is gone.
-    static let inputEnded = EpollEvents(rawValue: EPOLLRDHUP.rawValue)
+    public static let inputEnded = EpollEvents(rawValue: EPOLLRDHUP.rawValue)
     /// Both directions are shut, or the socket failed: the peer is gone.
-    static let hungUp = EpollEvents(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
+    public static let hungUp = EpollEvents(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
     /// Each event is told once, and not for as long as it holds.
-    static let onEdges = EpollEvents(rawValue: EPOLLET.rawValue)
+    public static let onEdges = EpollEvents(rawValue: EPOLLET.rawValue)
 }
 
 /// A set of descriptors that is waited for (epoll(7)). Used by one thread at a time.
-final class Epoll {
+package final class Epoll {
     /// The most events of one turn.
     private static let most = 256
 
@@ -42,11 +46,11 @@ final class Epoll {
     /// By the number of the descriptor.
     private var places: [Place] = []
 
-    /// - Throws: `cannotListen` where the kernel has no room for it.
-    init() throws(ServerError) {
+    /// - Throws: `cannotStart` where the kernel has no room for it.
+    package init() throws(EpollError) {
         events.initialize(repeating: epoll_event(), count: Self.most)
         descriptor = epoll_create1(CInt(EPOLL_CLOEXEC))
-        guard descriptor >= 0 else { throw ServerError(.cannotListen, "cannot wait for sockets: \(Self.reason)") }
+        guard descriptor >= 0 else { throw EpollError(.cannotStart, "cannot wait for sockets: \(Self.reason)") }
     }
 
     deinit {
@@ -55,38 +59,38 @@ final class Epoll {
     }
 
     /// Watches a descriptor.
-    /// - Throws: `cannotListen` where the kernel has no room for it.
-    func add(_ watched: CInt, _ interest: EpollEvents, _ target: EpollTarget) throws(ServerError) {
+    /// - Throws: `cannotWatch` where the kernel has no room for it.
+    package func add(_ watched: CInt, _ interest: EpollEvents, _ target: EpollTarget) throws(EpollError) {
         while places.count <= watched { places.append(Place()) }
         places[Int(watched)].generation &+= 1
         guard control(EPOLL_CTL_ADD, watched, interest) == 0 else {
-            throw ServerError(.cannotListen, "cannot wait for a socket: \(Self.reason)")
+            throw EpollError(.cannotWatch, "cannot wait for a socket: \(Self.reason)")
         }
         places[Int(watched)].target = target
     }
 
     /// Watches a descriptor for other events.
-    func change(_ watched: CInt, to interest: EpollEvents) {
+    package func change(_ watched: CInt, to interest: EpollEvents) {
         // It fails only for one that is not watched.
         _ = control(EPOLL_CTL_MOD, watched, interest)
     }
 
     /// Watches a descriptor no more. What was found of it in this turn is not told.
-    func remove(_ watched: CInt) {
+    package func remove(_ watched: CInt) {
         guard places.indices.contains(Int(watched)), places[Int(watched)].target != nil else { return }
         places[Int(watched)].target = nil
         _ = control(EPOLL_CTL_DEL, watched, [])
     }
 
     /// Watches a descriptor no more that is about to be closed, which is all that the kernel has to be told.
-    func forget(_ watched: CInt) {
+    package func forget(_ watched: CInt) {
         guard places.indices.contains(Int(watched)) else { return }
         places[Int(watched)].target = nil
     }
 
     /// Waits for events and tells their targets.
     /// - Parameter milliseconds: how long at most; -1 for as long as it takes.
-    func wait(atMost milliseconds: CInt) {
+    package func wait(atMost milliseconds: CInt) {
         let count = epoll_wait(descriptor, events, CInt(Self.most), milliseconds)
         // Interrupted by a signal: the next turn looks again.
         if count <= 0 { return }

@@ -2,7 +2,7 @@ import LarderJSON5
 import TestSupport
 import Testing
 
-@testable import LarderServer
+@testable import LarderSettings
 
 @Suite("JSON5 in the settings file")
 struct SettingsJSON5Tests {

@@ -1,7 +1,7 @@
 import LarderConfig
 import Testing
 
-@testable import LarderServer
+@testable import LarderSettings
 
 @Suite("All errors of the settings")
 struct SettingsExaminationTests {

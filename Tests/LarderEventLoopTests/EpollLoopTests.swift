@@ -4,7 +4,7 @@ import NIOCore
 import Synchronization
 import Testing
 
-@testable import LarderServer
+@testable import LarderEventLoop
 
 @Suite("The event loop of clients' sockets")
 struct EpollLoopTests {

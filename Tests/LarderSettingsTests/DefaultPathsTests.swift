@@ -1,4 +1,4 @@
-import LarderServer
+import LarderSettings
 import Testing
 
 @Suite("default paths")

@@ -1,6 +1,6 @@
 import LarderConfig
 import LarderImages
-import LarderServer
+import LarderSettings
 import LarderUpstream
 import Testing
 

@@ -1,5 +1,5 @@
 import Foundation
-import LarderServer
+import LarderSettings
 import Testing
 
 /// larder.json(5) is written by hand; the readers of the settings say themselves what they know.

@@ -1,5 +1,6 @@
 public import LarderConfig
 import LarderJSON5
+public import LarderServer
 public import Logging
 
 /// What the administrator or the user may choose: the settings file, read and checked.
@@ -19,13 +20,15 @@ public struct Settings: Sendable, Equatable {
     /// `log.level`: the lowest level that is logged. Default: info.
     public var logLevel: Logger.Level = .info
     /// `current`: plain copies of the snapshots.
-    public var current = CurrentSettings()
+    public var current = CopyOptions()
     /// `images`: the image cache.
     public var images = ImageSettings()
     /// `access`: who may do what; `nil` where the group `larder` may read and have images, if there is one.
     public var access: AccessSettings?
     /// `limits`: what clients may use.
-    public var limits = LimitSettings()
+    public var limits = ConnectionLimits()
+    /// `limits.documentBytes`: the largest configuration document, 1 KiB to 1 GiB. Default: 16 MiB.
+    public var documentBytes = 16 << 20
     /// `service`: the agent as a service of systemd.
     public var service = ServiceSettings()
     /// `namespaces`: the configuration documents by their names. `default` is always among them.
@@ -48,10 +51,10 @@ extension Settings {
         stateDirectory = try reader.section("state", Self.directory) ?? nil
         cacheDirectory = try reader.section("cache", Self.directory) ?? nil
         logLevel = try reader.section("log", Self.logLevel) ?? logLevel
-        current = try reader.section("current", CurrentSettings.init) ?? current
+        current = try reader.section("current", CopyOptions.init) ?? current
         images = try reader.section("images", ImageSettings.init) ?? images
         access = try reader.section("access", AccessSettings.init)
-        limits = try reader.section("limits", LimitSettings.init) ?? limits
+        try reader.section("limits") { (value, path) throws(SettingsError) in try readLimits(value, path) }
         service = try reader.section("service", ServiceSettings.init) ?? service
         let declared = try reader.section("namespaces", NamespaceConfiguration.all) ?? [:]
         namespaces.merge(declared) { _, declared in declared }
@@ -95,19 +98,9 @@ extension SocketSettings {
     }
 }
 
-/// `current`: plain copies of the current snapshots, in `current/` beside the socket.
-public struct CurrentSettings: Sendable, Equatable {
-    /// `enabled`: whether there are any. Default: true.
-    public var isEnabled = true
-    /// `mode`: the permission bits of each copy, in the file an octal number in quotes. The group is the socket's.
-    /// Default: "0640".
-    public var mode: UInt32 = 0o640
-
-    public init() {}
-}
-
-extension CurrentSettings {
+extension CopyOptions {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
+        self.init()
         let reader = try SettingsReader(value, at: path, knowing: ["enabled", "mode"])
         isEnabled = try reader.truth("enabled") ?? isEnabled
         mode = try reader.permissions("mode", example: "0640") ?? mode

@@ -3,7 +3,7 @@ import LarderProtocol
 import Logging
 import Testing
 
-@testable import LarderServer
+@testable import LarderSettings
 
 @Suite("settings of access")
 struct AccessSettingsTests {

@@ -1,5 +1,5 @@
 import LarderConfig
-import LarderServer
+import LarderSettings
 import Testing
 
 @Suite("settings of a source in etcd")
