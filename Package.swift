@@ -63,25 +63,28 @@ let package = Package(
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
         larder("LarderEncoding"),
+        larder("LarderHTTPSemantics"),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),
         larder("LarderTemplate", ["LarderJSON"]),
         larder("LarderSystemd", ["CSystemd", logging]),
         larder("LarderJSON5", ["LarderJSON"]),
         larder("LarderProtocol", ["LarderJSON"]),
-        larder("LarderUpstream", ["CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
+        larder(
+            "LarderUpstream", ["LarderHTTPSemantics", "CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
         larder(
             "LarderConfig",
-            ["LarderJSON", "LarderJSON5", "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, nioPosix]),
-        larder("LarderImages", ["LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
+            [
+                "LarderJSON", "LarderJSON5", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", logging, crypto,
+                deque, heap, nioPosix,
+            ]),
+        larder("LarderImages", ["LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
         larder("LarderEventLoop", ["CLinuxShims", deque, heap, nioCore]),
         larder(
             "LarderServer",
             [
-                "LarderEventLoop",
-                "LarderJSON", "LarderJSON5", "LarderProtocol", "LarderConfig", "LarderImages", "LarderUpstream",
-                "LarderSnapshotFile",
-                "CLinuxShims",
-                "CProtocolDescription", logging, nioCore, deque, heap,
+                "LarderEventLoop", "LarderJSON", "LarderJSON5", "LarderProtocol", "LarderConfig", "LarderImages",
+                "LarderHTTPSemantics", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims", "CProtocolDescription",
+                logging, nioCore, deque, heap,
             ]),
         larder(
             "LarderSettings",
@@ -95,13 +98,9 @@ let package = Package(
             "larderd",
             [
                 "LarderJSON", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings", "LarderConfig",
-                "LarderImages",
-                "LarderUpstream",
-                "LarderProtocol",
-                "LarderSystemd", "CLinuxShims",
-                arguments, logging, nioCore, nioPosix, lifecycle, signals,
-            ],
-            executable: true),
+                "LarderImages", "LarderUpstream", "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging,
+                nioCore, nioPosix, lifecycle, signals,
+            ], executable: true),
         larder(
             "LarderCommand",
             ["LarderJSON", "LarderProtocol", "LarderClient", "LarderTemplate", "CLinuxShims", arguments, crypto]),
@@ -111,8 +110,7 @@ let package = Package(
             [
                 "LarderJSON", "LarderImages", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", arguments, nioCore,
                 nioPosix,
-            ],
-            executable: true),
+            ], executable: true),
         // No product depends on it.
         .target(
             name: "TestSupport", dependencies: ["CLinuxShims", logging, nioCore, nioPosix], path: "Tests/TestSupport",
@@ -123,21 +121,24 @@ let package = Package(
         tests("LarderTemplateTests", ["LarderTemplate", "LarderJSON"]),
         tests("LarderSystemdTests", ["LarderSystemd"]),
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
-        tests("LarderUpstreamTests", ["LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
-        tests("LarderConfigTests", ["LarderConfig", "LarderJSON", "LarderUpstream", logging, nioPosix]),
+        tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),
+        tests(
+            "LarderUpstreamTests", ["LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
+        tests(
+            "LarderConfigTests",
+            ["LarderConfig", "LarderJSON", "LarderHTTPSemantics", "LarderUpstream", logging, nioPosix]),
         tests(
             "LarderImagesTests",
-            ["LarderImages", "LarderUpstream", "CLinuxShims", logging, crypto, nioCore, nioPosix, nioHTTP]),
+            [
+                "LarderImages", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", logging, crypto, nioCore,
+                nioPosix, nioHTTP,
+            ]),
         tests("LarderEventLoopTests", ["LarderEventLoop", "CLinuxShims", nioCore, nioEmbedded]),
         tests(
             "LarderServerTests",
             [
-                "LarderEventLoop",
-                "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderJSON5", "CLinuxShims",
-                "LarderJSON",
-                "LarderProtocol",
-                logging, nioCore,
-                nioEmbedded, nioPosix,
+                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderJSON5",
+                "CLinuxShims", "LarderJSON", "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
             ]),
         tests(
             "LarderSettingsTests",
@@ -151,8 +152,7 @@ let package = Package(
             "LarderdTests",
             [
                 "larderd", "LarderConfig", "LarderServer", "LarderUpstream", "LarderJSON", logging, nioCore,
-                nioEmbedded,
-                nioPosix,
+                nioEmbedded, nioPosix,
             ]),
         tests(
             "IntegrationTests",

@@ -1,4 +1,5 @@
 import DequeModule
+import LarderHTTPSemantics
 import LarderUpstream
 
 /// The ordered flow of one namespace: refreshes, forced refreshes and pushes run strictly one after the other, first

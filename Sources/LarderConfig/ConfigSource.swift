@@ -1,5 +1,5 @@
+public import LarderHTTPSemantics
 public import LarderJSON
-public import LarderUpstream
 
 /// Where a namespace's remote layer comes from.
 public protocol ConfigSource: Sendable {

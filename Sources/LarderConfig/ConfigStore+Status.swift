@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 import Glibc

@@ -1,3 +1,5 @@
+internal import LarderHTTPSemantics
+
 /// How long to wait after a failure: exponential growth with full jitter.
 ///
 /// After "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): each wait is drawn evenly between a floor and a
@@ -56,29 +58,5 @@ public struct Backoff: Sendable, Hashable {
         var ceiling = base
         for _ in 0..<failures where ceiling < cap { ceiling *= 2 }
         return min(ceiling, cap)
-    }
-}
-
-/// `Retry-After` (RFC 9110, section 10.2.3): a number of seconds or a date.
-enum RetryAfter {
-    /// No origin means more than this; a larger number is a mistake or a trap, and callers put their own cap below it.
-    static let longest = Duration.seconds(30 * 86_400)
-
-    /// Reads the field.
-    ///
-    /// - Parameters:
-    ///   - text: the field's value
-    ///   - date: the answer's `Date` field; with it an origin whose clock is wrong still means what it says
-    ///   - now: the time of day here
-    /// - Returns: zero or more, or nothing if the field is neither a number nor a date
-    static func duration(_ text: String, date: HTTPDate?, now: HTTPDate) -> Duration? {
-        let text = text.drop(while: { $0 == " " })
-        if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            guard let seconds = Int64(text) else { return longest }
-            return min(.seconds(seconds), longest)
-        }
-        guard let until = HTTPDate(parsing: String(text), now: now) else { return nil }
-        let seconds = until.secondsSinceEpoch - (date ?? now).secondsSinceEpoch
-        return min(max(.zero, .seconds(seconds)), longest)
     }
 }

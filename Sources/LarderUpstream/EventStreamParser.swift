@@ -1,3 +1,5 @@
+internal import LarderHTTPSemantics
+
 /// Reads an event stream (WHATWG HTML, section "Server-sent events") without input or output of its own.
 ///
 /// However the stream is cut into pieces, the events are the same. What is still unfinished at the end of the stream is no

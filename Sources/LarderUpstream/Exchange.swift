@@ -1,6 +1,7 @@
 import CLinuxShims
 internal import AsyncHTTPClient
 import Glibc
+internal import LarderHTTPSemantics
 internal import NIOCore
 internal import NIOHTTP1
 

@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+internal import LarderHTTPSemantics
 internal import NIOHTTP1
 
 extension FetchMetadata {

@@ -1,3 +1,5 @@
+public import LarderHTTPSemantics
+
 /// One request: a conditional GET, or a POST.
 public struct FetchRequest: Sendable {
     /// An absolute `http` or `https` URL without user information.

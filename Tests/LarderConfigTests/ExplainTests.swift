@@ -1,4 +1,5 @@
 import Foundation
+import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 import Synchronization

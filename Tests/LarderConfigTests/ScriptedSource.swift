@@ -1,3 +1,4 @@
+import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 import Synchronization

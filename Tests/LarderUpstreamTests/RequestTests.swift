@@ -1,3 +1,4 @@
+import LarderHTTPSemantics
 import LarderUpstream
 import NIOCore
 import NIOPosix

@@ -1,3 +1,4 @@
+internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 extension ImageCache {
@@ -13,7 +14,7 @@ extension ImageCache {
         let matches = row?.response.variant.matches(sent) ?? true
         let (decision, explained) = request.cache.explain(
             answers ? row?.response : nil, matchesVariant: matches, now: now)
-        var rules: Explanation? = explained
+        var rules: CacheTrace? = explained
         if let row, !answers {
             if let expected = request.expectedDigest, expected != row.digest {
                 rules.note("expectedDigest", "what is held is another image: \(row.digest)")

@@ -1,3 +1,4 @@
+internal import LarderHTTPSemantics
 internal import LarderUpstream
 internal import Logging
 

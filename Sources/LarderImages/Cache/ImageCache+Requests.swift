@@ -1,3 +1,4 @@
+internal import LarderHTTPSemantics
 internal import LarderUpstream
 internal import Logging
 
@@ -137,15 +138,4 @@ extension ImageCache {
         .notHeld, "the image is not held, and the request wants no network; ask with another policy")
     static let cancelled = ImageError(.cancelled, "the request was cancelled")
     static let shuttingDown = ImageError(.shuttingDown, "the agent is shutting down; ask again after its restart")
-}
-
-extension CacheRequest {
-    /// Whether what is held answers a request although it could not be fetched: for an outage, and where there was no room
-    /// for the answer.
-    func answersStale(after error: ImageError, _ held: HeldImage, now: Int) -> Bool {
-        switch error.code {
-        case .noRoom, .storageFailed: mayBeStale(held, now: now)
-        default: error.cause.map { answersStale(after: $0, held, now: now) } ?? false
-        }
-    }
 }

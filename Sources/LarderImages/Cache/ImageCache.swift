@@ -1,3 +1,4 @@
+internal import LarderHTTPSemantics
 public import LarderUpstream
 public import Logging
 internal import Synchronization

@@ -1,3 +1,4 @@
+internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 /// What time it is and how to wait, so that tests of minutes take none.

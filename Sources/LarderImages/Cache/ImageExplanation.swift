@@ -1,3 +1,5 @@
+public import LarderHTTPSemantics
+
 /// Why a request is a hit or not, and all that is known of what it asks for.
 public struct ImageExplanation: Sendable {
     /// A failure that is remembered.
@@ -23,7 +25,7 @@ public struct ImageExplanation: Sendable {
     /// What would be done now.
     public let decision: CacheDecision
     /// The rules that were looked at.
-    public let rules: Explanation
+    public let rules: CacheTrace
     /// What is held, if anything.
     public let row: ImageRow?
     /// A failure that would answer the request in the place of the network.

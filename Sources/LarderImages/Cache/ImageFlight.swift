@@ -1,3 +1,4 @@
+internal import LarderHTTPSemantics
 internal import Synchronization
 
 /// What a flight asks the network for.

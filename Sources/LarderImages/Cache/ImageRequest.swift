@@ -1,3 +1,5 @@
+public import LarderHTTPSemantics
+
 /// What somebody asks the cache for.
 public struct ImageRequest: Sendable, Hashable {
     /// An absolute `http` or `https` URL.

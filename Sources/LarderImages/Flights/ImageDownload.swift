@@ -1,3 +1,4 @@
+internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 /// One image from the request to the published blob: conditions, attempts, resumption, space.

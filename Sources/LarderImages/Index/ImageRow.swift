@@ -1,3 +1,5 @@
+public import LarderHTTPSemantics
+
 /// All that is known of an image that is held.
 public struct ImageRow: Sendable, Hashable {
     /// The text of its key.

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+internal import LarderHTTPSemantics
 internal import LarderUpstream
 
 /// The copy of the index (`index-copy.sqlite`), from which a damaged index is restored.

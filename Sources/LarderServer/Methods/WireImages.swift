@@ -1,3 +1,4 @@
+import LarderHTTPSemantics
 import LarderImages
 import LarderUpstream
 import LarderProtocol

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import LarderHTTPSemantics
 import LarderUpstream
 import Logging
 import NIOPosix

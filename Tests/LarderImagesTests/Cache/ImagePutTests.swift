@@ -1,3 +1,4 @@
+import LarderHTTPSemantics
 import Testing
 
 @testable import LarderImages

@@ -1,4 +1,5 @@
 import Foundation
+import LarderHTTPSemantics
 import TestSupport
 import Testing
 
@@ -11,7 +12,8 @@ struct ImageIndexTests {
         let sent = [(name: "Accept", value: "image/avif, image/webp"), (name: "User-Agent", value: "larder")]
         let fields = ResponseFields([
             ("ETag", "\"\(number): ünï\""), ("Cache-Control", "max-age=\(number), stale-if-error=5"),
-            ("Cache-Control", "immutable"), ("Vary", number % 2 == 0 ? "Accept, X-None" : ""), ("Date", date(0)),
+            ("Cache-Control", "immutable"), ("Vary", number % 2 == 0 ? "Accept, X-None" : ""),
+            ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
         ])
         // What only the file tells is not in the index.
         let header = blob.header
@@ -148,6 +150,25 @@ struct ImageIndexTests {
         #expect([1, 2, 3].withUnsafeBytes { ResponseFreshness($0) } == nil)
         #expect(ImageKey(hex: ImageKey("x").description) == ImageKey("x"))
         #expect(ImageKey(hex: "+" + ImageKey("x").description.dropFirst()) == nil)
+    }
+
+    @Test("an entry knows by the fingerprint of a request whether it answers it")
+    func fingerprints() {
+        let sent = [(name: "Accept", value: "image/webp"), (name: "User-Agent", value: "larder")]
+        let number = Variant.fingerprint(of: sent)
+        func entry(_ vary: String?) -> ImageEntry {
+            let stored = StoredResponse(
+                status: 200, fields: ResponseFields(vary.map { [(name: "Vary", value: $0)] } ?? []), request: sent,
+                requestTime: now, responseTime: now)
+            return ImageEntry(
+                key: ImageKey("x"), digest: Self.blob.digest, size: 1, freshness: ResponseFreshness(stored), lastUse: 0,
+                isPinned: false, variant: stored.variant.fingerprint, type: .png, width: 1, height: 1)
+        }
+        #expect(entry(nil).matches(number) == true)
+        #expect(entry(nil).matches(5) == true)
+        #expect(entry("Accept").matches(number) == true)
+        #expect(entry("Accept").matches(5) == nil)
+        #expect(entry("*").matches(number) == false)
     }
 
     static var blob: PublishedBlob {

@@ -1,4 +1,5 @@
 import Foundation
+import LarderHTTPSemantics
 import Testing
 
 @testable import LarderImages

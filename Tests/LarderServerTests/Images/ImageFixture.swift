@@ -1,6 +1,7 @@
 import LarderEventLoop
 import CLinuxShims
 import Foundation
+import LarderHTTPSemantics
 import LarderJSON
 import LarderConfig
 import LarderUpstream

@@ -1,4 +1,4 @@
-@testable import LarderImages
+import LarderHTTPSemantics
 @testable import LarderUpstream
 
 /// The value of a header field of a response: whatever it is, what is read of it is within its bounds.

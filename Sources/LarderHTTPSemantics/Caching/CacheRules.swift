@@ -1,5 +1,3 @@
-public import LarderUpstream
-
 /// What is held for a request, as far as deciding goes.
 public struct HeldImage: Sendable, Hashable {
     /// How long it is good.
@@ -21,7 +19,7 @@ extension CacheRequest {
     ///   - held: what is held, if anything
     ///   - now: the time in seconds since 1970
     public func decide(_ held: HeldImage?, now: Int) -> CacheDecision {
-        var nobody: Explanation?
+        var nobody: CacheTrace?
         return decide(held, now: now, explaining: &nobody)
     }
 
@@ -33,28 +31,18 @@ extension CacheRequest {
     ///   - now: the time in seconds since 1970
     public func explain(
         _ response: StoredResponse?, matchesVariant: Bool = true, now: Int
-    ) -> (CacheDecision, Explanation) {
-        var explanation: Explanation? = Explanation()
+    ) -> (CacheDecision, CacheTrace) {
+        var explanation: CacheTrace? = CacheTrace()
         let held = response.map {
             HeldImage(
                 freshness: ResponseFreshness($0, explaining: &explanation), matchesVariant: matchesVariant)
         }
         let decision = decide(held, now: now, explaining: &explanation)
-        return (decision, explanation ?? Explanation())
+        return (decision, explanation ?? CacheTrace())
     }
 
-    /// Whether what is held answers a request although asking the origin failed.
-    ///
-    /// - Parameters:
-    ///   - error: what asking ended with; only an outage counts, not an answer such as 404
-    ///   - held: what is held
-    ///   - now: the time in seconds since 1970
-    public func answersStale(after error: UpstreamError, _ held: HeldImage, now: Int) -> Bool {
-        error.isOutage && mayBeStale(held, now: now)
-    }
-
-    /// The same, whatever the reason.
-    func mayBeStale(_ held: HeldImage, now: Int) -> Bool {
+    /// Whether what is held answers a request although it could not be fetched, for a reason that allows a stale answer.
+    package func mayBeStale(_ held: HeldImage, now: Int) -> Bool {
         let freshness = held.freshness
         guard policy != .networkOnly, held.matchesVariant, isYoungEnough(freshness, now),
             !freshness.requiresValidation
@@ -75,7 +63,7 @@ extension CacheRequest {
         maximumAge.map { freshness.age(at: now) <= $0 } ?? true
     }
 
-    private func decide(_ held: HeldImage?, now: Int, explaining explanation: inout Explanation?) -> CacheDecision {
+    private func decide(_ held: HeldImage?, now: Int, explaining explanation: inout CacheTrace?) -> CacheDecision {
         explanation.note("policy", policy.rawValue)
         guard let held else {
             explanation.note("held", "nothing")
@@ -126,7 +114,7 @@ extension CacheRequest {
 
     /// Whether a stale response may be used while the origin is asked.
     private func mayAnswerMeanwhile(
-        _ freshness: ResponseFreshness, staleness: Int, _ explanation: inout Explanation?
+        _ freshness: ResponseFreshness, staleness: Int, _ explanation: inout CacheTrace?
     ) -> Bool {
         if freshness.requiresValidation { return false }
         if freshness.mustRevalidate {
@@ -143,20 +131,8 @@ extension CacheRequest {
     }
 }
 
-extension UpstreamError {
-    /// Whether the network or the origin is out of order, as RFC 5861, section 4, means it; an answer such as 404 says
-    /// something about the image instead.
-    var isOutage: Bool {
-        switch code {
-        case .connectFailed, .tlsFailed, .timeout, .tooSlow, .connectionClosed, .truncated, .malformedAnswer: true
-        case .status: [500, 502, 503, 504].contains(status)
-        default: false
-        }
-    }
-}
-
 /// Why a request is a hit or not: each rule that was looked at, with its numbers, in order.
-public struct Explanation: Sendable, Hashable {
+public struct CacheTrace: Sendable, Hashable {
     /// One rule.
     public struct Rule: Sendable, Hashable {
         /// Which rule: a short, stable word.
@@ -174,9 +150,9 @@ public struct Explanation: Sendable, Hashable {
     fileprivate mutating func add(_ name: String, _ text: String) { rules.append(Rule(name: name, text: text)) }
 }
 
-extension Explanation? {
+extension CacheTrace? {
     /// Adds a rule. Where nobody wants an explanation no text is made.
-    mutating func note(_ name: String, _ text: @autoclosure () -> String) {
+    package mutating func note(_ name: String, _ text: @autoclosure () -> String) {
         guard self != nil else { return }
         self?.add(name, text())
     }

@@ -1,6 +1,3 @@
-import CLinuxShims
-import Glibc
-
 /// A point in time as HTTP writes it (RFC 9110, section 5.6.7): whole seconds, always UTC.
 public struct HTTPDate: Sendable, Hashable, Comparable {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -80,16 +77,6 @@ public struct HTTPDate: Sendable, Hashable, Comparable {
 
     /// The year of a point in time, near enough to tell centuries apart.
     private static func civilYear(_ seconds: Int64) -> Int64 { 1970 + seconds / 31_556_952 }
-}
-
-extension HTTPDate {
-    /// The time of day, for comparison with dates from outside.
-    public static func now() -> HTTPDate {
-        var time = timespec()
-        // Cannot fail: the clock exists on every Linux and the address is ours (clock_gettime(2)).
-        clock_gettime(CLOCK_REALTIME, &time)
-        return HTTPDate(secondsSinceEpoch: Int64(time.tv_sec))
-    }
 }
 
 /// Reads the parts of a date from left to right. Each method returns nil, or false, if something else comes next.

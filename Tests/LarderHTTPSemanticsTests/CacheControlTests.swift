@@ -1,4 +1,4 @@
-import LarderImages
+import LarderHTTPSemantics
 import TestSupport
 import Testing
 

@@ -20,7 +20,7 @@ public struct Variant: Sendable, Hashable {
     }
 
     /// Makes a variant again of which only the fields that count are known.
-    init(vary: String?, request: [(name: String, value: String)], fingerprint: UInt64) {
+    package init(vary: String?, request: [(name: String, value: String)], fingerprint: UInt64) {
         let names = (vary ?? "").split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
         matchesNothing = names.contains("*")
         var fields: [String: String?] = [:]

@@ -1,4 +1,4 @@
-import LarderImages
+import LarderHTTPSemantics
 
 /// Sunday, 6 November 1994, 08:49:37 GMT: the time of the standard's examples.
 let now = 784_111_777

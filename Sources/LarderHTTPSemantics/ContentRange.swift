@@ -1,13 +1,13 @@
 /// A `Content-Range` of bytes (RFC 9110, section 14.4) that goes up to the end: `bytes 500-999/1000`.
-struct ContentRange: Sendable, Hashable {
+package struct ContentRange: Sendable, Hashable {
     /// The number of the first byte of the part.
-    let start: Int
+    package let start: Int
     /// How many bytes the whole has.
-    let total: Int
+    package let total: Int
 
     /// Reads the field, or nothing where it is anything else: another unit, a total that is not said, a part that does not
     /// reach the end.
-    init?(_ field: String) {
+    package init?(_ field: String) {
         guard field.lowercased().hasPrefix("bytes ") else { return nil }
         let numbers = field.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
         guard numbers.count == 2, let total = Self.number(numbers[1]) else { return nil }

@@ -1,5 +1,3 @@
-internal import LarderUpstream
-
 /// How long a stored response is good, in numbers: all that a hit has to look at (RFC 9111, section 4.2). 32 bytes.
 public struct ResponseFreshness: Sendable, Hashable {
     /// Where a freshness lifetime comes from.
@@ -58,11 +56,11 @@ public struct ResponseFreshness: Sendable, Hashable {
 
     /// Works the numbers out.
     public init(_ response: StoredResponse) {
-        var nobody: Explanation?
+        var nobody: CacheTrace?
         self.init(response, explaining: &nobody)
     }
 
-    init(_ response: StoredResponse, explaining explanation: inout Explanation?) {
+    init(_ response: StoredResponse, explaining explanation: inout CacheTrace?) {
         let control = response.cacheControl
         time = Int64(response.responseTime)
         let age = Self.initialAge(response, &explanation)
@@ -85,7 +83,7 @@ public struct ResponseFreshness: Sendable, Hashable {
     }
 
     /// The numbers as 26 bytes, for the index.
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         func parts(_ number: some FixedWidthInteger) -> [UInt8] {
             withUnsafeBytes(of: number.littleEndian) { Array($0) }
         }
@@ -94,7 +92,7 @@ public struct ResponseFreshness: Sendable, Hashable {
     }
 
     /// Takes the 26 bytes back.
-    init?(_ bytes: UnsafeRawBufferPointer) {
+    package init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 26, let basis = Basis(rawValue: bytes[25]) else { return nil }
         func short(_ offset: Int) -> UInt32 {
             UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
@@ -107,7 +105,7 @@ public struct ResponseFreshness: Sendable, Hashable {
 
     /// For how many seconds from its arrival the origin allows it to be reused without a validation: 0 if it must not be
     /// stored or needs a validation each time, nil if the origin does not say (`Cache-Control`, `Expires`).
-    static func explicitLifetime(of response: StoredResponse) -> Int? {
+    package static func explicitLifetime(of response: StoredResponse) -> Int? {
         let control = response.cacheControl
         if control.forbidsStoring || control.requiresValidation { return 0 }
         let freshness = ResponseFreshness(response)
@@ -124,7 +122,7 @@ public struct ResponseFreshness: Sendable, Hashable {
     public func remaining(at now: Int) -> Int { lifetime - age(at: now) }
 
     /// Section 4.2.3: the larger of what its `Date` and what its `Age` says, the latter with the time of the request.
-    private static func initialAge(_ response: StoredResponse, _ explanation: inout Explanation?) -> Int {
+    private static func initialAge(_ response: StoredResponse, _ explanation: inout CacheTrace?) -> Int {
         let delay = max(0, difference(response.responseTime, response.requestTime))
         let date = date("date", response)
         let apparent = max(0, difference(response.responseTime, date ?? response.responseTime))
@@ -141,7 +139,7 @@ public struct ResponseFreshness: Sendable, Hashable {
 
     /// Section 4.2.1, and 4.2.2 where nothing is said.
     private static func lifetime(
-        _ response: StoredResponse, _ control: CacheControl, _ explanation: inout Explanation?
+        _ response: StoredResponse, _ control: CacheControl, _ explanation: inout CacheTrace?
     ) -> (Int, Basis) {
         if let maximumAge = control.maximumAge {
             explanation.note("lifetime", "\(maximumAge) s by Cache-Control: max-age")

@@ -1,5 +1,3 @@
-public import LarderUpstream
-
 /// What is remembered of an origin's answer besides its body.
 public struct StoredResponse: Sendable, Hashable {
     /// 200 or 203.
@@ -14,7 +12,7 @@ public struct StoredResponse: Sendable, Hashable {
     public private(set) var variant: Variant
     /// The time from which it counts as stale whatever its lifetime is, in seconds since 1970. It is set for a row that was
     /// restored from a copy of the index, since the origin may have said something newer after the copy was made.
-    var staleSince: Int?
+    package var staleSince: Int?
 
     /// Makes a record.
     ///
@@ -34,7 +32,7 @@ public struct StoredResponse: Sendable, Hashable {
     }
 
     /// Makes a record again that was kept.
-    init(
+    package init(
         status: Int, fields: ResponseFields, variant: Variant, requestTime: Int, responseTime: Int,
         staleSince: Int? = nil
     ) {

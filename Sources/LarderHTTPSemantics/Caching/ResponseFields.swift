@@ -28,10 +28,10 @@ public struct ResponseFields: Sendable, Hashable {
     }
 
     /// The first line of a field, by its name in lower case.
-    func first(_ name: String) -> String? { values[name]?.first }
+    package func first(_ name: String) -> String? { values[name]?.first }
 
     /// All lines of a field as one list.
-    func joined(_ name: String) -> String? { values[name]?.joined(separator: ", ") }
+    package func joined(_ name: String) -> String? { values[name]?.joined(separator: ", ") }
 
     /// Replaces each field that a 304 has (RFC 9111, section 3.2).
     ///

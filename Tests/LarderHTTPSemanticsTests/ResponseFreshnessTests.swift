@@ -1,5 +1,4 @@
-import LarderImages
-import LarderUpstream
+import LarderHTTPSemantics
 import Testing
 
 @Suite("Freshness of responses")

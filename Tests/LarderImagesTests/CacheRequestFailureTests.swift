@@ -1,0 +1,32 @@
+import LarderHTTPSemantics
+import LarderUpstream
+import Testing
+
+@testable import LarderImages
+
+@Suite("Stale images after a failure")
+struct CacheRequestFailureTests {
+    private func answers(_ policy: CachePolicy, _ error: UpstreamError) -> Bool {
+        let held = HeldImage(
+            freshness: ResponseFreshness(response([("Cache-Control", "max-age=60, stale-if-error=30")])))
+        return CacheRequest(policy: policy).answersStale(after: error, held, now: now + 61)
+    }
+
+    @Test("only an outage is a reason; a response about the image is not")
+    func outages() {
+        for status in [500, 502, 503, 504] {
+            #expect(answers(.default, UpstreamError(.status, "", status: status)))
+        }
+        for status in [401, 403, 404, 410, 429, 501] {
+            #expect(!answers(.networkFirst, UpstreamError(.status, "", status: status)))
+        }
+        for code in [
+            UpstreamError.Code.connectFailed, .timeout, .tlsFailed, .connectionClosed, .truncated, .malformedAnswer,
+        ] {
+            #expect(answers(.default, UpstreamError(code, "")))
+        }
+        for code in [UpstreamError.Code.cancelled, .shutDown, .invalidURL, .tooLarge, .invalidRedirect] {
+            #expect(!answers(.networkFirst, UpstreamError(code, "")))
+        }
+    }
+}
