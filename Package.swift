@@ -63,21 +63,24 @@ let package = Package(
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
         larder("LarderEncoding"),
-        larder("LarderHTTPSemantics"),
+        larder("LarderHTTPSemantics", ["LarderEncoding"]),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),
         larder("LarderTemplate", ["LarderJSON"]),
         larder("LarderSystemd", ["CSystemd", logging]),
         larder("LarderJSON5", ["LarderJSON"]),
         larder("LarderProtocol", ["LarderJSON"]),
         larder(
-            "LarderUpstream", ["LarderHTTPSemantics", "CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
+            "LarderUpstream",
+            ["LarderEncoding", "LarderHTTPSemantics", "CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
         larder(
             "LarderConfig",
             [
-                "LarderJSON", "LarderJSON5", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", logging, crypto,
-                deque, heap, nioPosix,
+                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims",
+                logging, crypto, deque, heap, nioPosix,
             ]),
-        larder("LarderImages", ["LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
+        larder(
+            "LarderImages",
+            ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
         larder("LarderEventLoop", ["CLinuxShims", deque, heap, nioCore]),
         larder(
             "LarderServer",
@@ -103,7 +106,10 @@ let package = Package(
             ], executable: true),
         larder(
             "LarderCommand",
-            ["LarderJSON", "LarderProtocol", "LarderClient", "LarderTemplate", "CLinuxShims", arguments, crypto]),
+            [
+                "LarderEncoding", "LarderJSON", "LarderProtocol", "LarderClient", "LarderTemplate", "CLinuxShims",
+                arguments, crypto,
+            ]),
         larder("larder", ["LarderCommand"], executable: true),
         larder(
             "larder-bench",
@@ -123,10 +129,14 @@ let package = Package(
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
         tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),
         tests(
-            "LarderUpstreamTests", ["LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
+            "LarderUpstreamTests",
+            ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
         tests(
             "LarderConfigTests",
-            ["LarderConfig", "LarderJSON", "LarderHTTPSemantics", "LarderUpstream", logging, nioPosix]),
+            [
+                "LarderConfig", "LarderEncoding", "LarderJSON", "LarderHTTPSemantics", "LarderUpstream", logging,
+                nioPosix,
+            ]),
         tests(
             "LarderImagesTests",
             [

@@ -1,3 +1,5 @@
+internal import LarderEncoding
+
 /// When a host asks its origin: once in each interval, at a moment of its own.
 ///
 /// Thousands of hosts that start together, after a deployment or a power cut, must not come together. Each has a phase
@@ -101,20 +103,14 @@ public struct PollSchedule: Sendable, Hashable {
     }
 }
 
-/// A hash that gives the same number for the same bytes in every process, on every host, in every version.
-///
-/// Swift's own `Hasher` is seeded anew in each process. FNV-1a (draft-eastlake-fnv) is stable and short; its upper bits
-/// are weak for short strings that differ in the last byte, as host names do, so its result is mixed once more with the
-/// finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+/// A share of a span that depends on a text alone: it is the same in every process, on every host, in every version.
 enum StableHash {
-    /// 64 bits of FNV-1a.
-    static func fnv1a(_ text: String) -> UInt64 {
-        text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
-    }
-
-    /// 64 bits that are well mixed.
+    /// 64 well mixed bits. The upper bits of FNV-1a are weak for short texts that differ in the last byte, as host names do,
+    /// so the finalizer of SplitMix64 (Steele, Lea, Flood 2014) mixes them once more.
     static func mixed(_ text: String) -> UInt64 {
-        var hash = fnv1a(text)
+        var fnv1a = FNV1a()
+        fnv1a.add(text.utf8)
+        var hash = fnv1a.value
         hash = (hash ^ (hash >> 30)) &* 0xbf58_476d_1ce4_e5b9
         hash = (hash ^ (hash >> 27)) &* 0x94d0_49bb_1331_11eb
         return hash ^ (hash >> 31)
@@ -128,15 +124,6 @@ enum StableHash {
 }
 
 extension Duration {
-    /// Nanoseconds, held within what 64 bits can say (292 years).
-    var wholeNanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, carried) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        if overflow || carried { return seconds < 0 ? .min : .max }
-        return sum
-    }
-
     /// An evenly distributed duration between two bounds, both included, to the nanosecond.
     public static func random(
         from lower: Duration, to upper: Duration, using generator: inout some RandomNumberGenerator

@@ -1,3 +1,5 @@
+internal import LarderEncoding
+
 /// When a host that keeps a connection to its source connects again after the connection ended. It has no clock, no
 /// network and no source of randomness, so that a simulation drives the same code as the agent.
 ///

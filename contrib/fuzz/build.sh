@@ -54,11 +54,12 @@ sources() { # TARGET...
 # Two at a time, in the order of their imports. Of the images and the server only what reads what others send.
 at_once() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
 json() { module LarderJSON "" $(sources LarderJSON); }
-semantics() { module LarderHTTPSemantics "" $(sources LarderHTTPSemantics); }
-upstream() { module LarderUpstream LarderHTTPSemantics $(sources LarderUpstream); }
+encoding() { module LarderEncoding "" $(sources LarderEncoding); }
+semantics() { module LarderHTTPSemantics LarderEncoding $(sources LarderHTTPSemantics); }
+upstream() { module LarderUpstream "LarderEncoding LarderHTTPSemantics" $(sources LarderUpstream); }
 wire() { module LarderProtocol LarderJSON $(sources LarderProtocol); }
 json5() { module LarderJSON5 LarderJSON $(sources LarderJSON5); }
-config() { module LarderConfig "LarderJSON LarderJSON5 LarderHTTPSemantics LarderUpstream" $(sources LarderConfig); }
+config() { module LarderConfig "LarderEncoding LarderJSON LarderJSON5 LarderHTTPSemantics LarderUpstream" $(sources LarderConfig); }
 template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 images() {
@@ -66,13 +67,14 @@ images() {
     Sources/LarderImages/{ImageError,Blobs/SpaceLedger}.swift
 }
 server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Session/RequestWords.swift; }
-at_once json semantics
-at_once upstream wire
-at_once json5 template
-at_once config snapshot
-at_once images server
+at_once json encoding
+at_once semantics wire
+at_once upstream json5
+at_once config template
+at_once snapshot images
+at_once server
 module Fuzzers \
-  "LarderJSON LarderHTTPSemantics LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImages LarderServer" \
+  "LarderEncoding LarderJSON LarderHTTPSemantics LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImages LarderServer" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz

@@ -2,6 +2,7 @@ import CLinuxShims
 import Crypto
 import LarderClient
 import Glibc
+import LarderEncoding
 
 /// Copies an image out of the cache: whole and as the agent described it, or not at all.
 struct ImageFileCopy {
@@ -77,15 +78,13 @@ struct ImageFileCopy {
             guard code == 0 else { throw Self.failure("write", path, code) }
         }
         guard copied == image.bytes else { throw differs("has \(copied) bytes, not the \(image.bytes)") }
-        guard WireDigest(Self.hex(hash.finalize())) == image.digest else { throw differs("has not the SHA-256") }
+        guard WireDigest(hash.finalize().withUnsafeBytes { $0.hex }) == image.digest else {
+            throw differs("has not the SHA-256")
+        }
     }
 
     private func differs(_ what: String) -> Failure {
         Failure(.failure, "\(path.printable) \(what) that the agent named; see its log, and try --policy networkOnly")
-    }
-
-    private static func hex(_ digest: SHA256.Digest) -> String {
-        digest.reduce(into: "") { text, byte in text += (byte < 16 ? "0" : "") + String(byte, radix: 16) }
     }
 
     private static func failure(_ action: String, _ path: String, _ code: CInt = errno) -> Failure {

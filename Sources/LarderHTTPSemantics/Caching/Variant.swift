@@ -1,3 +1,5 @@
+internal import LarderEncoding
+
 /// For which requests a stored response is an answer: those that have the same fields as ours had, as far as `Vary`
 /// names them (RFC 9111, section 4.1).
 public struct Variant: Sendable, Hashable {
@@ -31,17 +33,18 @@ public struct Variant: Sendable, Hashable {
         self.fingerprint = matchesNothing ? .max : fields.isEmpty ? 0 : fingerprint
     }
 
-    /// A number that stands for all fields of a request, in their order (FNV-1a); never 0 and never the largest. Requests
-    /// are ours, so nobody can look for two with the same number.
+    /// The FNV-1a hash of all fields of a request, in their order; never 0 and never the largest number. The agent makes the
+    /// requests, so no attacker can choose two with the same hash.
     public static func fingerprint(of request: [(name: String, value: String)]) -> UInt64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        var hash = FNV1a()
         for field in request {
-            // A 0 after each part, so that nothing can be taken for a piece of what is beside it.
-            for byte in Array(field.name.lowercased().utf8) + [0] + Array(field.value.utf8) + [0] {
-                hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3
-            }
+            // A 0 ends each part, so that no part runs into the next.
+            hash.add(field.name.lowercased().utf8)
+            hash.add(0)
+            hash.add(field.value.utf8)
+            hash.add(0)
         }
-        return min(max(hash, 1), .max - 1)
+        return min(max(hash.value, 1), .max - 1)
     }
 
     /// Whether a request would be answered by the response.

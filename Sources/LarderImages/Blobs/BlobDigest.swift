@@ -1,3 +1,5 @@
+internal import LarderEncoding
+
 /// The SHA-256 of an image's bytes, which is also its name on disk.
 public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     /// The 32 bytes, eight in each number, the first highest.
@@ -20,15 +22,8 @@ public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads 64 hexadecimal digits in lower case, and nothing else: no other name is ever opened or removed.
     public init?(hex: String) {
-        let digits = hex.utf8.compactMap { digit -> UInt8? in
-            switch digit {
-            case 0x30...0x39: digit - 0x30
-            case 0x61...0x66: digit - 0x61 + 10
-            default: nil
-            }
-        }
-        guard digits.count == 64, hex.utf8.count == 64 else { return nil }
-        self.init(stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
+        guard hex.utf8.count == 64, let bytes = [UInt8](hex: hex) else { return nil }
+        self.init(bytes)
     }
 
     /// The first byte, which names the directory that its file is in.
@@ -42,10 +37,7 @@ public struct BlobDigest: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// 64 hexadecimal digits in lower case.
-    public var description: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
+    public var description: String { bytes.hex }
 
     /// Whether all 32 bytes are the same.
     public static func == (left: BlobDigest, right: BlobDigest) -> Bool {

@@ -1,4 +1,5 @@
 internal import Crypto
+internal import LarderEncoding
 
 /// Under what an image is looked up: 128 bits of the SHA-256 of its key's text. The text itself, most often a URL, is only
 /// on disk; that two have the same bits does not happen, not even to somebody who wants it to.
@@ -24,10 +25,8 @@ public struct ImageKey: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads 32 hexadecimal digits in lower case, and nothing else.
     init?(hex: String) {
-        guard hex.utf8.count == 32, hex.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
-            let high = UInt64(hex.prefix(16), radix: 16), let low = UInt64(hex.dropFirst(16), radix: 16)
-        else { return nil }
-        (self.high, self.low) = (high, low)
+        guard hex.utf8.count == 32, let key = [UInt8](hex: hex)?.withUnsafeBytes({ ImageKey($0) }) else { return nil }
+        self = key
     }
 
     /// The 16 bytes.
@@ -41,9 +40,7 @@ public struct ImageKey: Sendable, Hashable, CustomStringConvertible {
     var fingerprint: UInt32 { UInt32(truncatingIfNeeded: low) }
 
     /// 32 hexadecimal digits.
-    public var description: String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
+    public var description: String { bytes.hex }
 
     /// The bits are as good as random already.
     public func hash(into hasher: inout Hasher) { hasher.combine(high) }

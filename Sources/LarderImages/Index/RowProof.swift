@@ -1,9 +1,10 @@
+internal import LarderEncoding
 internal import LarderHTTPSemantics
 
 /// A number that says whether a row of the index is as it was written (FNV-1a, 64 bits): the change of any one byte gives
 /// another one, and it costs a start next to nothing. It is against accidents, not against people.
 struct RowProof {
-    private var state: UInt64 = 0xcbf2_9ce4_8422_2325
+    private var hash = FNV1a()
 
     /// What the start reads of an image. When it was used last is left out: that is changed alone, and a wrong time only
     /// moves the image in the order of eviction.
@@ -18,7 +19,7 @@ struct RowProof {
         proof.add(entry.type.rawValue)
         proof.add(entry.width)
         proof.add(entry.height)
-        return Int(bitPattern: UInt(proof.state))
+        return Int(bitPattern: UInt(proof.hash.value))
     }
 
     /// Everything else that is known of it: the texts and the numbers as the database has them.
@@ -26,22 +27,20 @@ struct RowProof {
         var proof = RowProof()
         for text in texts { proof.add(text) }
         for number in numbers { proof.add(number ?? -1) }
-        return Int(bitPattern: UInt(proof.state))
+        return Int(bitPattern: UInt(proof.hash.value))
     }
 
-    private mutating func add(_ byte: UInt8) { state = (state ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
-
     private mutating func add(_ bytes: [UInt8]) {
-        for byte in bytes { add(byte) }
+        hash.add(bytes)
         add(bytes.count)
     }
 
     private mutating func add(_ text: String) {
-        for byte in text.utf8 { add(byte) }
+        hash.add(text.utf8)
         add(text.utf8.count)
     }
 
     private mutating func add(_ number: Int) {
-        for shift in stride(from: 0, to: 64, by: 8) { add(UInt8(truncatingIfNeeded: number >> shift)) }
+        for shift in stride(from: 0, to: 64, by: 8) { hash.add(UInt8(truncatingIfNeeded: number >> shift)) }
     }
 }
