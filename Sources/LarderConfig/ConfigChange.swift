@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderJSON
 
 /// A change that the store is asked to make, and what it does to the layers. Indirect, because it is copied more often than
@@ -251,14 +252,6 @@ indirect enum ConfigChange: Sendable {
             return new != old
         }
         return !isSame && Hold.Refused(remote).digest != refused.digest
-    }
-}
-
-extension Duration {
-    /// Whole milliseconds, rounded up so that what is to last at least a moment does.
-    var milliseconds: Int {
-        let (seconds, attoseconds) = components
-        return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     }
 }
 

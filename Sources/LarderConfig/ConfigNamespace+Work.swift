@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderUpstream
 
 extension ConfigNamespace {

@@ -1,3 +1,4 @@
+import LarderEncoding
 import Logging
 
 /// Overrides that end by themselves.

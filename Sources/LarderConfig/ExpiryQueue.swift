@@ -1,4 +1,5 @@
 import HeapModule
+import LarderEncoding
 
 /// An override that expires.
 struct ExpiringOverride: Sendable, Equatable {

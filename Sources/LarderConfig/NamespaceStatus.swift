@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream

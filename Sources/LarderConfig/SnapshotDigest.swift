@@ -1,4 +1,5 @@
 import Crypto
+import LarderEncoding
 import LarderJSON
 import Synchronization
 
@@ -44,19 +45,7 @@ final class SnapshotDigest: Sendable {
     static func text(of value: JSONValue) -> String { value.withTextBytes { SHA256.hash(data: $0).hex } }
 }
 
-extension Digest {
-    /// Lower-case hex.
-    var hex: String {
-        String(unsafeUninitializedCapacity: 2 * Self.byteCount) { text in
-            var end = 0
-            for byte in self {
-                text[end] = Self.digit(byte >> 4)
-                text[end + 1] = Self.digit(byte & 15)
-                end += 2
-            }
-            return end
-        }
-    }
-
-    private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 + nibble : 0x57 + nibble }
+extension SHA256.Digest {
+    /// Lowercase hexadecimal digits.
+    var hex: String { withUnsafeBytes { $0.hex } }
 }

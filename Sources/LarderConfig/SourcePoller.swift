@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderUpstream
 
 /// Asks a namespace's source again and again, when its ``PollPlan`` says: at the start, at each turn of its schedule, and

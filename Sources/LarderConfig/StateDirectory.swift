@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderEncoding
 internal import LarderUpstream
 import Glibc
 
@@ -85,10 +86,7 @@ public final class StateDirectory: Sendable {
     }
 
     /// A name that no other life has.
-    static func newEpoch() -> String {
-        let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
-    }
+    static func newEpoch() -> String { withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { $0.hex } }
 }
 
 /// The epoch file: the epoch in its first line, and behind it the record of ``StateIdentity``, which earlier versions of this
@@ -108,8 +106,7 @@ struct EpochFile: Equatable {
         let line = bytes.prefix { $0 != 0x0A }
         epoch = String(decoding: line, as: UTF8.self)
         identity = String(decoding: bytes.dropFirst(line.count + 1), as: UTF8.self)
-        let isHex = epoch.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x61 && $0 <= 0x66) }
-        if epoch.utf8.count != 16 || !isHex { return nil }
+        if epoch.utf8.count != 16 || [UInt8](hex: epoch) == nil { return nil }
     }
 
     func encoded() -> [UInt8] { Array("\(epoch)\n\(identity)".utf8) }

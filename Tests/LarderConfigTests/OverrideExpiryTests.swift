@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 import LarderJSON
 import Synchronization
 import TestSupport

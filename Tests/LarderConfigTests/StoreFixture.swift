@@ -1,4 +1,5 @@
 import Foundation
+import LarderEncoding
 import LarderJSON
 import LarderUpstream
 import Logging

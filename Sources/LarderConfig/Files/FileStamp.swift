@@ -1,4 +1,5 @@
 internal import Crypto
+import LarderEncoding
 
 /// Stands for one content of a file: equal stamps mean equal bytes, whatever the file's name, place and times are.
 ///
@@ -23,9 +24,5 @@ public struct FileStamp: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// `sha256:` and 64 hexadecimal digits.
-    public var description: String {
-        digest.reduce(into: "sha256:") { text, byte in
-            text += (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }
-    }
+    public var description: String { "sha256:" + digest.hex }
 }
