@@ -64,6 +64,7 @@ let package = Package(
         larder("LarderJSON"),
         larder("LarderEncoding"),
         larder("LarderHTTPSemantics", ["LarderEncoding"]),
+        larder("LarderImageFormats"),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),
         larder("LarderTemplate", ["LarderJSON"]),
         larder("LarderSystemd", ["CSystemd", logging]),
@@ -80,14 +81,17 @@ let package = Package(
             ]),
         larder(
             "LarderImages",
-            ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", "CSQLite", crypto, logging]),
+            [
+                "LarderEncoding", "LarderHTTPSemantics", "LarderImageFormats", "LarderUpstream", "CLinuxShims",
+                "CSQLite", crypto, logging,
+            ]),
         larder("LarderEventLoop", ["CLinuxShims", deque, heap, nioCore]),
         larder(
             "LarderServer",
             [
                 "LarderEventLoop", "LarderJSON", "LarderJSON5", "LarderProtocol", "LarderConfig", "LarderImages",
-                "LarderHTTPSemantics", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims", "CProtocolDescription",
-                logging, nioCore, deque, heap,
+                "LarderHTTPSemantics", "LarderImageFormats", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
+                "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder(
             "LarderSettings",
@@ -128,6 +132,7 @@ let package = Package(
         tests("LarderSystemdTests", ["LarderSystemd"]),
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
         tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),
+        tests("LarderImageFormatsTests", ["LarderImageFormats"]),
         tests(
             "LarderUpstreamTests",
             ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
@@ -140,15 +145,16 @@ let package = Package(
         tests(
             "LarderImagesTests",
             [
-                "LarderImages", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims", logging, crypto, nioCore,
-                nioPosix, nioHTTP,
+                "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderUpstream", "CLinuxShims", logging,
+                crypto, nioCore, nioPosix, nioHTTP,
             ]),
         tests("LarderEventLoopTests", ["LarderEventLoop", "CLinuxShims", nioCore, nioEmbedded]),
         tests(
             "LarderServerTests",
             [
-                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderJSON5",
-                "CLinuxShims", "LarderJSON", "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
+                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderHTTPSemantics", "LarderImageFormats",
+                "LarderImages", "LarderUpstream", "LarderJSON5", "CLinuxShims", "LarderJSON", "LarderProtocol", logging,
+                nioCore, nioEmbedded, nioPosix,
             ]),
         tests(
             "LarderSettingsTests",

@@ -1,3 +1,4 @@
+internal import LarderImageFormats
 public import LarderUpstream
 
 /// What can go wrong with an image or with its place in the cache, said so that somebody knows what to do next.
@@ -120,37 +121,17 @@ extension ImageError {
         self.init(code, message, cause: cause)
     }
 
-    /// A header that no encoder writes.
-    static func damaged(_ type: ImageType, _ what: String) -> ImageError {
-        ImageError(.damagedImage, "the \(type.name) image is damaged: \(what); serve or store a whole one")
-    }
-
-    /// An end where the header goes on.
-    static func truncated(_ type: ImageType) -> ImageError {
-        ImageError(.truncatedImage, "the \(type.name) image ends within its header; serve or store a whole one")
-    }
-
-    /// An end where the picture goes on.
-    static func cutOff(_ type: ImageType, after bytes: Int) -> ImageError {
-        ImageError(
-            .truncatedImage,
-            "the \(type.name) image does not come to its end in its \(bytes) bytes; serve or store a whole one")
-    }
-
-    /// A header that goes on and on.
-    static func headerTooLong(_ type: ImageType, limit: Int) -> ImageError {
-        damaged(type, "its size is not among its first \(limit) bytes")
-    }
-
-    /// Bytes that are no image.
-    static func notAnImage(_ looksLike: String) -> ImageError {
-        ImageError(
-            .notAnImage, "this is not an image but looks like \(looksLike); use the URL of an image, or store an image")
-    }
-
-    /// An image that cannot be checked here.
-    static func unsupported(_ name: String) -> ImageError {
-        let known = ImageType.allCases.map(\.name).joined(separator: ", ")
-        return ImageError(.unsupportedType, "\(name) is not supported; serve one of \(known)")
+    /// A refusal by what the bytes are.
+    init(_ error: ImageFormatError) {
+        let code: Code =
+            switch error.reason {
+            case .notAnImage: .notAnImage
+            case .unsupportedType: .unsupportedType
+            case .excludedType: .excludedType
+            case .damagedImage: .damagedImage
+            case .truncatedImage: .truncatedImage
+            case .tooManyPixels: .tooManyPixels
+            }
+        self.init(code, error.message)
     }
 }

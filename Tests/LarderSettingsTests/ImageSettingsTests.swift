@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderImageFormats
 import LarderImages
 import LarderSettings
 import LarderUpstream

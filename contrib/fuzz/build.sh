@@ -51,7 +51,7 @@ sources() { # TARGET...
   find "${@/#/Sources/}" -name '*.swift' | sort
 }
 
-# Two at a time, in the order of their imports. Of the images and the server only what reads what others send.
+# Two at a time, in the order of their imports. Of the server only what reads what others send.
 at_once() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
 json() { module LarderJSON "" $(sources LarderJSON); }
 encoding() { module LarderEncoding "" $(sources LarderEncoding); }
@@ -62,19 +62,16 @@ json5() { module LarderJSON5 LarderJSON $(sources LarderJSON5); }
 config() { module LarderConfig "LarderEncoding LarderJSON LarderJSON5 LarderHTTPSemantics LarderUpstream" $(sources LarderConfig); }
 template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
-images() {
-  module LarderImages LarderUpstream $(sources LarderImages/Headers) \
-    Sources/LarderImages/{ImageError,Blobs/SpaceLedger}.swift
-}
+formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
 server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Session/RequestWords.swift; }
 at_once json encoding
 at_once semantics wire
 at_once upstream json5
 at_once config template
-at_once snapshot images
+at_once snapshot formats
 at_once server
 module Fuzzers \
-  "LarderEncoding LarderJSON LarderHTTPSemantics LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImages LarderServer" \
+  "LarderEncoding LarderJSON LarderHTTPSemantics LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImageFormats LarderServer" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz

@@ -110,7 +110,7 @@ def etcd():
 
 
 def images():
-    encoded = (ROOT / "Tests/LarderImagesTests/Headers/EncodedImages.swift").read_text()
+    encoded = (ROOT / "Tests/TestSupport/Images/EncodedImages.swift").read_text()
     for text in re.findall(r'"""\n(.*?)"""', encoded, re.S):
         image = base64.b64decode("".join(text.split()))
         if len(image) < 2000:

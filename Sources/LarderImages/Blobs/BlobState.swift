@@ -1,3 +1,5 @@
+internal import LarderImageFormats
+
 /// The state that a ``BlobStore`` keeps about its files.
 extension BlobStore {
     /// The state of one blob. It is small, because every blob on disk has one in memory.

@@ -1,4 +1,5 @@
 internal import Crypto
+public import LarderImageFormats
 internal import Synchronization
 
 /// The images on disk: each file is named by the SHA-256 of its bytes, is never changed, and stays as long as somebody

@@ -1,4 +1,5 @@
 internal import Crypto
+public import LarderImageFormats
 internal import Synchronization
 
 /// What was published.
@@ -66,8 +67,8 @@ public final class BlobWriter: Sendable {
                 switch reader.feed(bytes) {
                 case .needMore: break
                 // The frame count of a PNG may be wrong. It is checked when the frames have been counted.
-                case .found(let header): try store.imageLimits.check(header.type == .png ? header.still : header)
-                case .refused(let error): throw error
+                case .found(let header): try check(header.type == .png ? header.still : header)
+                case .refused(let error): throw ImageError(error)
                 }
                 try reserve(total, &state)
                 state.reader = reader
@@ -133,16 +134,20 @@ public final class BlobWriter: Sendable {
         case .found(let found):
             // Decoders show an animation with a wrong frame count as the still image that it also is.
             header = found.type == .png && found.frameCount != state.end.frameCount ? found.still : found
-        case .refused(let error): throw error
+        case .refused(let error): throw ImageError(error)
         case .needMore: throw ImageError(.damagedImage, "the image has no header; serve or store a whole one")
         }
-        try store.imageLimits.check(header)
-        guard state.end.isComplete else { throw .cutOff(header.type, after: state.written) }
+        try check(header)
+        guard state.end.isComplete else { throw ImageError(.cutOff(header.type, after: state.written)) }
         guard let digest = BlobDigest(Array(state.hash.finalize())) else { throw Self.ended }
         guard expected == nil || expected == digest else {
             throw ImageError(.digestDisagrees, "the body's SHA-256 is \(digest), not what was expected")
         }
         return PublishedBlob(digest: digest, size: state.written, header: header)
+    }
+
+    private func check(_ header: ImageHeader) throws(ImageError) {
+        do throws(ImageFormatError) { try store.imageLimits.check(header) } catch { throw ImageError(error) }
     }
 
     private func reserve(_ total: Int, _ state: inout State) throws(ImageError) {

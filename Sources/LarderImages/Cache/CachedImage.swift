@@ -1,3 +1,5 @@
+public import LarderImageFormats
+
 /// An image that answers a request. It carries one reference to its blob, so that the file stays; whoever has it gives the
 /// reference back with ``ImageCache/release(_:)``.
 public struct CachedImage: Sendable, Hashable {

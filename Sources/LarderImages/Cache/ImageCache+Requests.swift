@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+internal import LarderImageFormats
 internal import LarderUpstream
 internal import Logging
 

@@ -1,3 +1,4 @@
+internal import LarderImageFormats
 internal import LarderUpstream
 internal import Logging
 

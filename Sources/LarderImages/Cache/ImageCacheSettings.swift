@@ -1,3 +1,4 @@
+public import LarderImageFormats
 public import LarderUpstream
 
 /// What the settings say of the image cache. All but the directory can be changed while it runs

@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+internal import LarderImageFormats
 internal import LarderUpstream
 
 /// Details of an image from its header and its response, besides its type and size. They are loaded when the image is used

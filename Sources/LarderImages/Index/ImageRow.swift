@@ -1,4 +1,5 @@
 public import LarderHTTPSemantics
+public import LarderImageFormats
 
 /// All that is known of an image that is held.
 public struct ImageRow: Sendable, Hashable {

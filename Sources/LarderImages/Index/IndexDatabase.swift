@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+internal import LarderImageFormats
 
 /// The index's database: two tables with a row per image, because the start reads one of them whole and the other not at
 /// all. One thread uses it at a time.

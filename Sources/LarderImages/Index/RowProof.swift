@@ -1,5 +1,6 @@
 internal import LarderEncoding
 internal import LarderHTTPSemantics
+internal import LarderImageFormats
 
 /// A number that says whether a row of the index is as it was written (FNV-1a, 64 bits): the change of any one byte gives
 /// another one, and it costs a start next to nothing. It is against accidents, not against people.

@@ -1,4 +1,5 @@
 import LarderHTTPSemantics
+import LarderImageFormats
 import LarderImages
 import LarderUpstream
 import LarderProtocol

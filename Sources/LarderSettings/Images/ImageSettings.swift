@@ -1,4 +1,5 @@
 internal import LarderConfig
+public import LarderImageFormats
 public import LarderImages
 import LarderJSON5
 public import LarderUpstream

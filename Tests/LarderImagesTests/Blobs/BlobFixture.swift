@@ -1,4 +1,5 @@
 import Foundation
+import LarderImageFormats
 import Synchronization
 import TestSupport
 

@@ -1,5 +1,7 @@
 import Foundation
 import Synchronization
+import LarderImageFormats
+import TestSupport
 import Testing
 
 @testable import LarderImages

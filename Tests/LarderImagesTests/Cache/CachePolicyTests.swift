@@ -1,4 +1,5 @@
 import LarderHTTPSemantics
+import LarderImageFormats
 import LarderUpstream
 import Testing
 

@@ -1,5 +1,6 @@
 import Foundation
 import LarderHTTPSemantics
+import LarderImageFormats
 import LarderUpstream
 import Synchronization
 import Testing

@@ -1,4 +1,5 @@
 import LarderHTTPSemantics
+import TestSupport
 import Testing
 
 @testable import LarderImages

@@ -1,5 +1,6 @@
 import Foundation
 import LarderHTTPSemantics
+import LarderImageFormats
 import Testing
 
 @testable import LarderImages

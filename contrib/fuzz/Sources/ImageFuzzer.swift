@@ -1,4 +1,4 @@
-@testable import LarderImages
+import LarderImageFormats
 
 /// However an image arrives, its header says the same, and so does its end; sizes are such as an image can have.
 @Sendable

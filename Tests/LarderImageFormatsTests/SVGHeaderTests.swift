@@ -1,4 +1,5 @@
-import LarderImages
+import LarderImageFormats
+import TestSupport
 import Testing
 
 @Suite("SVG headers")

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import LarderImages
+@testable import LarderImageFormats
 
 @Suite("The ends of images")
 struct ImageEndTests {
@@ -172,32 +172,6 @@ struct ImageEndTests {
     func runsWithoutEnd() {
         for (end, isWhole) in [(0, true), (1, true), (2, true), (3, false)] {
             #expect(isComplete(MadeImages.runs([3, 9, 0, 0, 3, 8, 0, 0].dropLast(end))) { 1 } == isWhole, "\(end)")
-        }
-    }
-
-    @Test("an animation whose frame count is wrong is published as the still image", arguments: [1, 2, 3, 1_000_000])
-    func wrongFrameCount(_ frames: Int) throws {
-        let control = MadeImages.chunk("fcTL", [UInt8](repeating: 0, count: 26))
-        let image =
-            MadeImages.pngStart(1000, 1000) + MadeImages.chunk("acTL", MadeImages.big(frames, 4) + [0, 0, 0, 0])
-            + control + MadeImages.chunk("IDAT", [9]) + control + MadeImages.chunk("fdAT", [0, 0, 0, 1, 9])
-            + MadeImages.chunk("IEND", [])
-        try withDirectory { path in
-            let blob = try BlobStore(path: path).put(image)
-            #expect(blob.header.frameCount == (frames == 2 ? 2 : 1))
-        }
-    }
-
-    @Test("a writer refuses what does not come to its end, and what is behind the end belongs to the file")
-    func writer() throws {
-        try withDirectory { path in
-            let store = try BlobStore(path: path)
-            let image = picture(1)
-            let error = #expect(throws: ImageError.self) { try store.put(Array(image.dropLast())) }
-            #expect(error?.code == .truncatedImage)
-            #expect(error?.message.contains("999") == true)
-            #expect(filesBelow(path).keys.sorted() == ["lock"])
-            #expect(try store.put(image + [1, 2, 3]).size == 1003)
         }
     }
 }

@@ -9,7 +9,7 @@ enum HeaderStep {
     /// The header is read.
     case found(ImageHeader)
     /// There is no header, or none that is acceptable.
-    case refused(ImageError)
+    case refused(ImageFormatError)
 }
 
 /// Reads one format's header, without input and output: it is shown a window of the bytes and says what it wants next.
@@ -24,10 +24,10 @@ protocol HeaderParser: Sendable {
     mutating func step(_ window: Span<UInt8>) -> HeaderStep
 
     /// Why an image that ends here is refused. The window has fewer bytes than were asked for.
-    func ended(_ window: Span<UInt8>) -> ImageError
+    func ended(_ window: Span<UInt8>) -> ImageFormatError
 
     /// Why an image is refused whose header does not end within ``lookAhead``.
-    var tooLong: ImageError { get }
+    var tooLong: ImageFormatError { get }
 }
 
 /// A parser that knows the type already.
@@ -36,9 +36,9 @@ protocol TypedHeaderParser: HeaderParser {
 }
 
 extension TypedHeaderParser {
-    func ended(_ window: Span<UInt8>) -> ImageError { .truncated(type) }
+    func ended(_ window: Span<UInt8>) -> ImageFormatError { .truncated(type) }
 
-    var tooLong: ImageError { .headerTooLong(type, limit: Self.lookAhead) }
+    var tooLong: ImageFormatError { .headerTooLong(type, limit: Self.lookAhead) }
 
     func damaged(_ what: String) -> HeaderStep { .refused(.damaged(type, what)) }
 

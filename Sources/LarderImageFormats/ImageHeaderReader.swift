@@ -4,19 +4,19 @@
 /// than the few bytes that it waits for (1 MiB for AVIF and HEIC, 64 KiB for JPEG, far less for the others) and gives an
 /// image up whose header does not end within a limit: 16 MiB for PNG, JPEG, JPEG XL, AVIF, HEIC and icons, whose metadata
 /// may come first and are passed over; 1 MiB for GIF and SVG; 128 bytes for bitmaps; 64 bytes for WebP.
-public struct ImageHeaderReader: Sendable {
+package struct ImageHeaderReader: Sendable {
     /// What is known so far.
-    public enum Progress: Sendable, Hashable {
+    package enum Progress: Sendable, Hashable {
         /// Nothing yet; give more bytes, or call ``ImageHeaderReader/finish()``.
         case needMore
         /// The header; further bytes are ignored.
         case found(ImageHeader)
         /// No image that we would keep; further bytes are ignored.
-        case refused(ImageError)
+        case refused(ImageFormatError)
     }
 
     /// What is known so far.
-    public private(set) var progress = Progress.needMore
+    package private(set) var progress = Progress.needMore
 
     private var parser: any HeaderParser = FormatSniffer()
     private var lookAhead = FormatSniffer.lookAhead
@@ -30,10 +30,10 @@ public struct ImageHeaderReader: Sendable {
     private var position = 0
 
     /// Makes a reader of one image.
-    public init() {}
+    package init() {}
 
     /// Takes the next bytes.
-    public mutating func feed(_ bytes: Span<UInt8>) -> Progress {
+    package mutating func feed(_ bytes: Span<UInt8>) -> Progress {
         var start = 0
         while progress == .needMore, start < bytes.count {
             if skip > 0 {
@@ -52,10 +52,10 @@ public struct ImageHeaderReader: Sendable {
     }
 
     /// Takes the next bytes.
-    public mutating func feed(_ bytes: [UInt8]) -> Progress { feed(bytes.span) }
+    package mutating func feed(_ bytes: [UInt8]) -> Progress { feed(bytes.span) }
 
     /// Says that there are no more bytes: what was not found by now is not there.
-    public mutating func finish() -> Progress {
+    package mutating func finish() -> Progress {
         if progress == .needMore { end(.refused(parser.ended(window.span))) }
         return progress
     }

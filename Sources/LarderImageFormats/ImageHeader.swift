@@ -59,7 +59,7 @@ public struct ImageHeader: Sendable, Hashable {
     /// Whether pixels may be transparent; nil if the header does not show it.
     public let hasAlpha: Bool?
 
-    init(
+    package init(
         _ type: ImageType, width: Int, height: Int, frameCount: Int?, orientation: Int? = nil,
         isAnimated: Bool? = nil, hasAlpha: Bool? = nil
     ) {
@@ -73,7 +73,7 @@ public struct ImageHeader: Sendable, Hashable {
     }
 
     /// The header of the first frame alone.
-    var still: ImageHeader {
+    package var still: ImageHeader {
         ImageHeader(
             type, width: width, height: height, frameCount: 1, orientation: orientation, hasAlpha: hasAlpha)
     }
@@ -105,17 +105,17 @@ public struct ImageLimits: Sendable, Hashable {
 
     /// Refuses an image that is over a limit.
     ///
-    /// - Throws: ``ImageError/Code/excludedType``, ``ImageError/Code/tooManyPixels``
-    public func check(_ header: ImageHeader) throws(ImageError) {
+    /// - Throws: ``ImageFormatError/Reason/excludedType``, ``ImageFormatError/Reason/tooManyPixels``
+    package func check(_ header: ImageHeader) throws(ImageFormatError) {
         guard !excludedTypes.contains(header.type) else {
-            throw ImageError(
+            throw ImageFormatError(
                 .excludedType,
                 "the settings exclude \(header.type.name) images; remove \"\(header.type.rawValue)\" from images.excludedTypes or request another type"
             )
         }
         guard let pixels = header.pixelCount, pixels <= maximumPixels else {
             let frames = header.frameCount.map { $0 > 1 ? " in \($0) frames" : "" } ?? ""
-            throw ImageError(
+            throw ImageFormatError(
                 .tooManyPixels,
                 "the image is \(header.width) by \(header.height) pixels\(frames), over the limit of \(maximumPixels) "
                     + "pixels; raise the limit or serve a smaller one")

@@ -45,7 +45,7 @@ struct SVGHeaderParser: TypedHeaderParser {
         return .consume(window.count)
     }
 
-    func ended(_ window: Span<UInt8>) -> ImageError {
+    func ended(_ window: Span<UInt8>) -> ImageFormatError {
         switch state {
         case .prolog, .opened, .exclamation, .comment, .instruction: .notAnImage("text without an element")
         default: .truncated(.svg)

@@ -14,7 +14,7 @@ struct FormatSniffer: HeaderParser {
     }
 
     /// A file shorter than a signature is no image; the smallest SVG that says anything is longer.
-    func ended(_ window: Span<UInt8>) -> ImageError {
+    func ended(_ window: Span<UInt8>) -> ImageFormatError {
         switch window.count {
         case 0: .notAnImage("an empty file")
         case 1..<8: .notAnImage("a file of \(window.count) bytes")
@@ -23,7 +23,7 @@ struct FormatSniffer: HeaderParser {
         }
     }
 
-    var tooLong: ImageError { .notAnImage("data of an unknown kind") }
+    var tooLong: ImageFormatError { .notAnImage("data of an unknown kind") }
 
     /// The parser for what begins like this, if any does.
     private static func parser(_ window: Span<UInt8>) -> (any HeaderParser)? {
@@ -62,7 +62,7 @@ struct FormatSniffer: HeaderParser {
     }
 
     /// What the bytes are instead.
-    private static func refusal(_ window: Span<UInt8>) -> ImageError {
+    private static func refusal(_ window: Span<UInt8>) -> ImageFormatError {
         for (bytes, offset, name) in unsupportedImages where window.has(bytes, at: offset) { return .unsupported(name) }
         for (bytes, offset, name) in others where window.has(bytes, at: offset) { return .notAnImage(name) }
         // Signatures with bytes that are no UTF-8.

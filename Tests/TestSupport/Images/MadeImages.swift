@@ -1,45 +1,47 @@
 /// Headers made to measure, right and wrong. They end soon after the size: no pixels are needed.
-enum MadeImages {
-    static func big(_ value: Int, _ length: Int) -> [UInt8] {
+package enum MadeImages {
+    package static func big(_ value: Int, _ length: Int) -> [UInt8] {
         (0..<length).map { UInt8(truncatingIfNeeded: value >> (8 * (length - 1 - $0))) }
     }
 
-    static func little(_ value: Int, _ length: Int) -> [UInt8] {
+    package static func little(_ value: Int, _ length: Int) -> [UInt8] {
         (0..<length).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
     }
 
     // MARK: PNG
 
-    static func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {
+    package static func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {
         big(data.count, 4) + Array(type.utf8) + data + [0, 0, 0, 0]
     }
 
-    static func pngStart(_ width: Int, _ height: Int, depth: UInt8 = 8, colour: UInt8 = 6) -> [UInt8] {
+    package static func pngStart(_ width: Int, _ height: Int, depth: UInt8 = 8, colour: UInt8 = 6) -> [UInt8] {
         [0x89] + Array("PNG\r\n\u{1a}\n".utf8)
             + chunk("IHDR", big(width, 4) + big(height, 4) + [depth, colour, 0, 0, 0])
     }
 
-    static func png(_ width: Int, _ height: Int, between: [UInt8] = []) -> [UInt8] {
+    package static func png(_ width: Int, _ height: Int, between: [UInt8] = []) -> [UInt8] {
         pngStart(width, height) + between + chunk("IDAT", [1, 2, 3])
     }
 
-    static func apng(_ width: Int, _ height: Int, frames: Int) -> [UInt8] {
+    package static func apng(_ width: Int, _ height: Int, frames: Int) -> [UInt8] {
         png(width, height, between: chunk("acTL", big(frames, 4) + big(0, 4)))
     }
 
     // MARK: JPEG
 
-    static func segment(_ marker: UInt8, _ data: [UInt8]) -> [UInt8] { [0xFF, marker] + big(data.count + 2, 2) + data }
+    package static func segment(_ marker: UInt8, _ data: [UInt8]) -> [UInt8] {
+        [0xFF, marker] + big(data.count + 2, 2) + data
+    }
 
-    static func frame(_ width: Int, _ height: Int, marker: UInt8 = 0xC0) -> [UInt8] {
+    package static func frame(_ width: Int, _ height: Int, marker: UInt8 = 0xC0) -> [UInt8] {
         segment(marker, [8] + big(height, 2) + big(width, 2) + [3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1])
     }
 
-    static func jpeg(_ width: Int, _ height: Int, before: [UInt8] = [], marker: UInt8 = 0xC0) -> [UInt8] {
+    package static func jpeg(_ width: Int, _ height: Int, before: [UInt8] = [], marker: UInt8 = 0xC0) -> [UInt8] {
         [0xFF, 0xD8] + before + frame(width, height, marker: marker) + segment(0xDA, [1, 1, 0, 0, 63, 0]) + [0, 1, 2]
     }
 
-    static func exif(orientation: Int, isBig: Bool, thumbnail: [UInt8] = []) -> [UInt8] {
+    package static func exif(orientation: Int, isBig: Bool, thumbnail: [UInt8] = []) -> [UInt8] {
         func number(_ value: Int, _ length: Int) -> [UInt8] { isBig ? big(value, length) : little(value, length) }
         let make = number(0x010F, 2) + number(2, 2) + number(3, 4) + [0x41, 0x42, 0, 0]
         let turn = number(0x0112, 2) + number(3, 2) + number(1, 4) + number(orientation, 2) + [0, 0]
@@ -49,7 +51,7 @@ enum MadeImages {
 
     // MARK: GIF
 
-    static func gif(_ width: Int, _ height: Int, picture: (Int, Int)? = nil, before: [UInt8] = []) -> [UInt8] {
+    package static func gif(_ width: Int, _ height: Int, picture: (Int, Int)? = nil, before: [UInt8] = []) -> [UInt8] {
         let inner = picture ?? (width, height)
         return Array("GIF89a".utf8) + little(width, 2) + little(height, 2) + [0x80, 0, 0] + [0, 0, 0, 255, 255, 255]
             + before + [0x2C, 0, 0, 0, 0] + little(inner.0, 2) + little(inner.1, 2) + [0, 2, 0, 0x3B]
@@ -57,50 +59,52 @@ enum MadeImages {
 
     // MARK: WebP
 
-    static func webp(_ type: String, _ data: [UInt8]) -> [UInt8] {
+    package static func webp(_ type: String, _ data: [UInt8]) -> [UInt8] {
         let chunk = Array(type.utf8) + little(data.count, 4) + data
         return Array("RIFF".utf8) + little(chunk.count + 4, 4) + Array("WEBP".utf8) + chunk
     }
 
-    static func lossy(_ width: Int, _ height: Int) -> [UInt8] {
+    package static func lossy(_ width: Int, _ height: Int) -> [UInt8] {
         webp("VP8 ", [0x30, 0x01, 0x00, 0x9D, 0x01, 0x2A] + little(width, 2) + little(height, 2) + [0, 0, 0, 0])
     }
 
-    static func lossless(_ width: Int, _ height: Int) -> [UInt8] {
+    package static func lossless(_ width: Int, _ height: Int) -> [UInt8] {
         webp("VP8L", [0x2F] + little((width - 1) | (height - 1) << 14, 4) + [0, 0, 0, 0, 0])
     }
 
-    static func extended(_ width: Int, _ height: Int, isAnimated: Bool = false) -> [UInt8] {
+    package static func extended(_ width: Int, _ height: Int, isAnimated: Bool = false) -> [UInt8] {
         webp("VP8X", [isAnimated ? 0x02 : 0x10, 0, 0, 0] + little(width - 1, 3) + little(height - 1, 3))
             + Array("ANIM".utf8) + little(6, 4) + [0, 0, 0, 0, 0, 0]
     }
 
     // MARK: AVIF
 
-    static func box(_ type: String, _ data: [UInt8]) -> [UInt8] { big(data.count + 8, 4) + Array(type.utf8) + data }
+    package static func box(_ type: String, _ data: [UInt8]) -> [UInt8] {
+        big(data.count + 8, 4) + Array(type.utf8) + data
+    }
 
-    static func brands(_ names: String...) -> [UInt8] {
+    package static func brands(_ names: String...) -> [UInt8] {
         box("ftyp", Array(names[0].utf8) + [0, 0, 0, 0] + names.flatMap { Array($0.utf8) })
     }
 
-    static func ispe(_ width: Int, _ height: Int) -> [UInt8] {
+    package static func ispe(_ width: Int, _ height: Int) -> [UInt8] {
         box("ispe", [0, 0, 0, 0] + big(width, 4) + big(height, 4))
     }
 
-    static func pitm(_ item: Int) -> [UInt8] { box("pitm", [0, 0, 0, 0] + big(item, 2)) }
+    package static func pitm(_ item: Int) -> [UInt8] { box("pitm", [0, 0, 0, 0] + big(item, 2)) }
 
     /// Properties of one byte each, items of two bytes.
-    static func iprp(_ properties: [[UInt8]], _ items: [(item: Int, properties: [UInt8])]) -> [UInt8] {
+    package static func iprp(_ properties: [[UInt8]], _ items: [(item: Int, properties: [UInt8])]) -> [UInt8] {
         let list = items.flatMap { big($0.item, 2) + [UInt8($0.properties.count)] + $0.properties }
         return box(
             "iprp", box("ipco", properties.flatMap { $0 }) + box("ipma", [0, 0, 0, 0] + big(items.count, 4) + list))
     }
 
     /// The same box with a size of 0: it goes on to the end of the file.
-    static func open(_ box: [UInt8]) -> [UInt8] { [0, 0, 0, 0] + box.dropFirst(4) }
+    package static func open(_ box: [UInt8]) -> [UInt8] { [0, 0, 0, 0] + box.dropFirst(4) }
 
     /// One extent for each item, of file offsets, or of offsets in the `idat` box.
-    static func iloc(_ extents: [(item: Int, offset: Int, length: Int)], isInMeta: Bool = false) -> [UInt8] {
+    package static func iloc(_ extents: [(item: Int, offset: Int, length: Int)], isInMeta: Bool = false) -> [UInt8] {
         var items: [UInt8] = []
         for (item, offset, length) in extents {
             items += big(item, 2) + big(isInMeta ? 1 : 0, 2)
@@ -110,10 +114,10 @@ enum MadeImages {
         return box("iloc", [1, 0, 0, 0, 0x44, 0] + big(extents.count, 2) + items)
     }
 
-    static func meta(_ boxes: [UInt8]...) -> [UInt8] { box("meta", [0, 0, 0, 0] + boxes.flatMap { $0 }) }
+    package static func meta(_ boxes: [UInt8]...) -> [UInt8] { box("meta", [0, 0, 0, 0] + boxes.flatMap { $0 }) }
 
     /// The picture is item 2; item 1 is a thumbnail of 8 by 8.
-    static func avif(_ width: Int, _ height: Int, turns: UInt8 = 0) -> [UInt8] {
+    package static func avif(_ width: Int, _ height: Int, turns: UInt8 = 0) -> [UInt8] {
         brands("avif", "mif1", "miaf")
             + meta(
                 box("hdlr", [0, 0, 0, 0]), pitm(2),
@@ -123,7 +127,7 @@ enum MadeImages {
 
     // MARK: Bitmaps and icons
 
-    static func bitmapHeader(_ size: Int, _ width: Int, _ height: Int) -> [UInt8] {
+    package static func bitmapHeader(_ size: Int, _ width: Int, _ height: Int) -> [UInt8] {
         let start =
             size == 12
             ? little(width, 2) + little(height, 2) + little(1, 2) + little(24, 2)
@@ -131,13 +135,13 @@ enum MadeImages {
         return little(size, 4) + start + [UInt8](repeating: 0, count: size - 4 - start.count)
     }
 
-    static func bmp(_ width: Int, _ height: Int, header: Int = 40) -> [UInt8] {
+    package static func bmp(_ width: Int, _ height: Int, header: Int = 40) -> [UInt8] {
         Array("BM".utf8) + little(1000, 4) + [0, 0, 0, 0] + little(14 + header, 4)
             + bitmapHeader(header, width, height) + [1, 2, 3, 4]
     }
 
     /// 3 by 2 pixels, one byte each, as RLE8. The size in the file header is not that of the file.
-    static func runs(_ data: [UInt8], bits: Int = 8) -> [UInt8] {
+    package static func runs(_ data: [UInt8], bits: Int = 8) -> [UInt8] {
         var header = little(40, 4) + little(3, 4) + little(2, 4)
         header += little(1, 2) + little(bits, 2)
         header += little(bits == 8 ? 1 : 2, 4)
@@ -147,7 +151,7 @@ enum MadeImages {
         return file + [UInt8](repeating: 7, count: 8) + data
     }
 
-    static func ico(_ pictures: [[UInt8]], type: Int = 1, sides: (UInt8, UInt8) = (16, 16)) -> [UInt8] {
+    package static func ico(_ pictures: [[UInt8]], type: Int = 1, sides: (UInt8, UInt8) = (16, 16)) -> [UInt8] {
         var offset = 6 + 16 * pictures.count
         var directory = little(0, 2) + little(type, 2) + little(pictures.count, 2)
         for picture in pictures {
@@ -159,7 +163,7 @@ enum MadeImages {
 
     // MARK: SVG
 
-    static func svg(_ attributes: String, prolog: String = "") -> [UInt8] {
+    package static func svg(_ attributes: String, prolog: String = "") -> [UInt8] {
         Array("\(prolog)<svg xmlns=\"http://www.w3.org/2000/svg\" \(attributes)><rect/></svg>".utf8)
     }
 }

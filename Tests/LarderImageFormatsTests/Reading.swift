@@ -1,4 +1,4 @@
-import LarderImages
+import LarderImageFormats
 
 /// What a reader says of these bytes and their end, given in pieces of one size.
 func readHeader(_ bytes: [UInt8], pieces: Int = .max) -> ImageHeaderReader.Progress {
@@ -19,7 +19,7 @@ func summary(_ bytes: [UInt8]) -> String {
     case .found(let header):
         "\(header.type.rawValue) \(header.width)×\(header.height)"
             + (header.frameCount.map { " frames \($0)" } ?? "") + (header.orientation.map { " turned \($0)" } ?? "")
-    case .refused(let error): error.code.description
+    case .refused(let error): error.reason.rawValue
     }
 }
 

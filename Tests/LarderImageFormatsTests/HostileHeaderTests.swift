@@ -1,4 +1,4 @@
-import LarderImages
+import LarderImageFormats
 import TestSupport
 import Testing
 
@@ -51,7 +51,7 @@ struct HostileHeaderTests {
             // Once it is found, more bytes change nothing.
             case .refused(let error):
                 #expect(!wasFound, "\(length)")
-                #expect([.truncatedImage, .notAnImage].contains(error.code), "\(length): \(error)")
+                #expect([.truncatedImage, .notAnImage].contains(error.reason), "\(length): \(error)")
             }
         }
         #expect(wasFound)
@@ -104,7 +104,7 @@ struct HostileHeaderTests {
         while second.feed(segment) == .needMore, count < 1000 { count += 1 }
         #expect((250...260).contains(count))
         guard case .refused(let error) = second.progress else { return #expect(Bool(false)) }
-        #expect(error.code == .damagedImage)
+        #expect(error.reason == .damagedImage)
     }
 
     @Test("after a verdict further bytes change nothing")

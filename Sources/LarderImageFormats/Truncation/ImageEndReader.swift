@@ -4,12 +4,12 @@
 /// It walks from part to part by their lengths and holds a few bytes at most; pictures are not decoded. Bytes may be given
 /// in pieces of any size; the answer does not depend on how they are cut. Whether it is an image at all is for
 /// ``ImageHeaderReader`` to say.
-struct ImageEndReader: Sendable {
+package struct ImageEndReader: Sendable {
     /// Whether the end was seen.
-    private(set) var isComplete = false
+    package private(set) var isComplete = false
 
     /// The number of frames, if the walker counted them.
-    private(set) var frameCount: Int?
+    package private(set) var frameCount: Int?
 
     private var walker: (any EndWalker)? = EndSniffer()
     /// Bytes that were given and not consumed, always fewer than are waited for.
@@ -22,13 +22,13 @@ struct ImageEndReader: Sendable {
     private var isLast = false
 
     /// Makes a reader of one image.
-    init() {}
+    package init() {}
 
     /// Takes the next bytes.
-    mutating func feed(_ bytes: [UInt8]) { feed(bytes.span) }
+    package mutating func feed(_ bytes: [UInt8]) { feed(bytes.span) }
 
     /// Takes the next bytes.
-    mutating func feed(_ bytes: Span<UInt8>) {
+    package mutating func feed(_ bytes: Span<UInt8>) {
         var start = 0
         while walker != nil {
             if skip > 0 {

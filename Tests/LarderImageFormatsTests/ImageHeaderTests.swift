@@ -1,4 +1,5 @@
-import LarderImages
+import LarderImageFormats
+import TestSupport
 import Testing
 
 @Suite("Image headers")
@@ -275,12 +276,14 @@ struct ImageHeaderTests {
     @Test("pixels are counted over all frames, without overflow")
     func limits() throws {
         func check(_ bytes: [UInt8], _ limits: ImageLimits = ImageLimits()) throws -> Bool {
-            guard case .found(let header) = readHeader(bytes) else { throw ImageError(.damagedImage, "no header") }
-            do throws(ImageError) {
+            guard case .found(let header) = readHeader(bytes) else {
+                throw ImageFormatError(.damagedImage, "no header")
+            }
+            do throws(ImageFormatError) {
                 try limits.check(header)
                 return true
             } catch {
-                #expect([.tooManyPixels, .excludedType].contains(error.code))
+                #expect([.tooManyPixels, .excludedType].contains(error.reason))
                 return false
             }
         }

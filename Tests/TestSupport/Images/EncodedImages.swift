@@ -2,8 +2,8 @@ import Foundation
 
 /// Small files as real encoders write them: libpng's format by hand, libjpeg, libwebp 1.2.4, libavif 0.11.1,
 /// libheif with x265, libjxl.
-enum EncodedImages {
-    static let all: [(name: String, type: String, width: Int, height: Int, bytes: [UInt8])] = [
+package enum EncodedImages {
+    package static let all: [(name: String, type: String, width: Int, height: Int, bytes: [UInt8])] = [
         (
             "rgb.png", "png", 7, 5,
             bytes(
@@ -150,7 +150,7 @@ enum EncodedImages {
     ]
 
     /// 20 by 12 pixels without a container.
-    static let opaqueJPEGXL = bytes(
+    package static let opaqueJPEGXL = bytes(
         """
         /wpYACYMABOIAgAsArWfIAAAFSqjjBu8nOv58kOHxbSN6wxttW1hCWOzvTBISDgCb35LouZZlaRMj8cnPK/QA+1Ofvcd4rPTj12v
         DIowCACySoUUSINRVXe8Y4xR5MUY44nI5EAMMMUACXpO0GD1E5+Z7LUQAQtAgNxBV5XG/xVtxvpmmIIztyIV/Tds6XTQEMCdMfXH
@@ -158,7 +158,7 @@ enum EncodedImages {
         """)
 
     /// 10 by 14 pixels with alpha, without a container.
-    static let transparentJPEGXL = bytes(
+    package static let transparentJPEGXL = bytes(
         """
         /wpoABKAlQgAEADkAEs4aJjCg3cUFEyAESVijPEyJlIRgyfEGBGDA7NoHymBmNlATDMS8vQftF+A/onsxn9/rMP/qoqUCQ==
         """)
