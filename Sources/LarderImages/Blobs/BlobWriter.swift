@@ -22,7 +22,7 @@ public final class BlobWriter: Sendable {
         var isEnded = false
         var hash = SHA256()
         var reader = ImageHeaderReader()
-        var end = ImageEndReader()
+        var end = TruncationDetector()
         var written = 0
         /// Reserved bytes. A writer that has reserved any also counts towards the limit on images.
         var reserved = 0

@@ -7,7 +7,7 @@ func fuzzImages(_ input: UnsafeRawBufferPointer) {
     var isComplete: Bool?
     for pieces in arrivals(input) {
         var reader = ImageHeaderReader()
-        var ends = ImageEndReader()
+        var ends = TruncationDetector()
         for piece in pieces {
             _ = reader.feed(piece)
             ends.feed(piece)

@@ -1,6 +1,6 @@
 /// SVG: until the root element is closed. Only what hides an angle bracket is understood: comments, instructions, character
 /// data, quotes in tags and the document type. Whether the names of tags agree is the decoder's to find.
-struct SVGEndWalker: EndWalker {
+struct SVGTruncationCheck: TruncationCheck {
     private enum Place {
         /// Text, or the space before the root.
         case content
@@ -19,7 +19,7 @@ struct SVGEndWalker: EndWalker {
     /// Whether the document type's brackets are open, into which comments and declarations lead back.
     private var isInSubset = false
 
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         switch place {
         case .content: content(window)
         case .subset: subset(window)
@@ -31,12 +31,12 @@ struct SVGEndWalker: EndWalker {
         }
     }
 
-    private mutating func content(_ window: Span<UInt8>) -> EndStep {
+    private mutating func content(_ window: Span<UInt8>) -> TruncationStep {
         guard window[0] == UInt8(ascii: "<") else { return .consume(window.first(UInt8(ascii: "<")) ?? window.count) }
         return opened(window)
     }
 
-    private mutating func subset(_ window: Span<UInt8>) -> EndStep {
+    private mutating func subset(_ window: Span<UInt8>) -> TruncationStep {
         switch window[0] {
         case UInt8(ascii: "<"): return opened(window)
         case UInt8(ascii: "]"):
@@ -47,7 +47,7 @@ struct SVGEndWalker: EndWalker {
     }
 
     /// After an opening bracket.
-    private mutating func opened(_ window: Span<UInt8>) -> EndStep {
+    private mutating func opened(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= 2 else { return .need(2) }
         switch window[1] {
         case UInt8(ascii: "/"):
@@ -75,7 +75,7 @@ struct SVGEndWalker: EndWalker {
     }
 
     /// Passes over what ends with a text of which no proper part is its beginning twice.
-    private mutating func passing(_ window: Span<UInt8>, _ end: StaticString) -> EndStep {
+    private mutating func passing(_ window: Span<UInt8>, _ end: StaticString) -> TruncationStep {
         let length = end.utf8CodeUnitCount
         guard window.count >= length else { return .need(length) }
         if window.has(end) {
@@ -87,7 +87,7 @@ struct SVGEndWalker: EndWalker {
         return .consume(1 + (rest.first(first) ?? rest.count))
     }
 
-    private mutating func quoted(_ window: Span<UInt8>, _ quote: UInt8, _ isTag: Bool) -> EndStep {
+    private mutating func quoted(_ window: Span<UInt8>, _ quote: UInt8, _ isTag: Bool) -> TruncationStep {
         guard let end = window.first(quote) else { return .consume(window.count) }
         place = isTag ? .tag : isInSubset ? .declaration : .documentType
         isSlash = false
@@ -95,7 +95,7 @@ struct SVGEndWalker: EndWalker {
     }
 
     /// Byte by byte: tags are short, and their long parts are quoted.
-    private mutating func markup(_ window: Span<UInt8>) -> EndStep {
+    private mutating func markup(_ window: Span<UInt8>) -> TruncationStep {
         for index in 0..<window.count {
             let byte = window[index]
             switch (place, byte) {

@@ -1,7 +1,7 @@
 /// Bitmaps: rows that are padded to four bytes, up to a known number, or runs up to the last row. The size in the file
 /// header is wrong in many files and no decoder reads it; it is used only for the other compressions.
-struct BMPEndWalker: EndWalker {
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+struct BMPTruncationCheck: TruncationCheck {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= 34 else { return .need(34) }
         let (header, start) = (window.little32(14), window.little32(10))
         let isOld = header == 12
@@ -17,7 +17,7 @@ struct BMPEndWalker: EndWalker {
         // BI_RGB, and the same with masks.
         case 0, 3, 6: break
         case 1 where bits == 8, 2 where bits == 4:
-            return .becomes(RunLengthEndWalker(start: start, width: width, height: height, isFourBits: bits == 4))
+            return .becomes(RunLengthTruncationCheck(start: start, width: width, height: height, isFourBits: bits == 4))
         default: return .complete(after: max(window.little32(2), start))
         }
         // At most 2^31 by 2^16 bits, and so many bytes 2^31 times.
@@ -30,7 +30,7 @@ struct BMPEndWalker: EndWalker {
 
 /// BI_RLE8 and BI_RLE4: pairs of a count and a value, and escapes that begin with 0. The image ends with the mark of its
 /// end, or with the last pixel of the last row: some encoders write no mark.
-struct RunLengthEndWalker: EndWalker {
+struct RunLengthTruncationCheck: TruncationCheck {
     private let width: Int
     private let height: Int
     private let isFourBits: Bool
@@ -44,7 +44,7 @@ struct RunLengthEndWalker: EndWalker {
         self.start = max(start, 1)
     }
 
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         if start > 0 {
             defer { start = 0 }
             return .consume(start)

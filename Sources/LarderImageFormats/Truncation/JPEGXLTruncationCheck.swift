@@ -2,10 +2,10 @@
 ///
 /// A codestream without a container does not record its length, so only a decoder finds its end. It counts as complete after
 /// its first bytes, and so does a `jxlc` box that extends to the end of the file.
-struct JPEGXLEndWalker: EndWalker {
+struct JPEGXLTruncationCheck: TruncationCheck {
     private var isStarted = false
 
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard isStarted else {
             isStarted = true
             return window[0] == 0xFF ? .complete(after: FormatSniffer.signatureLength) : .consume(12)

@@ -1,11 +1,11 @@
 /// PNG: chunks up to `IEND` and its checksum. A frame of an animation has one `fcTL` chunk.
-struct PNGEndWalker: EndWalker {
+struct PNGTruncationCheck: TruncationCheck {
     private var isStarted = false
     private var frames = 0
 
     var frameCount: Int? { frames }
 
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard isStarted else {
             isStarted = true
             return .consume(8)
@@ -19,11 +19,11 @@ struct PNGEndWalker: EndWalker {
 }
 
 /// GIF: blocks up to the trailer.
-struct GIFEndWalker: EndWalker {
+struct GIFTruncationCheck: TruncationCheck {
     private enum Place { case screen, blocks, subBlocks }
     private var place = Place.screen
 
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         switch place {
         case .screen:
             guard window.count >= 13 else { return .need(13) }
@@ -55,13 +55,13 @@ struct GIFEndWalker: EndWalker {
 }
 
 /// WebP: as long as its RIFF header says, which is without the first eight bytes.
-struct WebPEndWalker: EndWalker {
-    mutating func step(_ window: Span<UInt8>) -> EndStep { .complete(after: 8 + window.little32(4)) }
+struct WebPTruncationCheck: TruncationCheck {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep { .complete(after: 8 + window.little32(4)) }
 }
 
 /// Icons: up to the last byte of the last picture.
-struct IconEndWalker: EndWalker {
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+struct IconTruncationCheck: TruncationCheck {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         let count = window.little16(4)
         let directory = 6 + 16 * count
         // The header's reader takes no more than so many.

@@ -4,10 +4,10 @@ import Glibc
 /// JPEG: from marker to marker up to EOI. Segments are passed over by their lengths, so that the end of a thumbnail in one is
 /// not taken for the picture's; in a scan a marker is what is not followed by 0 (B.1.1.5), and stray bytes anywhere are
 /// passed over in the same way.
-struct JPEGEndWalker: EndWalker {
+struct JPEGTruncationCheck: TruncationCheck {
     private var isStarted = false
 
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard isStarted else {
             isStarted = true
             return .consume(2)

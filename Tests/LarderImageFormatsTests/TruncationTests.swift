@@ -4,7 +4,7 @@ import Testing
 @testable import LarderImageFormats
 
 @Suite("The ends of images")
-struct ImageEndTests {
+struct TruncationTests {
     private static let wholePNG =
         MadeImages.pngStart(3, 4) + MadeImages.chunk("IDAT", [9, 8]) + MadeImages.chunk("IEND", [])
 
@@ -80,7 +80,7 @@ struct ImageEndTests {
     }
 
     private func isComplete(_ bytes: some Collection<UInt8>, pieces: () -> Int) -> Bool {
-        var reader = ImageEndReader()
+        var reader = TruncationDetector()
         var rest = Array(bytes)[...]
         while !rest.isEmpty {
             let piece = Array(rest.prefix(pieces()))
@@ -92,7 +92,7 @@ struct ImageEndTests {
 
     @Test("a whole image is complete with its last byte and not before", arguments: whole)
     func bytes(_ image: [UInt8]) throws {
-        var reader = ImageEndReader()
+        var reader = TruncationDetector()
         for (index, byte) in image.enumerated() {
             #expect(!reader.isComplete, "\(index) of \(image.count)")
             reader.feed([byte])

@@ -1,7 +1,7 @@
 /// AVIF and HEIC: boxes at the top level, up to the end of the description of the picture (`meta`) and of its data (`mdat`,
 /// or `idat` in `meta`). A sequence also has a description of its own (`moov`). Boxes that extend to the end of the file
 /// end with the last extent of the `iloc` box.
-struct HEIFEndWalker: EndWalker {
+struct HEIFTruncationCheck: TruncationCheck {
     private enum Place { case brands, top, meta(end: Int) }
     private var place = Place.brands
     private var position = 0
@@ -20,7 +20,7 @@ struct HEIFEndWalker: EndWalker {
     /// Larger `iloc` boxes are not read.
     private static let longestLocations = 1 << 20
 
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         if case .meta(let end) = place, position >= end { place = .top }
         if case .meta(let end) = place, end - position < 8 { return passing(end - position, isEndOfMeta: true) }
         let box: BoxHeader
@@ -70,7 +70,7 @@ struct HEIFEndWalker: EndWalker {
     }
 
     /// Passes over a box in the `meta` box, which may be the last that is needed.
-    private mutating func passing(_ size: Int, isEndOfMeta: Bool) -> EndStep {
+    private mutating func passing(_ size: Int, isEndOfMeta: Bool) -> TruncationStep {
         let isDescribed = isEndOfMeta || (isMetaOpen && hasPrimaryItem && hasProperties && locations != nil)
         return isDescribed && isWhole ? complete(after: size) : consume(size)
     }
@@ -81,11 +81,11 @@ struct HEIFEndWalker: EndWalker {
     }
 
     /// The end is after `count` bytes, and not before the end of the last extent.
-    private func complete(after count: Int) -> EndStep {
+    private func complete(after count: Int) -> TruncationStep {
         .complete(after: max(count, (locations?.fileEnd ?? 0) - position))
     }
 
-    private mutating func consume(_ count: Int) -> EndStep {
+    private mutating func consume(_ count: Int) -> TruncationStep {
         position += count
         return .consume(count)
     }

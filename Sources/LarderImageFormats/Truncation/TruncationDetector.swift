@@ -1,24 +1,24 @@
-/// Watches the bytes of an image go by and knows whether it has come to its own end, so that one which was cut off is found
-/// where neither a length nor a chunk says so. What follows the end is of no interest.
+/// Follows the bytes of an image to the end that its format defines, and so detects an image that was cut off where neither
+/// a length nor a chunk shows it. Bytes after that end are ignored.
 ///
-/// It walks from part to part by their lengths and holds a few bytes at most; pictures are not decoded. Bytes may be given
-/// in pieces of any size; the answer does not depend on how they are cut. Whether it is an image at all is for
-/// ``ImageHeaderReader`` to say.
-package struct ImageEndReader: Sendable {
-    /// Whether the end was seen.
+/// It goes from part to part by their lengths, holds a few bytes at most and decodes no pictures. Bytes may be given in
+/// pieces of any size; the result does not depend on how they are cut. ``ImageHeaderReader`` decides whether the bytes are
+/// an image.
+package struct TruncationDetector: Sendable {
+    /// Whether the end was reached.
     package private(set) var isComplete = false
 
-    /// The number of frames, if the walker counted them.
+    /// The number of frames, if the format's check counted them.
     package private(set) var frameCount: Int?
 
-    private var walker: (any EndWalker)? = EndSniffer()
-    /// Bytes that were given and not consumed, always fewer than are waited for.
+    private var check: (any TruncationCheck)? = TruncationSniffer()
+    /// Bytes that the check has not consumed, always fewer than it waits for.
     private var held: [UInt8] = []
-    /// How many bytes the walker waits for.
+    /// The number of bytes that the check waits for.
     private var need = 1
-    /// How many of the coming bytes go by unseen.
+    /// The number of coming bytes to skip.
     private var skip = 0
-    /// Whether the end is where those have gone by.
+    /// Whether the image ends with the skipped bytes.
     private var isLast = false
 
     /// Makes a reader of one image.
@@ -30,7 +30,7 @@ package struct ImageEndReader: Sendable {
     /// Takes the next bytes.
     package mutating func feed(_ bytes: Span<UInt8>) {
         var start = 0
-        while walker != nil {
+        while check != nil {
             if skip > 0 {
                 let passed = min(skip, bytes.count - start)
                 skip -= passed
@@ -57,16 +57,16 @@ package struct ImageEndReader: Sendable {
     }
 
     private enum Progress {
-        /// So many bytes of the window are done with.
+        /// The check has consumed so many bytes of the window.
         case consumed(Int)
         /// More bytes are needed first.
         case waits
     }
 
     private mutating func step(_ window: Span<UInt8>) -> Progress {
-        guard var walker else { return .waits }
-        let step = walker.step(window)
-        self.walker = walker
+        guard var check else { return .waits }
+        let step = check.step(window)
+        self.check = check
         need = 1
         switch step {
         case .consume(let count):
@@ -85,7 +85,7 @@ package struct ImageEndReader: Sendable {
             assert(count > window.count)
             need = max(count, window.count + 1)
         case .becomes(let next):
-            self.walker = next
+            self.check = next
         case .endless:
             end(isComplete: false)
         }
@@ -94,55 +94,55 @@ package struct ImageEndReader: Sendable {
 
     private mutating func end(isComplete: Bool) {
         self.isComplete = isComplete
-        frameCount = walker?.frameCount
-        walker = nil
+        frameCount = check?.frameCount
+        check = nil
         held = []
     }
 }
 
-/// What a walker wants after it has looked at its window.
-enum EndStep {
-    /// The first bytes are done with; how many may be more than the window has, then the rest goes by unseen.
+/// What a check needs next.
+enum TruncationStep {
+    /// Consumes bytes. If there are more than the window has, the rest is skipped.
     case consume(Int)
-    /// Look again when the window has so many bytes, more than it has now. Few: they are held in memory.
+    /// Continue when the window has so many bytes, more than it has now. They are held in memory, so the number is small.
     case need(Int)
-    /// Another walker goes on from here.
-    case becomes(any EndWalker)
+    /// Another check continues from here.
+    case becomes(any TruncationCheck)
     /// The end is after so many bytes; they may be more than the window has.
     case complete(after: Int)
-    /// There is no end that could be found.
+    /// The end cannot be found.
     case endless
 }
 
-/// Walks through one format to its end, without input and output.
+/// Follows one format to its end.
 ///
-/// Each step must make progress, so that walking takes time in proportion to the bytes.
-protocol EndWalker: Sendable {
-    /// The number of frames that were passed; nil if the walker does not count them.
+/// Each step must make progress, so that a check takes time in proportion to the bytes.
+protocol TruncationCheck: Sendable {
+    /// The number of frames so far; nil if the check does not count them.
     var frameCount: Int? { get }
 
-    /// Looks at the bytes that were not consumed yet, at least as many as were asked for (one, if nothing was).
-    mutating func step(_ window: Span<UInt8>) -> EndStep
+    /// Reads the bytes that are not consumed, at least as many as the last step needed (one by default).
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep
 }
 
-extension EndWalker {
+extension TruncationCheck {
     var frameCount: Int? { nil }
 }
 
-/// Tells the type, as the header's reader does.
-struct EndSniffer: EndWalker {
-    mutating func step(_ window: Span<UInt8>) -> EndStep {
+/// Recognises the type, as ``FormatSniffer`` does.
+struct TruncationSniffer: TruncationCheck {
+    mutating func step(_ window: Span<UInt8>) -> TruncationStep {
         guard window.count >= FormatSniffer.signatureLength else { return .need(FormatSniffer.signatureLength) }
         switch FormatSniffer.type(window) {
-        case .png: return .becomes(PNGEndWalker())
-        case .jpeg: return .becomes(JPEGEndWalker())
-        case .gif: return .becomes(GIFEndWalker())
-        case .webp: return .becomes(WebPEndWalker())
-        case .avif, .heic: return .becomes(HEIFEndWalker())
-        case .jxl: return .becomes(JPEGXLEndWalker())
-        case .bmp: return .becomes(BMPEndWalker())
-        case .ico: return .becomes(IconEndWalker())
-        case .svg: return .becomes(SVGEndWalker())
+        case .png: return .becomes(PNGTruncationCheck())
+        case .jpeg: return .becomes(JPEGTruncationCheck())
+        case .gif: return .becomes(GIFTruncationCheck())
+        case .webp: return .becomes(WebPTruncationCheck())
+        case .avif, .heic: return .becomes(HEIFTruncationCheck())
+        case .jxl: return .becomes(JPEGXLTruncationCheck())
+        case .bmp: return .becomes(BMPTruncationCheck())
+        case .ico: return .becomes(IconTruncationCheck())
+        case .svg: return .becomes(SVGTruncationCheck())
         case nil: return .endless
         }
     }
