@@ -62,7 +62,7 @@ let package = Package(
         .target(name: "CLinuxShims"),
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
-        larder("LarderEncoding"),
+        larder("LarderEncoding", [crypto]),
         larder("LarderHTTPSemantics", ["LarderEncoding"]),
         larder("LarderImageFormats"),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),

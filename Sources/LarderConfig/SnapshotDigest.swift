@@ -44,8 +44,3 @@ final class SnapshotDigest: Sendable {
     /// The digest of a value's compact text: lower-case hex.
     static func text(of value: JSONValue) -> String { value.withTextBytes { SHA256.hash(data: $0).hex } }
 }
-
-extension SHA256.Digest {
-    /// Lowercase hexadecimal digits.
-    var hex: String { withUnsafeBytes { $0.hex } }
-}

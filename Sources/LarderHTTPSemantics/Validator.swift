@@ -1,25 +1,25 @@
-/// What an origin gave us to ask later whether its document is still the same (RFC 9110, section 8.8).
+/// The validators of a response (RFC 9110, section 8.8), with which a later request asks whether the document has changed.
 ///
-/// Both members are sent back byte for byte as they came. A validator belongs to one body: keep it only together with
-/// the document that was made of that body, or the origin will answer 304 for something that was never applied.
+/// Both fields are sent back byte for byte as they were received. A validator belongs to one body: keep it only together with
+/// the document that was made of that body. Otherwise the origin answers 304 for a document that was never applied.
 public struct Validator: Sendable, Hashable {
     /// The entity tag with its quotes, and `W/` if it is weak.
     public let etag: String?
     /// The `Last-Modified` field, not interpreted.
     public let lastModified: String?
 
-    /// Makes a validator, or nothing if both members are missing or empty.
+    /// Returns nil if both fields are missing, empty or too long.
     public init?(etag: String? = nil, lastModified: String? = nil) {
         self.etag = Self.usable(etag)
         self.lastModified = Self.usable(lastModified)
         if self.etag == nil && self.lastModified == nil { return nil }
     }
 
-    /// Longer validators are dropped rather than kept in every snapshot: nobody means them.
-    private static let longest = 1024
+    /// Longer fields are ignored, since every snapshot would keep them.
+    private static let maxBytes = 1024
 
     private static func usable(_ text: String?) -> String? {
-        guard let text, !text.isEmpty, text.utf8.count <= longest else { return nil }
+        guard let text, !text.isEmpty, text.utf8.count <= maxBytes else { return nil }
         return text
     }
 }

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import LarderEncoding
 import LarderJSON
 import TestSupport
 import Testing

@@ -78,7 +78,7 @@ struct ImageFileCopy {
             guard code == 0 else { throw Self.failure("write", path, code) }
         }
         guard copied == image.bytes else { throw differs("has \(copied) bytes, not the \(image.bytes)") }
-        guard WireDigest(hash.finalize().withUnsafeBytes { $0.hex }) == image.digest else {
+        guard WireDigest(hash.finalize().hex) == image.digest else {
             throw differs("has not the SHA-256")
         }
     }

@@ -1,4 +1,5 @@
 import Crypto
+import LarderEncoding
 import LarderJSON
 
 /// One generation of a namespace, in memory and on disk: every layer whole, and which snapshot they resolve to.

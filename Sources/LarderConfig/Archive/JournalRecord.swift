@@ -1,4 +1,5 @@
 import Crypto
+import LarderEncoding
 import LarderJSON
 
 /// One accepted change on its way into a generation: what a local client handed over, on disk before it is acknowledged.

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Crypto
+import LarderEncoding
 import Logging
 import Synchronization
 import Glibc

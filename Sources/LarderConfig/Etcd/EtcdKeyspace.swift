@@ -1,4 +1,5 @@
 import Crypto
+import LarderEncoding
 
 /// The keys of a source with their values, as of one revision.
 struct EtcdKeyspace: Sendable {

@@ -1,5 +1,6 @@
 import Crypto
 import FoundationEssentials
+import LarderEncoding
 import LarderJSON
 
 /// A GraphQL request as the settings describe it, with the bodies to send.

@@ -1,5 +1,6 @@
 import Crypto
 import Glibc
+import LarderEncoding
 import LarderJSON
 @testable import LarderConfig
 import Logging
