@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// JPEG: from marker to marker up to EOI. Segments are passed over by their lengths, so that the end of a thumbnail in one is
