@@ -3,7 +3,9 @@ extension Duration {
     package var milliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds.magnitude < UInt64(Int.max / 2000) else { return seconds < 0 ? .min : .max }
-        return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+        // Division rounds towards zero, which is up for a negative duration.
+        let roundedUp = attoseconds > 0 ? attoseconds + 999_999_999_999_999 : attoseconds
+        return Int(seconds) * 1000 + Int(roundedUp / 1_000_000_000_000_000)
     }
 
     /// Whole nanoseconds, rounded towards zero. A duration over 292 years becomes the largest or smallest integer.
