@@ -63,6 +63,7 @@ let package = Package(
         .target(name: "CProtocolDescription"),
         larder("LarderJSON"),
         larder("LarderEncoding", [crypto]),
+        larder("LarderPlatform", ["CLinuxShims", nioPosix]),
         larder("LarderHTTPSemantics", ["LarderEncoding"]),
         larder("LarderImageFormats"),
         larder("LarderSnapshotFile", ["LarderJSON", "CLinuxShims"]),
@@ -72,26 +73,29 @@ let package = Package(
         larder("LarderProtocol", ["LarderJSON"]),
         larder(
             "LarderUpstream",
-            ["LarderEncoding", "LarderHTTPSemantics", "CLinuxShims", httpClient, logging, nioCore, nioHTTP, nioPosix]),
+            [
+                "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CLinuxShims", httpClient, logging, nioCore,
+                nioHTTP, nioPosix,
+            ]),
         larder(
             "LarderConfig",
             [
-                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderHTTPSemantics", "LarderUpstream", "CLinuxShims",
-                logging, crypto, deque, heap, nioPosix,
+                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderHTTPSemantics", "LarderPlatform",
+                "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, nioPosix,
             ]),
         larder(
             "LarderImages",
             [
-                "LarderEncoding", "LarderHTTPSemantics", "LarderImageFormats", "LarderUpstream", "CLinuxShims",
-                "CSQLite", crypto, logging,
+                "LarderEncoding", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream",
+                "CLinuxShims", "CSQLite", crypto, logging,
             ]),
         larder("LarderEventLoop", ["CLinuxShims", deque, heap, nioCore]),
         larder(
             "LarderServer",
             [
                 "LarderEventLoop", "LarderJSON", "LarderJSON5", "LarderProtocol", "LarderConfig", "LarderImages",
-                "LarderHTTPSemantics", "LarderImageFormats", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
-                "CProtocolDescription", logging, nioCore, deque, heap,
+                "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile",
+                "CLinuxShims", "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder(
             "LarderSettings",
@@ -105,8 +109,8 @@ let package = Package(
             "larderd",
             [
                 "LarderJSON", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings", "LarderConfig",
-                "LarderImages", "LarderUpstream", "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging,
-                nioCore, nioPosix, lifecycle, signals,
+                "LarderImages", "LarderPlatform", "LarderUpstream", "LarderProtocol", "LarderSystemd", "CLinuxShims",
+                arguments, logging, nioCore, nioPosix, lifecycle, signals,
             ], executable: true),
         larder(
             "LarderCommand",
@@ -133,28 +137,29 @@ let package = Package(
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
         tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),
         tests("LarderImageFormatsTests", ["LarderImageFormats"]),
+        tests("LarderPlatformTests", ["LarderPlatform", "CLinuxShims", nioPosix]),
         tests(
             "LarderUpstreamTests",
             ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
         tests(
             "LarderConfigTests",
             [
-                "LarderConfig", "LarderEncoding", "LarderJSON", "LarderHTTPSemantics", "LarderUpstream", logging,
-                nioPosix,
+                "LarderConfig", "LarderEncoding", "LarderJSON", "LarderHTTPSemantics", "LarderPlatform",
+                "LarderUpstream", logging, nioPosix,
             ]),
         tests(
             "LarderImagesTests",
             [
-                "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderUpstream", "CLinuxShims", logging,
-                crypto, nioCore, nioPosix, nioHTTP,
+                "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream",
+                "CLinuxShims", logging, crypto, nioCore, nioPosix, nioHTTP,
             ]),
         tests("LarderEventLoopTests", ["LarderEventLoop", "CLinuxShims", nioCore, nioEmbedded]),
         tests(
             "LarderServerTests",
             [
                 "LarderEventLoop", "LarderServer", "LarderConfig", "LarderHTTPSemantics", "LarderImageFormats",
-                "LarderImages", "LarderUpstream", "LarderJSON5", "CLinuxShims", "LarderJSON", "LarderProtocol", logging,
-                nioCore, nioEmbedded, nioPosix,
+                "LarderImages", "LarderPlatform", "LarderUpstream", "LarderJSON5", "CLinuxShims", "LarderJSON",
+                "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
             ]),
         tests(
             "LarderSettingsTests",

@@ -1,4 +1,5 @@
 import LarderEncoding
+import LarderPlatform
 import LarderUpstream
 
 extension ConfigNamespace {

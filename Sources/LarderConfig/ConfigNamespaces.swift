@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+public import LarderPlatform
 public import LarderUpstream
 public import Logging
 public import NIOPosix
@@ -116,23 +117,5 @@ public final class ConfigNamespaces: Sendable {
             for namespace in all { group.addTask { await namespace.stop() } }
         }
         await environment.watcher.stop()
-    }
-}
-
-/// The time of day, for what people read and for the end of an override. Waiting is done on a monotonic `Clock`.
-public struct WallClock: Sendable {
-    private let read: @Sendable () -> Int
-
-    /// Makes a clock from a function that answers milliseconds since 1970.
-    public init(_ read: @escaping @Sendable () -> Int) { self.read = read }
-
-    /// Milliseconds since 1970-01-01T00:00:00Z.
-    public var now: Int { read() }
-
-    /// The system's clock (clock_gettime(2), `CLOCK_REALTIME`).
-    public static let system = WallClock {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int(time.tv_sec) * 1000 + Int(time.tv_nsec) / 1_000_000
     }
 }

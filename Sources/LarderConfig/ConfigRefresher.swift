@@ -1,5 +1,6 @@
 import DequeModule
 import LarderHTTPSemantics
+import LarderPlatform
 import LarderUpstream
 
 /// The ordered flow of one namespace: refreshes, forced refreshes and pushes run strictly one after the other, first

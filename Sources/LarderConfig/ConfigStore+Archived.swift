@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderUpstream
 
 /// The snapshots that are on disk alone: those that are older than ``GenerationHistory`` has.

@@ -1,4 +1,5 @@
 import LarderEncoding
+import LarderPlatform
 import Logging
 
 /// Overrides that end by themselves.

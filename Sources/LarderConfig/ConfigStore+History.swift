@@ -1,4 +1,5 @@
 public import LarderJSON
+import LarderPlatform
 import LarderUpstream
 
 /// One of the newest snapshots, as the history tells of it.

@@ -1,6 +1,7 @@
 import CLinuxShims
 import LarderHTTPSemantics
 import LarderJSON
+import LarderPlatform
 import LarderUpstream
 import Glibc
 

@@ -1,4 +1,5 @@
 public import LarderJSON
+import LarderPlatform
 import LarderUpstream
 import Logging
 

@@ -1,5 +1,6 @@
 import LarderHTTPSemantics
 import LarderJSON
+import LarderPlatform
 import LarderUpstream
 
 /// A remote layer fetched over HTTP: with conditional requests, long polls, or a POST whose answer holds the document.

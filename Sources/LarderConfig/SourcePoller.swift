@@ -1,4 +1,5 @@
 import LarderEncoding
+import LarderPlatform
 import LarderUpstream
 
 /// Asks a namespace's source again and again, when its ``PollPlan`` says: at the start, at each turn of its schedule, and

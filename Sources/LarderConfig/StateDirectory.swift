@@ -1,5 +1,6 @@
 import CLinuxShims
 import LarderEncoding
+import LarderPlatform
 internal import LarderUpstream
 import Glibc
 

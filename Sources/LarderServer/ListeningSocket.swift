@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderPlatform
 import LarderUpstream
 import Glibc
 

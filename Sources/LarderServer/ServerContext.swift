@@ -1,4 +1,5 @@
 public import LarderConfig
+import LarderPlatform
 public import LarderProtocol
 public import Logging
 import Synchronization

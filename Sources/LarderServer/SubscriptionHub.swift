@@ -1,6 +1,7 @@
 import LarderEventLoop
 import LarderJSON
 import LarderConfig
+import LarderPlatform
 import LarderUpstream
 import LarderProtocol
 import NIOCore

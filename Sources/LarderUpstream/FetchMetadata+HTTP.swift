@@ -1,12 +1,13 @@
 internal import AsyncHTTPClient
 internal import LarderHTTPSemantics
+internal import LarderPlatform
 internal import NIOHTTP1
 
 extension FetchMetadata {
     /// Takes the fields of an answer.
     init(_ response: HTTPClientResponse, from url: FetchURL) {
         let fields = response.headers
-        let now = HTTPDate.now()
+        let now = HTTPDate(secondsSinceEpoch: Int64(WallClock.system.now / 1000))
         let date = fields.first(name: "Date").flatMap { HTTPDate(parsing: $0, now: now) }
         status = Int(response.status.code)
         self.url = url.text

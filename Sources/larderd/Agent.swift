@@ -2,6 +2,7 @@ import LarderEventLoop
 import CLinuxShims
 import LarderConfig
 import LarderImages
+import LarderPlatform
 import LarderServer
 import LarderSettings
 import LarderUpstream

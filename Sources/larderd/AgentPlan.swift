@@ -2,6 +2,7 @@ import CLinuxShims
 import LarderJSON
 import LarderConfig
 import LarderImages
+import LarderPlatform
 import LarderServer
 import LarderSettings
 import LarderProtocol

@@ -2,6 +2,7 @@ import CLinuxShims
 import ArgumentParser
 import Dispatch
 import LarderCommand
+import LarderPlatform
 import LarderServer
 import LarderProtocol
 import Logging

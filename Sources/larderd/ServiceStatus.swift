@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderPlatform
 import LarderServer
 import LarderSettings
 import LarderUpstream

@@ -1,6 +1,7 @@
 import CLinuxShims
 import LarderConfig
 import LarderImages
+import LarderPlatform
 import LarderServer
 import LarderSettings
 import Logging

@@ -1,6 +1,7 @@
 import Foundation
 import LarderHTTPSemantics
 import LarderJSON
+import LarderPlatform
 import LarderUpstream
 import Synchronization
 import Testing

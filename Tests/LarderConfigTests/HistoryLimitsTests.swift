@@ -1,6 +1,7 @@
 import Foundation
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 import LarderUpstream
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import Glibc
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import LarderEncoding
 import LarderJSON
+import LarderPlatform
 import TestSupport
 import Testing
 

@@ -54,24 +54,25 @@ sources() { # TARGET...
 # Two at a time, in the order of their imports. Of the server only what reads what others send.
 at_once() { local jobs=$*; for job in $jobs; do "$job" & done; for job in $jobs; do wait -n; done; }
 json() { module LarderJSON "" $(sources LarderJSON); }
+platform() { module LarderPlatform "" $(sources LarderPlatform); }
 encoding() { module LarderEncoding "" $(sources LarderEncoding); }
 semantics() { module LarderHTTPSemantics LarderEncoding $(sources LarderHTTPSemantics); }
-upstream() { module LarderUpstream "LarderEncoding LarderHTTPSemantics" $(sources LarderUpstream); }
+upstream() { module LarderUpstream "LarderEncoding LarderHTTPSemantics LarderPlatform" $(sources LarderUpstream); }
 wire() { module LarderProtocol LarderJSON $(sources LarderProtocol); }
 json5() { module LarderJSON5 LarderJSON $(sources LarderJSON5); }
-config() { module LarderConfig "LarderEncoding LarderJSON LarderJSON5 LarderHTTPSemantics LarderUpstream" $(sources LarderConfig); }
+config() { module LarderConfig "LarderEncoding LarderJSON LarderJSON5 LarderHTTPSemantics LarderPlatform LarderUpstream" $(sources LarderConfig); }
 template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
 server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Session/RequestWords.swift; }
 at_once json encoding
-at_once semantics wire
+at_once semantics platform
 at_once upstream json5
-at_once config template
-at_once snapshot formats
-at_once server
+at_once config wire
+at_once template snapshot
+at_once formats server
 module Fuzzers \
-  "LarderEncoding LarderJSON LarderHTTPSemantics LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImageFormats LarderServer" \
+  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImageFormats LarderServer" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz

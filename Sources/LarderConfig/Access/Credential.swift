@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// Where a secret is kept: a token or a password. It is read anew for each use, so that one that was exchanged counts at
 /// once, and it appears in no description.

@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderUpstream
 
 /// What an HTTP source shows of itself and whom it trusts. The values of headers may be secrets: they appear in no message.

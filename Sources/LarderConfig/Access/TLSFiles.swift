@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderUpstream
 
 /// The files in PEM form that the connections to a source use. They are read anew for each use: certificates are renewed

@@ -1,4 +1,5 @@
 import DequeModule
+import LarderPlatform
 import LarderUpstream
 import Logging
 import Synchronization
@@ -134,14 +135,6 @@ final class GenerationWriter: Sendable {
             problems.add("\(error.operation) \(error.errno)") { $0 = error }
             return false
         }
-    }
-}
-
-extension Clock where Duration == Swift.Duration {
-    /// Starts to measure; the answer tells the time since then.
-    func stopwatch() -> @Sendable () -> Duration {
-        let start = now
-        return { start.duration(to: now) }
     }
 }
 

@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderPlatform
 internal import LarderUpstream
 import Glibc
 

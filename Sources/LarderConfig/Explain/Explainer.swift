@@ -1,4 +1,5 @@
 public import LarderJSON
+import LarderPlatform
 import LarderUpstream
 
 /// Finds out where layers have from what they say.

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// Reads a file that others may be writing: the bytes are of one version of the file, or there is an error.
 struct CarefulFile {

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 internal import LarderUpstream
 
 /// An open file descriptor that is closed when it goes out of scope.

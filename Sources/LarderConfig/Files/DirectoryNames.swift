@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 internal import LarderUpstream
 
 /// The error number of a system call that failed.

@@ -2,6 +2,7 @@ import CLinuxShims
 import Glibc
 internal import LarderJSON
 internal import LarderJSON5
+import LarderPlatform
 
 /// The files that together are one document, as they were at one moment.
 struct DocumentFiles: Sendable {

@@ -1,6 +1,7 @@
 import CLinuxShims
 import Glibc
 internal import LarderJSON
+import LarderPlatform
 internal import Synchronization
 
 /// The directory of the administrator's files: the `host` layer.

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// An error in a file of a layer.
 public struct LayerProblem: Sendable, Hashable {

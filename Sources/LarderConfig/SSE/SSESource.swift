@@ -1,5 +1,6 @@
 import LarderHTTPSemantics
 import LarderJSON
+import LarderPlatform
 import LarderUpstream
 import Synchronization
 

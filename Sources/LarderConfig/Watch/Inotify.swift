@@ -1,5 +1,6 @@
 internal import CLinuxShims
 import Glibc
+import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+internal import LarderPlatform
 
 /// The system calls on the cache directory, thin and synchronous: no suspension point can hide in them. Names are relative
 /// to the directory, made by us of hexadecimal digits and fixed words, and lead nowhere else (``OpenBeneath``).

@@ -1,4 +1,5 @@
 import CLinuxShims
+internal import LarderPlatform
 internal import LarderUpstream
 import Glibc
 

@@ -1,4 +1,4 @@
-internal import LarderUpstream
+internal import LarderPlatform
 
 /// Makes room for one writer, and repeats a step of it until the step has its room.
 struct RoomMaker: Sendable {

@@ -1,3 +1,4 @@
+internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 

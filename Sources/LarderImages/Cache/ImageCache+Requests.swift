@@ -1,5 +1,6 @@
 internal import LarderHTTPSemantics
 internal import LarderImageFormats
+internal import LarderPlatform
 internal import LarderUpstream
 internal import Logging
 

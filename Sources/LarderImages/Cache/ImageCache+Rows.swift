@@ -1,4 +1,5 @@
 internal import LarderImageFormats
+internal import LarderPlatform
 internal import LarderUpstream
 internal import Logging
 

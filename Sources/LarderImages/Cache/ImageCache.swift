@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+public import LarderPlatform
 public import LarderUpstream
 public import Logging
 internal import Synchronization

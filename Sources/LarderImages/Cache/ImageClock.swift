@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+internal import LarderPlatform
 internal import LarderUpstream
 
 /// What time it is and how to wait, so that tests of minutes take none.
@@ -18,7 +19,7 @@ public struct ImageClock: Sendable {
 
     /// The machine's time of day; waits go by the continuous clock, which nobody sets.
     public static let system = ImageClock(
-        now: { Int(HTTPDate.now().secondsSinceEpoch) },
+        now: { WallClock.system.now / 1000 },
         sleep: { try await Task.sleep(for: $0, clock: .continuous) })
 
     /// The seconds since 1970-01-01T00:00:00Z.

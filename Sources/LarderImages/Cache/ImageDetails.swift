@@ -42,7 +42,9 @@ public final class ImageDetails: Sendable, Hashable {
     func with(_ response: StoredResponse) -> ImageDetails { ImageDetails(self, response) }
 
     private static func lastModified(_ response: StoredResponse?) -> Int? {
-        response?.fields.first("last-modified").flatMap { HTTPDate(parsing: $0, now: .now()) }.map {
+        response?.fields.first("last-modified").flatMap {
+            HTTPDate(parsing: $0, now: HTTPDate(secondsSinceEpoch: Int64(ImageClock.system.now)))
+        }.map {
             Int($0.secondsSinceEpoch)
         }
     }

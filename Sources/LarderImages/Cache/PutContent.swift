@@ -1,5 +1,5 @@
-internal import LarderUpstream
 import CLinuxShims
+internal import LarderPlatform
 import Glibc
 
 /// The bytes of an image from a client.

@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+internal import LarderPlatform
 internal import LarderUpstream
 
 /// One image from the request to the published blob: conditions, attempts, resumption, space.

@@ -1,4 +1,5 @@
 internal import LarderHTTPSemantics
+internal import LarderPlatform
 internal import LarderUpstream
 internal import Synchronization
 

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+internal import LarderPlatform
 internal import LarderUpstream
 
 /// The files of the index, and the version of their format.

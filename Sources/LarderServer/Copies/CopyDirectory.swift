@@ -1,5 +1,6 @@
 import CLinuxShims
 import LarderConfig
+import LarderPlatform
 import LarderUpstream
 import Glibc
 

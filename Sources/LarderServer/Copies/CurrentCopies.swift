@@ -1,7 +1,7 @@
 import CLinuxShims
 import LarderJSON
 public import LarderConfig
-public import LarderUpstream
+public import LarderPlatform
 public import Logging
 import Synchronization
 import Glibc

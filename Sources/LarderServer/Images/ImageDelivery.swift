@@ -1,4 +1,5 @@
 import LarderImages
+import LarderPlatform
 import LarderUpstream
 import LarderProtocol
 

@@ -1,5 +1,6 @@
 public import LarderImages
-public import LarderUpstream
+public import LarderPlatform
+import LarderUpstream
 import LarderProtocol
 import Synchronization
 

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderPlatform
 import LarderProtocol
 
 // How old what `config.get` answers may be.

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderPlatform
 import LarderProtocol
 
 extension ConfigNamespace {

@@ -1,5 +1,6 @@
 import LarderJSON
 import LarderImages
+import LarderPlatform
 import LarderUpstream
 import LarderProtocol
 import NIOCore

@@ -1,7 +1,7 @@
 import CLinuxShims
 import Glibc
 import LarderImages
-import LarderUpstream
+import LarderPlatform
 import LarderProtocol
 import Synchronization
 

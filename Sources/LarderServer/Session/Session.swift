@@ -2,6 +2,7 @@ import LarderEventLoop
 import CLinuxShims
 import LarderJSON
 import LarderConfig
+import LarderPlatform
 import LarderProtocol
 import Logging
 import NIOCore

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 internal import LarderUpstream
 
 extension Settings {

@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderImages
+import LarderPlatform
 import LarderServer
 import Logging
 import NIOCore

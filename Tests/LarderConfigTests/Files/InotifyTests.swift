@@ -1,4 +1,5 @@
 import Foundation
+import LarderPlatform
 import LarderUpstream
 import Synchronization
 import Testing

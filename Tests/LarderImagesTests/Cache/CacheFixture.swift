@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import LarderHTTPSemantics
+import LarderPlatform
 import LarderUpstream
 import Logging
 import NIOPosix

@@ -1,4 +1,5 @@
 import LarderHTTPSemantics
+import LarderPlatform
 import LarderUpstream
 import Synchronization
 

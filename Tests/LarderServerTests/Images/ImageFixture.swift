@@ -4,6 +4,7 @@ import Foundation
 import LarderHTTPSemantics
 import LarderJSON
 import LarderConfig
+import LarderPlatform
 import LarderUpstream
 import LarderProtocol
 import Logging

@@ -1,5 +1,5 @@
 import Glibc
-import LarderUpstream
+import LarderPlatform
 import Testing
 
 @Suite("System calls that a signal interrupts")

@@ -1,4 +1,4 @@
-import LarderUpstream
+import LarderPlatform
 import Synchronization
 import Testing
 

@@ -1,4 +1,4 @@
-import LarderUpstream
+import LarderPlatform
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import LarderUpstream
+import LarderPlatform
 import NIOPosix
 import Synchronization
 import Testing

@@ -1,5 +1,5 @@
 import Foundation
-import LarderUpstream
+import LarderPlatform
 import TestSupport
 import Testing
 
