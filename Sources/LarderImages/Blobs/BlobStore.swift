@@ -1,5 +1,6 @@
 internal import Crypto
 public import LarderImageFormats
+internal import LarderPlatform
 internal import Synchronization
 
 /// The images on disk: each file is named by the SHA-256 of its bytes, is never changed, and stays as long as somebody
@@ -42,7 +43,7 @@ public final class BlobStore: Sendable {
     let names = Mutex(())
     /// Tells our temporary files from those of a process that died.
     let session = String(UInt64.random(in: .min ... .max), radix: 16)
-    private let lock: DirectoryLock
+    private let lock: FileLock
 
     /// Opens the directory, making it if it does not exist.
     ///
@@ -63,7 +64,7 @@ public final class BlobStore: Sendable {
         self.path = path
         self.files = files
         state = Mutex(State(ledger: SpaceLedger(limits: limits), imageLimits: imageLimits))
-        lock = try DirectoryLock(directory: path)
+        lock = try FileLock(cacheDirectory: path)
         do throws(CacheFileError) {
             let isNew = try files.createDirectory("blobs")
             _ = try files.createDirectory("tmp")

@@ -66,8 +66,7 @@ struct CacheFileError: Error, Sendable, Hashable {
 
     /// As an error for people.
     var asImageError: ImageError {
-        // strerror(3) is safe here: glibc gives a constant or thread-local text for every number.
-        let reason = String(cString: strerror(errno))
+        let reason = Errno(number: errno).description
         if isFullDisk {
             return ImageError(
                 .noRoom, "the disk of the cache is full (\(operation) \(name): \(reason)); free some of it")

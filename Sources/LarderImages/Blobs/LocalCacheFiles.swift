@@ -130,24 +130,10 @@ final class LocalCacheFiles: CacheFiles {
             if error.errno == ENOENT { return [] }
             throw error
         }
-        guard let stream = fdopendir(directory) else {
-            let number = errno
-            close(directory)
-            throw CacheFileError(operation: "list", name: name, errno: number)
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else {
-                // At the end errno is as it was (readdir(3)).
-                if errno != 0 { throw CacheFileError(operation: "list", name: name, errno: errno) }
-                return names
-            }
-            let text = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if text != ".", text != ".." { names.append(text) }
+        do throws(Errno) {
+            return try DirectoryListing.names(closing: directory).map { String(decoding: $0, as: UTF8.self) }
+        } catch {
+            throw CacheFileError(operation: "list", name: name, errno: error.number)
         }
     }
 
@@ -225,13 +211,10 @@ private final class LocalCacheFile: CacheFile {
     }
 
     func append(_ bytes: [UInt8]) throws(CacheFileError) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { rest in
-                uninterrupted { Glibc.write(number, rest.baseAddress, rest.count) }
-            }
-            guard count > 0 else { throw count == 0 ? failure("write", EIO) : failure("write") }
-            written += count
+        do throws(Errno) {
+            try writeAll(bytes, to: number)
+        } catch {
+            throw failure("write", error.number)
         }
     }
 

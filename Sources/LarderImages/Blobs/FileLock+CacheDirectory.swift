@@ -1,0 +1,28 @@
+import CLinuxShims
+import Glibc
+internal import LarderPlatform
+
+extension FileLock {
+    /// Locks the cache directory for this process.
+    ///
+    /// - Throws: ``ImageError/Code/cacheInUse``, which names the holder; ``ImageError/Code/storageFailed``
+    convenience init(cacheDirectory directory: String) throws(ImageError) {
+        let path = directory + "/lock"
+        let descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o640) }
+        guard descriptor >= 0 else { throw CacheFileError(operation: "open", name: path, errno: errno).asImageError }
+        do throws(Failure) {
+            try self.init(descriptor)
+        } catch {
+            switch error {
+            case .failed(let error):
+                throw CacheFileError(operation: "lock", name: path, errno: error.number).asImageError
+            case .isHeld(let holder):
+                throw ImageError(
+                    .cacheInUse,
+                    "another agent\(Int(holder).map { " (pid \($0))" } ?? "") uses the cache directory \(directory); stop "
+                        + "it, or give this one another directory")
+            }
+        }
+        writeProcessID()
+    }
+}
