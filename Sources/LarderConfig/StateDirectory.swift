@@ -23,7 +23,7 @@ public final class StateDirectory: Sendable {
     public let epoch: String
     /// Whether the state was found in another place than the one that its epoch belonged to, so that a new epoch began.
     let isMoved: Bool
-    private let lock: CInt
+    private let lock: FileLock
 
     /// - Parameter machine: what tells this host from others
     init(path: String, machine: String = "", files: any FileSystem) throws {
@@ -31,21 +31,18 @@ public final class StateDirectory: Sendable {
         try UnsafeDirectory.check(path)
         let lockPath = path + "/lock"
         let descriptor = try Self.openLock(lockPath)
-        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
-            let failure = errno
-            close(descriptor)
-            guard failure == EWOULDBLOCK else { throw FileError("lock", lockPath, errno: failure) }
-            let holder = try files.read(lockPath) ?? []
-            throw Locked(path: path, holder: String(decoding: holder.filter { $0 != 0x0A }, as: UTF8.self))
+        do throws(FileLock.Failure) {
+            lock = try FileLock(descriptor)
+        } catch {
+            switch error {
+            case .failed(let error): throw FileError("lock", lockPath, errno: error.number)
+            case .isHeld(let holder): throw Locked(path: path, holder: holder)
+            }
         }
-        lock = descriptor
-        let pid = Array("\(getpid())\n".utf8)
-        // Only a hint for people: the lock itself is what counts, and it ends with the process.
-        _ = ftruncate(descriptor, 0)
-        _ = pid.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+        lock.writeProcessID()
 
         let epochPath = path + "/epoch"
-        let identity = try StateIdentity(machine: machine, directory: path, lock: descriptor)
+        let identity = try StateIdentity(machine: machine, directory: path, lock: lock.descriptor)
         let known = try files.read(epochPath).flatMap(EpochFile.init)
         isMoved = known?.isMoved(from: identity) ?? false
         let file = EpochFile(
@@ -59,12 +56,6 @@ public final class StateDirectory: Sendable {
             // another epoch at the next start, too.
             if known == nil { throw error }
         }
-    }
-
-    deinit {
-        // Closing alone would leave the claim with a child that is between fork(2) and execve(2).
-        flock(lock, LOCK_UN)
-        close(lock)
     }
 
     /// Opens the lock file, and makes it if it does not exist. A symbolic link is refused, because the file is truncated.

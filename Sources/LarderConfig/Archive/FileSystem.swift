@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// The system calls that the archive needs, as thin synchronous functions: no suspension point can hide in them.
 ///
@@ -88,6 +89,6 @@ public struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
         if let reason { return "\(operation) \(path): \(reason)" }
         // A unit with ProtectSystem=strict may write only where it says so (systemd.exec(5)).
         let advice = errno == EROFS ? "; a service of systemd needs ReadWritePaths= for it (systemctl edit)" : ""
-        return "\(operation) \(path): \(String(cString: strerror(errno)))\(advice)"
+        return "\(operation) \(path): \(Errno(number: errno))\(advice)"
     }
 }

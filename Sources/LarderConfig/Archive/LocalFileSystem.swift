@@ -39,24 +39,10 @@ public struct LocalFileSystem: FileSystem {
     public func list(_ path: String) throws(FileError) -> [String] {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY)
         guard descriptor >= 0 else { throw failure("list", path) }
-        guard let directory = fdopendir(descriptor) else {
-            let number = errno
-            close(descriptor)
-            throw FileError("list", path, errno: number)
-        }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while true {
-            Glibc.errno = 0
-            guard let entry = readdir(directory) else {
-                // At the end errno is as it was (readdir(3)). A name that is missed could be that of the newest generation.
-                if errno != 0 { throw FileError("list", path, errno: errno) }
-                return names
-            }
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { names.append(name) }
+        do throws(Errno) {
+            return try DirectoryListing.names(closing: descriptor).map { String(decoding: $0, as: UTF8.self) }
+        } catch {
+            throw FileError("list", path, errno: error.number)
         }
     }
 
@@ -177,23 +163,11 @@ public struct LocalFileSystem: FileSystem {
     fileprivate static func writeAll(
         _ bytes: [UInt8], to descriptor: CInt, at offset: Int?, path: String
     ) throws(FileError) {
-        var written = 0
-        var failure: CInt = 0
-        bytes.withUnsafeBytes { buffer in
-            while written < buffer.count {
-                let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-                let count = uninterrupted {
-                    if let offset { return pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + written)) }
-                    return Glibc.write(descriptor, rest.baseAddress, rest.count)
-                }
-                if count <= 0 {
-                    failure = count == 0 ? EIO : errno
-                    return
-                }
-                written += count
-            }
+        do throws(Errno) {
+            try LarderPlatform.writeAll(bytes, to: descriptor, at: offset)
+        } catch {
+            throw FileError("write", path, errno: error.number)
         }
-        if failure != 0 { throw FileError("write", path, errno: failure) }
     }
 }
 

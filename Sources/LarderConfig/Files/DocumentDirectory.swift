@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// A directory of JSON files that together are one document: the host layer, or a remote source.
 ///
@@ -107,7 +108,7 @@ struct DocumentDirectory: Sendable, Hashable {
     private func jsonNames(in directory: CInt) throws(FileReadError) -> [[UInt8]] {
         let names: [[UInt8]]
         do throws(Errno) {
-            names = try directoryNames(directory)
+            names = try DirectoryListing.names(in: directory)
         } catch {
             throw FileReadError(path, errno: error.number)
         }
@@ -117,4 +118,8 @@ struct DocumentDirectory: Sendable, Hashable {
         }
         return chosen.sorted { $0.lexicographicallyPrecedes($1) }
     }
+}
+
+extension [UInt8] {
+    fileprivate func ends(with suffix: [UInt8]) -> Bool { self.suffix(suffix.count).elementsEqual(suffix) }
 }

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// Goes the way that the kernel goes when it looks a path up, and watches all that could lead it elsewhere next time: each
 /// directory on the way, for the one name in it that matters, behind each symbolic link as well (path_resolution(7)).
@@ -92,7 +93,7 @@ struct PathSurvey {
 
     private func entries(of directory: String) -> [String] {
         guard let descriptor = try? Descriptor(directory.cPath, flags: O_DIRECTORY),
-            let names = try? directoryNames(descriptor.number)
+            let names = try? DirectoryListing.names(in: descriptor.number)
         else { return [] }
         return names.filter { $0.first != UInt8(ascii: ".") && $0.last != UInt8(ascii: "~") }
             .prefix(Self.maximumEntries)
