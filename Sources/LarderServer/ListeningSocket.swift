@@ -17,7 +17,7 @@ public final class ListeningSocket: Sendable {
     /// `net.core.somaxconn` (listen(2)). That is systemd's default for `Backlog=`, too. What a socket that was handed over
     /// had before cannot be asked, and anything less might take from it.
     private static let backlog = CInt.max
-    private let lock: CInt?
+    private let lock: FileLock?
     private let inode: UInt64?
 
     /// The directory that the socket is in; nil if it is abstract.
@@ -53,7 +53,7 @@ public final class ListeningSocket: Sendable {
             if let group { try Self.give(path, to: group, mode: mode) }
             guard listen(descriptor, Self.backlog) == 0 else { throw Self.failure("listen on", path) }
         } catch {
-            Glibc.close(lock)
+            lock.unlock()
             throw error
         }
     }
@@ -65,7 +65,7 @@ public final class ListeningSocket: Sendable {
         guard let lock else { return }
         var information = stat()
         if let inode, stat(path, &information) == 0, UInt64(information.st_ino) == inode { unlink(path) }
-        Glibc.close(lock)
+        lock.unlock()
     }
 
     /// The file's owner, group and mode, as they are in effect, for the log.
@@ -79,19 +79,17 @@ public final class ListeningSocket: Sendable {
     // MARK: Steps
 
     /// The lock file stays where it is: removing it would let two agents hold two locks of one name.
-    private static func lock(_ lockPath: String, socket: String) throws(ServerError) -> CInt {
+    private static func lock(_ lockPath: String, socket: String) throws(ServerError) -> FileLock {
         let descriptor = uninterrupted { open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { throw failure("open", lockPath) }
-        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
-            let number = errno
-            close(descriptor)
-            errno = number
-            guard number == EWOULDBLOCK else { throw failure("lock", lockPath) }
+        do throws(FileLock.Failure) {
+            return try FileLock(descriptor)
+        } catch {
+            if case .failed(let error) = error { throw failure("lock", lockPath, error) }
             throw ServerError(
                 .alreadyRunning,
                 "another agent is starting or running on \(socket); stop it, or choose another path with --socket")
         }
-        return descriptor
     }
 
     /// Removes the file of an agent that is no more; an agent that answers keeps its socket.
@@ -174,8 +172,7 @@ public final class ListeningSocket: Sendable {
         }
     }
 
-    private static func failure(_ action: String, _ path: String) -> ServerError {
-        let reason = String(cString: strerror(errno))
-        return ServerError(.cannotListen, "cannot \(action) \(path): \(reason)")
+    private static func failure(_ action: String, _ path: String, _ error: Errno = .current) -> ServerError {
+        ServerError(.cannotListen, "cannot \(action) \(path): \(error)")
     }
 }

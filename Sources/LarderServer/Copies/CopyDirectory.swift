@@ -9,7 +9,7 @@ import Glibc
 /// Everything is named relative to the open directory, which is this process's own and no symbolic link: in a directory
 /// that others may write to, such as /tmp, nobody can have a file put elsewhere.
 final class CopyDirectory: Sendable {
-    private let descriptor: CInt
+    private let lock: FileLock
     private let path: String
     /// The group of the directory and of the copies.
     let group: gid_t
@@ -24,18 +24,13 @@ final class CopyDirectory: Sendable {
         guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
             throw CopyError("make directory", path)
         }
-        descriptor = try Self.open(path)
-        do throws(CopyError) {
-            // Who may read the copies may list and enter their directory.
-            let readers = mode & 0o444
-            try give(descriptor, 0o700 | readers | readers >> 2, path)
-        } catch {
-            close(descriptor)
-            throw error
-        }
+        lock = try Self.open(path)
+        // Clients that may read the copies may list and enter their directory.
+        let readers = mode & 0o444
+        try give(descriptor, 0o700 | readers | readers >> 2, path)
     }
 
-    deinit { close(descriptor) }
+    private var descriptor: CInt { lock.descriptor }
 
     /// Replaces the copy of a namespace in one step.
     /// - Parameter mode: its permission bits.
@@ -50,13 +45,10 @@ final class CopyDirectory: Sendable {
         do throws(CopyError) {
             defer { close(file) }
             try give(file, mode, "\(path)/\(temporary)")
-            var written = 0
-            while written < bytes.count {
-                let count = bytes[written...].withUnsafeBytes { rest in
-                    uninterrupted { Glibc.write(file, rest.baseAddress, rest.count) }
-                }
-                guard count >= 0 else { throw CopyError("write", "\(path)/\(temporary)") }
-                written += count
+            do throws(Errno) {
+                try writeAll(bytes, to: file)
+            } catch {
+                throw CopyError("write", "\(path)/\(temporary)", error)
             }
             guard uninterrupted({ renameat(descriptor, temporary, descriptor, name) }) == 0 else {
                 throw CopyError("rename", "\(path)/\(temporary)")
@@ -117,12 +109,13 @@ final class CopyDirectory: Sendable {
 
     /// Removes all copies in a directory, and the directory if nothing else is in it.
     static func clear(_ path: String) {
-        guard let descriptor = try? open(path) else { return }
-        defer { close(descriptor) }
-        for name in names(in: path) where namespace(of: name) != nil {
-            unlinkat(descriptor, name, 0)
+        guard let lock = try? open(path) else { return }
+        withExtendedLifetime(lock) {
+            for name in names(in: path) where namespace(of: name) != nil {
+                unlinkat(lock.descriptor, name, 0)
+            }
+            rmdir(path)
         }
-        rmdir(path)
     }
 
     /// The names in the directory, which is not followed if it is a symbolic link.
@@ -144,7 +137,7 @@ final class CopyDirectory: Sendable {
         return NamespaceConfiguration.isName(namespace) ? namespace : nil
     }
 
-    private static func open(_ path: String) throws(CopyError) -> CInt {
+    private static func open(_ path: String) throws(CopyError) -> FileLock {
         let descriptor = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw CopyError("open", path) }
         var status = stat()
@@ -152,16 +145,14 @@ final class CopyDirectory: Sendable {
             close(descriptor)
             throw CopyError("\(path) belongs to user \(status.st_uid); remove it, or move the socket elsewhere")
         }
-        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
-            let failure = CopyError("lock", path)
-            let isHeld = errno == EWOULDBLOCK
-            close(descriptor)
-            guard isHeld else { throw failure }
+        do throws(FileLock.Failure) {
+            return try FileLock(descriptor)
+        } catch {
+            if case .failed(let error) = error { throw CopyError("lock", path, error) }
             throw CopyError(
                 "another agent keeps its copies in \(path); give each agent's socket a directory of its own, or set "
                     + "current.enabled to false for one")
         }
-        return descriptor
     }
 
     private func give(_ file: CInt, _ mode: UInt32, _ path: String) throws(CopyError) {
@@ -182,7 +173,7 @@ struct CopyError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 
     /// A system call that failed just now.
-    init(_ operation: String, _ path: String) {
-        self.init("cannot \(operation) \(path): \(String(cString: strerror(errno)))")
+    init(_ operation: String, _ path: String, _ error: Errno = .current) {
+        self.init("cannot \(operation) \(path): \(error)")
     }
 }
