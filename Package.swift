@@ -93,14 +93,15 @@ let package = Package(
         larder(
             "LarderServer",
             [
-                "LarderEventLoop", "LarderJSON", "LarderJSON5", "LarderProtocol", "LarderConfig", "LarderImages",
+                "LarderEventLoop", "LarderJSON", "LarderProtocol", "LarderConfig", "LarderImages",
                 "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile",
                 "CLinuxShims", "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder(
             "LarderSettings",
             [
-                "LarderConfig", "LarderImages", "LarderServer", "LarderUpstream", "LarderProtocol", "LarderJSON",
+                "LarderConfig", "LarderImages", "LarderServer", "LarderImageFormats", "LarderPlatform",
+                "LarderUpstream", "LarderProtocol", "LarderJSON",
                 "LarderJSON5", "CLinuxShims", logging,
             ]),
         larder(
@@ -157,14 +158,15 @@ let package = Package(
         tests(
             "LarderServerTests",
             [
-                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderHTTPSemantics", "LarderImageFormats",
-                "LarderImages", "LarderPlatform", "LarderUpstream", "LarderJSON5", "CLinuxShims", "LarderJSON",
+                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderHTTPSemantics", "LarderSnapshotFile",
+                "LarderImages", "LarderPlatform", "LarderUpstream", "CLinuxShims", "LarderJSON",
                 "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
             ]),
         tests(
             "LarderSettingsTests",
             [
-                "LarderSettings", "LarderServer", "LarderConfig", "LarderImages", "LarderUpstream", "LarderJSON",
+                "LarderSettings", "LarderServer", "LarderImageFormats", "LarderConfig", "LarderImages",
+                "LarderUpstream", "LarderJSON",
                 "LarderJSON5", "LarderProtocol", logging,
             ]),
         tests("LarderClientTests", ["LarderClient", "LarderJSON", "LarderProtocol"]),

@@ -1,4 +1,5 @@
 import Glibc
+import LarderServer
 import LarderProtocol
 import Logging
 import Testing

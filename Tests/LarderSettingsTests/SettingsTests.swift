@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LarderJSON
 import LarderConfig
+import LarderServer
 import LarderSettings
 import Logging
 import TestSupport
