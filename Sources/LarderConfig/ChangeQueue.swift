@@ -9,10 +9,10 @@ final class ChangeQueue: Sendable {
     /// A change that waits. A class, because a change has many members, and the committer looks at it often.
     final class Pending: Sendable {
         let id: Int
-        let change: ConfigChange
+        let change: LayerChange
         let completion: Completion
 
-        init(id: Int, change: ConfigChange, completion: @escaping Completion) {
+        init(id: Int, change: LayerChange, completion: @escaping Completion) {
             (self.id, self.change, self.completion) = (id, change, completion)
         }
     }
@@ -41,7 +41,7 @@ final class ChangeQueue: Sendable {
     /// Adds a change.
     /// - Parameter completion: called once, wherever it is committed, refused or cancelled; it must not wait.
     /// - Returns: whether the caller has to start the committer.
-    func add(_ change: ConfigChange, id: Int, _ completion: @escaping Completion) -> Bool {
+    func add(_ change: LayerChange, id: Int, _ completion: @escaping Completion) -> Bool {
         let pending = Pending(id: id, change: change, completion: completion)
         let (isStopped, mustStart) = state.withLock { state in
             if state.isStopping { return (true, false) }
@@ -99,7 +99,7 @@ final class ChangeQueue: Sendable {
 }
 
 /// A change that was handed over.
-public struct HandedChange: Sendable {
+public struct ChangeHandle: Sendable {
     let queue: ChangeQueue
     let id: Int
 

@@ -32,7 +32,7 @@ public enum FileLayer: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Something that each layer of files has one of.
-struct OfEachFileLayer<Value: Sendable>: Sendable {
+struct PerFileLayer<Value: Sendable>: Sendable {
     private var defaults: Value
     private var host: Value
 

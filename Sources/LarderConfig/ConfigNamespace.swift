@@ -27,7 +27,7 @@ public final class ConfigNamespace: Sendable {
         var configuration: NamespaceConfiguration
         /// The remote source, for as long as its settings stay: one that keeps a connection knows what came over it.
         var source: (any ConfigSource)?
-        var files: OfEachFileLayer<FileLayerFlow>
+        var files: PerFileLayer<FileLayerRefresher>
         /// What asks the sources.
         var task: Task<Void, Never>?
         /// Whether settings are being taken over, which starts it when it is done.
@@ -47,24 +47,24 @@ public final class ConfigNamespace: Sendable {
     public var publication: ConfigPublication { store.publication }
 
     /// The flow in which refreshes and pushes run in order.
-    public let refresher: ConfigRefresher
+    public let refresher: ConfigRefreshService
 
     /// What the settings say of it.
     public var configuration: NamespaceConfiguration { running.withLock { $0.configuration } }
 
     /// Finds out where layers have from what they say.
-    var explainer: Explainer {
+    var explainer: ConfigExplainer {
         let (configuration, source) = running.withLock { ($0.configuration, $0.source) }
-        return Explainer(configuration: configuration, source: source, blocking: environment.blocking)
+        return ConfigExplainer(configuration: configuration, source: source, blocking: environment.blocking)
     }
 
     /// What the disk has of a namespace at a start: its last known good state, and the files of its layers.
     struct Found: Sendable {
         var configuration: NamespaceConfiguration
-        var archive: SnapshotArchive
-        var restored: SnapshotArchive.Restored
+        var archive: ConfigArchive
+        var restored: ConfigArchive.Restored
         var status: NamespaceStatus
-        var sources: OfEachFileLayer<FileLayerSource>
+        var sources: PerFileLayer<FileLayerReader>
     }
 
     /// Reads the last known good state and the administrator's files. Blocks on the disk.
@@ -72,14 +72,14 @@ public final class ConfigNamespace: Sendable {
     static func find(
         _ configuration: NamespaceConfiguration, environment: Environment
     ) throws(FileError) -> Found {
-        let archive = SnapshotArchive(
+        let archive = ConfigArchive(
             namespace: configuration.name, epoch: environment.epoch,
             directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
             logger: environment.logger)
         archive.generationDirectory.configure(configuration.history)
         var restored = try archive.restore()
         var status = NamespaceStatus(configuration)
-        let sources = OfEachFileLayer { configuration.files($0, holding: restored.layers[$0]?.document) }
+        let sources = PerFileLayer { configuration.files($0, holding: restored.layers[$0]?.document) }
         for layer in FileLayer.allCases {
             let files = sources[layer]
             if files.path == nil {
@@ -116,12 +116,12 @@ public final class ConfigNamespace: Sendable {
             rules: configuration.rules(hostIdentity: environment.hostIdentity),
             status: found.status, logger: environment.logger)
         let source = Self.source(configuration, environment)
-        refresher = ConfigRefresher(store: store, source: source)
+        refresher = ConfigRefreshService(store: store, source: source)
         let store = store
         running = Mutex(
             Running(
                 configuration: configuration, source: source,
-                files: OfEachFileLayer { Self.flow(sources[$0], environment, store) }))
+                files: PerFileLayer { Self.flow(sources[$0], environment, store) }))
     }
 
     // MARK: Life
@@ -188,7 +188,7 @@ public final class ConfigNamespace: Sendable {
 
     private func keepFresh(
         _ configuration: NamespaceConfiguration, _ source: (any ConfigSource)?,
-        _ files: OfEachFileLayer<FileLayerFlow>, isReconfigured: Bool
+        _ files: PerFileLayer<FileLayerRefresher>, isReconfigured: Bool
     ) async {
         await store.armExpiry()
         let isHolding = await store.hasRemoteDocument
@@ -242,7 +242,7 @@ public final class ConfigNamespace: Sendable {
         }
     }
 
-    private func follow(_ layer: FileLayer, _ configuration: NamespaceConfiguration, _ flow: FileLayerFlow) async {
+    private func follow(_ layer: FileLayer, _ configuration: NamespaceConfiguration, _ flow: FileLayerRefresher) async {
         guard let path = configuration.location(of: layer) else {
             // Through the flow, too: a reading of what the settings named before may be under way.
             _ = try? await flow.refresh()
@@ -257,13 +257,14 @@ public final class ConfigNamespace: Sendable {
     }
 
     private static func flow(
-        _ files: FileLayerSource, _ environment: Environment, _ store: ConfigStore, after former: FileLayerFlow? = nil
-    ) -> FileLayerFlow {
-        FileLayerFlow(files.layer, store: store, after: former) { await read(files, environment) }
+        _ files: FileLayerReader, _ environment: Environment, _ store: ConfigStore,
+        after former: FileLayerRefresher? = nil
+    ) -> FileLayerRefresher {
+        FileLayerRefresher(files.layer, store: store, after: former) { await read(files, environment) }
     }
 
     private static func read(
-        _ files: FileLayerSource, _ environment: Environment
+        _ files: FileLayerReader, _ environment: Environment
     ) async -> Result<ComposedPatch, FileReadError> {
         do throws(FileReadError) {
             return .success(try await environment.blocking.run { () throws(FileReadError) in try files.read() })

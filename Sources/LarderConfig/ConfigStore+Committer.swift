@@ -40,13 +40,13 @@ extension ConfigStore {
         var accepted: [Accepted] = []
         accepted.reserveCapacity(batch.count)
         var operations: [JournalRecord.Operation] = []
-        var made: [ConfigChange] = []
+        var made: [LayerChange] = []
         // nil once a change does more than replace scalars.
         var replacements: [JSONValue.Replacement]? = []
         for pending in batch {
             // A change that an earlier one of the batch prepares the way for is judged by what that one makes of it.
             let path = pending.change.path ?? []
-            let isPrepared = path.count > 1 && made.contains { $0.touches(theWayTo: path) }
+            let isPrepared = path.count > 1 && made.contains { $0.mayChangeContainers(above: path) }
             do {
                 switch try pending.change.apply(
                     to: &candidate, resolved: isPrepared ? candidate.resolved() : snapshot.value,
@@ -69,9 +69,9 @@ extension ConfigStore {
             operations.append(.experiment(candidate.experiment))
         }
         // Also where a change did nothing: it may have brought a new validator for the same document.
-        let saysOther = !made.isEmpty
+        let layersChanged = !made.isEmpty
         let (next, digest) =
-            saysOther ? await resolve(candidate, replacements, now: now) : (snapshot, layersDigest)
+            layersChanged ? await resolve(candidate, replacements, now: now) : (snapshot, layersDigest)
         let changed = next !== snapshot
         let causes = changed ? made.map(\.cause).joined() : []
         do {
@@ -80,7 +80,7 @@ extension ConfigStore {
         } catch {
             return refuse(accepted.map(\.pending), because: error)
         }
-        if saysOther {
+        if layersChanged {
             status.storageWorked()
             storageProblems.reset()
         }
@@ -100,7 +100,7 @@ extension ConfigStore {
             logPublication(causes)
             sourceLog.note(status, now: now)
         } else {
-            history.update(candidate, digest: digest, ofRevision: snapshot.revision, saysOther: saysOther)
+            history.update(candidate, digest: digest, ofRevision: snapshot.revision, layersChanged: layersChanged)
             report()
         }
         for change in accepted {
@@ -109,7 +109,7 @@ extension ConfigStore {
                 hold: change.hold, lifetime: change.lifetime)
             change.pending.completion(.success(commit))
         }
-        if saysOther {
+        if layersChanged {
             writeBehind()
             armExpiry(after: operations)
         }

@@ -55,7 +55,7 @@ extension ConfigStore {
     }
 
     /// Takes note of a change that was accepted, for whoever made it.
-    func note(_ change: ConfigChange, changed: Bool) {
+    func note(_ change: LayerChange, changed: Bool) {
         switch change {
         case .remote(_, _, _, isPush: true): status.remotePushed(now: wallClock.now)
         case .remote: status.remoteAnswered(changed: changed, now: wallClock.now)

@@ -40,7 +40,7 @@ public actor ConfigStore {
     nonisolated let changes = ChangeQueue()
     // What follows is touched by this actor only: here, and in the extensions beside this file.
 
-    let archive: SnapshotArchive
+    let archive: ConfigArchive
     let blocking: BlockingWork
     let wallClock: WallClock
     let clock: any Clock<Duration>
@@ -84,8 +84,8 @@ public actor ConfigStore {
 
     private init(
         snapshot: ConfigSnapshot, highestLost: Int, history: GenerationHistory, epoch: String?,
-        restored: SnapshotArchive.Restored,
-        archive: SnapshotArchive, blocking: BlockingWork,
+        restored: ConfigArchive.Restored,
+        archive: ConfigArchive, blocking: BlockingWork,
         wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
         maximumDeletion: Int?,
         status: NamespaceStatus, logger: Logger
@@ -135,7 +135,7 @@ public actor ConfigStore {
 
     /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
     static func open(
-        _ restored: SnapshotArchive.Restored, archive: SnapshotArchive,
+        _ restored: ConfigArchive.Restored, archive: ConfigArchive,
         blocking: BlockingWork, wallClock: WallClock,
         clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, maximumDeletion: Int? = nil,
         rules: LayerRules = LayerRules(),
@@ -144,7 +144,7 @@ public actor ConfigStore {
         var restored = restored
         // What ended while nobody ran is not served again.
         let hasExpired = restored.layers.override.expire(at: wallClock.now)
-        restored.layers.followWhatGoes(rules, now: wallClock.now)
+        restored.layers.applyRulesLeniently(rules, now: wallClock.now)
         Self.warn(of: restored.layers.experiment, namespace: archive.namespace, logger)
         let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
         let isNew = first.revision != restored.revision
@@ -175,9 +175,9 @@ public actor ConfigStore {
                     journalSequence: restored.journalSequence, released: restored.released, bytes: first.bytes,
                     causes: isNew ? [ChangeCause(.start)] : restored.causes, layers: restored.layers))
         } else {
-            let saysOther = hasExpired || history.current?.layers.hasSameDocuments(as: restored.layers) == false
+            let layersChanged = hasExpired || history.current?.layers.hasSameDocuments(as: restored.layers) == false
             history.update(
-                restored.layers, digest: first.contentDigest, ofRevision: first.revision, saysOther: saysOther)
+                restored.layers, digest: first.contentDigest, ofRevision: first.revision, layersChanged: layersChanged)
         }
         let store = ConfigStore(
             snapshot: first, highestLost: highestLost, history: history, epoch: epoch, restored: restored,
@@ -196,7 +196,7 @@ public actor ConfigStore {
     /// The last known good state, under its own number where it is certain that it is what was published under it, and
     /// otherwise under a number that nobody can have seen.
     private static func firstSnapshot(
-        _ restored: SnapshotArchive.Restored, mayBeEmpty: Bool, now: Int
+        _ restored: ConfigArchive.Restored, mayBeEmpty: Bool, now: Int
     ) -> ConfigSnapshot {
         let value = restored.layers.resolved()
         let digest = SnapshotDigest(of: value)
@@ -238,7 +238,7 @@ public actor ConfigStore {
     public nonisolated func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<Commit, ConfigError>) -> Void
-    ) -> HandedChange {
+    ) -> ChangeHandle {
         hand(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer), on: executor, completion)
     }
 
@@ -246,18 +246,18 @@ public actor ConfigStore {
     public nonisolated func unset(
         _ path: JSONPath, by peer: Peer?, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<Commit, ConfigError>) -> Void
-    ) -> HandedChange {
+    ) -> ChangeHandle {
         hand(.unset(path: path.segments, by: peer), on: executor, completion)
     }
 
     private nonisolated func hand(
-        _ change: ConfigChange, on executor: (any TaskExecutor)?, _ completion: @escaping ChangeQueue.Completion
-    ) -> HandedChange {
+        _ change: LayerChange, on executor: (any TaskExecutor)?, _ completion: @escaping ChangeQueue.Completion
+    ) -> ChangeHandle {
         let id = changes.newID()
         if changes.add(change, id: id, completion) {
             Task(executorPreference: executor) { await self.runCommitter() }
         }
-        return HandedChange(queue: changes, id: id)
+        return ChangeHandle(queue: changes, id: id)
     }
 
     /// Forgets a remote layer whose source is no longer in the settings. One that was pushed stays.
@@ -304,7 +304,7 @@ public actor ConfigStore {
         }
     }
 
-    func commit(_ change: ConfigChange) async throws(ConfigError) -> Commit {
+    func commit(_ change: LayerChange) async throws(ConfigError) -> Commit {
         let id = changes.newID()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>) in

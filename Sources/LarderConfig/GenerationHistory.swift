@@ -50,10 +50,10 @@ struct GenerationHistory: Sendable {
     /// - Parameters:
     ///   - digest: of what they resolve to: its members may stand in another order
     ///   - revision: the current one; layers of another are not taken, since they resolve to something else
-    ///   - saysOther: whether a layer says something else than before
-    mutating func update(_ layers: Layers, digest: SnapshotDigest, ofRevision revision: Int, saysOther: Bool) {
+    ///   - layersChanged: whether a layer says something else than before
+    mutating func update(_ layers: Layers, digest: SnapshotDigest, ofRevision revision: Int, layersChanged: Bool) {
         guard var generation = held.last?.generation, generation.revision == revision else { return }
-        if saysOther { generation.published = generation.publishedLayers }
+        if layersChanged { generation.published = generation.publishedLayers }
         generation.layers = layers
         generation.digest = digest
         held[held.count - 1] = Held(generation)

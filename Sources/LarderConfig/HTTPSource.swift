@@ -26,7 +26,7 @@ struct HTTPSource: ConfigSource {
         if isLongPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
         try await configuration.access.open(&request, blocking)
         let graphQL = GraphQLRequest(url: configuration.url, body: configuration.body)
-        let reading = DocumentReading(
+        let reading = DocumentReader(
             location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
             hasErrorsMember: configuration.answerPath != nil || graphQL != nil, partialData: configuration.partialData,
             versionRequirement: configuration.versionRequirement, secrets: request.headers.map(\.value))

@@ -40,7 +40,7 @@ struct Layers: Sendable {
         var content: ComposedPatch { ComposedPatch(removals: removals, patch: document) }
 
         /// Whether another one says the same.
-        func saysTheSame(as other: Remote?) -> Bool {
+        func hasSameContent(as other: Remote?) -> Bool {
             other?.content == content && other?.experiments?.member == experiments?.member
                 && other?.experiments?.list == experiments?.list
         }

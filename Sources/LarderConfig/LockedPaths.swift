@@ -20,7 +20,7 @@ struct LockedPaths: Sendable, Equatable {
         paths.first { locked in
             let common = min(path.count, locked.segments.count)
             guard path.begins(withNames: locked.segments.prefix(common)) else { return false }
-            return value.says(at: locked.segments.dropFirst(common)) != .nothing
+            return value.effect(at: locked.segments.dropFirst(common)) != .unchanged
         }
     }
 

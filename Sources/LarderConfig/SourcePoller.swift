@@ -7,7 +7,7 @@ import LarderUpstream
 /// answered.
 struct SourcePoller: Sendable {
     let source: any ConfigSource
-    let refresher: ConfigRefresher
+    let refresher: ConfigRefreshService
     let store: ConfigStore
     let schedule: PollSchedule
     let clock: any Clock<Duration>
@@ -75,7 +75,7 @@ struct SourcePoller: Sendable {
 
     private func measured(
         on clock: some Clock<Duration>
-    ) async throws(ConfigError) -> (ConfigRefresher.Outcome, Duration) {
+    ) async throws(ConfigError) -> (ConfigRefreshService.Outcome, Duration) {
         let start = clock.now
         let outcome = try await refresher.awaitChange()
         return (outcome, start.duration(to: clock.now))

@@ -41,7 +41,7 @@ struct MethodTable {
     typealias InSession = (Session, JSONValue?) throws(WireError) -> SessionReply
 
     /// Hands over a change; the completion is told what came of it, on any thread.
-    typealias HandOver = (@escaping @Sendable (Result<any WireResult, WireError>) -> Void) -> HandedChange
+    typealias HandOver = (@escaping @Sendable (Result<any WireResult, WireError>) -> Void) -> ChangeHandle
 
     /// What a task is to do for a request that was let in.
     struct Work: Sendable {

@@ -148,12 +148,12 @@ struct BrokenStateTests {
                 operations: [.dropRemote]
             ).encoded()
         }
-        let lost = JournalReading(record(1) + [0] + record(2).dropFirst() + [0], after: 0)
+        let lost = JournalReader(record(1) + [0] + record(2).dropFirst() + [0], after: 0)
         #expect(lost.ending == .torn)
         #expect(lost.lost >= 1)
-        #expect(JournalReading(record(1) + [0, 0] + record(2).dropFirst(2) + [0], after: 0).ending == .clean)
+        #expect(JournalReader(record(1) + [0, 0] + record(2).dropFirst(2) + [0], after: 0).ending == .clean)
         // What a generation has already can be without it.
-        #expect(JournalReading(record(2) + [0] + record(1).dropFirst() + [0], after: 1).ending == .clean)
+        #expect(JournalReader(record(2) + [0] + record(1).dropFirst() + [0], after: 1).ending == .clean)
     }
 
     @Test("a sector of zeros where the last records were is damage")
@@ -170,7 +170,7 @@ struct BrokenStateTests {
         }
         var journal = encoded[0] + encoded[1] + [UInt8](repeating: 0, count: 4096)
         for index in encoded[0].count..<encoded[0].count + 512 { journal[index] = 0 }
-        let reading = JournalReading(journal, after: 0)
+        let reading = JournalReader(journal, after: 0)
         #expect(reading.records.map(\.sequence) == [1])
         #expect(reading.ending == .torn)
     }
@@ -193,7 +193,7 @@ struct BrokenStateTests {
                 var damaged = bytes
                 damaged[index] ^= 1 << bit
                 try write(damaged, path)
-                let archive = SnapshotArchive(
+                let archive = ConfigArchive(
                     namespace: "default", epoch: "00ff00ff00ff00ff", directory: fixture.directory,
                     files: LocalFileSystem(), logger: StoreFixture.silent)
                 #expect(try archive.restore().highestSeen >= seen, "byte \(index), bit \(bit)")

@@ -72,7 +72,7 @@ struct CommitOrderTests {
         let journal = fixture.directory + "/journal"
         observe(store, steps) {
             let content = (try? LocalFileSystem().readJournal(journal))?.flatMap { $0 }
-            let onDisk = content.map { JournalReading($0.bytes, zeros: $0.zeros, after: 0).records.map(\.revision) }
+            let onDisk = content.map { JournalReader($0.bytes, zeros: $0.zeros, after: 0).records.map(\.revision) }
             return "publish \(publication.current.snapshot.revision), journal: \(onDisk ?? []), "
                 + "pending: \(writer.isAtWork)"
         }

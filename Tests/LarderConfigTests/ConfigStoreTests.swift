@@ -123,7 +123,7 @@ struct ConfigStoreTests {
     @Test("an unset shows the lower layers again, and says when there was nothing to remove")
     func unset() async throws {
         try await StoreFixture().withFlow { (store, refresher, _) async throws in
-            _ = try await refresher.applyPush(SourceDocument(value: ["a": ["x": 1, "y": 2]]), force: false)
+            _ = try await refresher.applyPushedConfig(SourceDocument(value: ["a": ["x": 1, "y": 2]]), force: false)
             _ = try await store.set(JSONPath(["a", "x"]), to: 9, timeToLive: nil)
             #expect(store.value == ["a": ["x": 9, "y": 2]])
             _ = try await store.set(JSONPath(["a", "y"]), to: .null, timeToLive: nil)

@@ -211,9 +211,9 @@ struct DiskFormatTests {
         try body(directory)
     }
 
-    private static func withArchive(_ body: (SnapshotArchive, String) throws -> Void) throws {
+    private static func withArchive(_ body: (ConfigArchive, String) throws -> Void) throws {
         try withTemporaryDirectory { directory in
-            let archive = SnapshotArchive(
+            let archive = ConfigArchive(
                 namespace: "default", epoch: "00ff00ff00ff00ff", directory: directory, files: LocalFileSystem(),
                 logger: StoreFixture.silent)
             _ = try archive.restore()

@@ -17,13 +17,13 @@ struct ExplainTests {
         var source: (any ConfigSource)?
         let directory: ScratchDirectory
 
-        func explain(_ path: String) async throws -> Explanation {
+        func explain(_ path: String) async throws -> ConfigExplanation {
             let segments = try JSONPath(parsing: path).segments
             return await explainer.explain(segments, store.testimony(of: segments))
         }
 
-        var explainer: Explainer {
-            Explainer(configuration: configuration, source: source, blocking: BlockingWork(StoreFixture.threads))
+        var explainer: ConfigExplainer {
+            ConfigExplainer(configuration: configuration, source: source, blocking: BlockingWork(StoreFixture.threads))
         }
 
         /// Reads a layer of files, as its flow does.
@@ -90,11 +90,12 @@ struct ExplainTests {
             #expect(sources[1].file == scene.directory.at("config.d/20.json"))
             #expect(sources[1].line == 2)
             #expect(sources[1].location == scene.directory.at("config.d"))
-            #expect(sources[2] == Explanation.Source(kind: "push", version: "7", peer: bert))
+            #expect(sources[2] == ConfigExplanation.Source(kind: "push", version: "7", peer: bert))
             #expect(
-                sources[3] == Explanation.Source(kind: "settings", file: "/etc/larder/larder.json", experiment: "blue"))
+                sources[3]
+                    == ConfigExplanation.Source(kind: "settings", file: "/etc/larder/larder.json", experiment: "blue"))
             let end = await scene.store.layers.override.entries.first?.expiresAt
-            #expect(sources[4] == Explanation.Source(kind: "set", peer: anna, expiresAt: end))
+            #expect(sources[4] == ConfigExplanation.Source(kind: "set", peer: anna, expiresAt: end))
             #expect(end != nil)
         }
     }
@@ -175,7 +176,7 @@ struct ExplainTests {
             for text in [#"{"n":2}"#, #"{"n":"#] {
                 try scene.directory.put("config.d/10.json", text)
                 let source = try await scene.explain("n").layers[1].source
-                #expect(source == Explanation.Source(kind: "file", location: scene.directory.at("config.d")))
+                #expect(source == ConfigExplanation.Source(kind: "file", location: scene.directory.at("config.d")))
             }
         }
     }
@@ -193,14 +194,14 @@ struct ExplainTests {
             #expect(explanation.layers[2].value == 2)
             #expect(
                 explanation.lock
-                    == Explanation.Lock(
+                    == ConfigExplanation.Lock(
                         path: JSONPath(["s", "n"]), file: scene.directory.at("config.d/10.json"), line: 4,
                         settings: "/etc/larder/larder.json"))
             let gone = try await scene.explain("gone.deeper")
             #expect(gone.winner == nil && gone.value == nil)
             #expect(
                 gone.lock
-                    == Explanation.Lock(path: JSONPath(["gone"]), settings: "/etc/larder/larder.json"))
+                    == ConfigExplanation.Lock(path: JSONPath(["gone"]), settings: "/etc/larder/larder.json"))
             #expect(try await scene.explain("s").lock == nil)
 
             let layers = await scene.store.layers
@@ -230,10 +231,10 @@ struct ExplainTests {
                 isPush: false)
             #expect(
                 try await scene.explain("n").layers[2].source
-                    == Explanation.Source(kind: "file", location: path, file: path, line: 1, version: "3"))
+                    == ConfigExplanation.Source(kind: "file", location: path, file: path, line: 1, version: "3"))
             #expect(
                 try await scene.explain("m").layers[3].source
-                    == Explanation.Source(kind: "file", location: path, version: "3", experiment: "arm"))
+                    == ConfigExplanation.Source(kind: "file", location: path, version: "3", experiment: "arm"))
 
             let source = KeyedSource(location: path)
             scene.source = source

@@ -90,8 +90,8 @@ struct JournalSizeTests {
         withExtendedLifetime(first) {}
     }
 
-    private func archive(_ fixture: StoreFixture) -> SnapshotArchive {
-        SnapshotArchive(
+    private func archive(_ fixture: StoreFixture) -> ConfigArchive {
+        ConfigArchive(
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: fixture.directory, files: files,
             logger: StoreFixture.silent)
     }

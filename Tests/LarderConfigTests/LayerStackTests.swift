@@ -16,8 +16,8 @@ struct LayerStackTests {
         let layers = try await stack.layers()
         #expect(layers.resolved() == ["o": ["b": 2], "p": ["b": 2]])
         // What a directory hides is hidden in its explanation, too.
-        #expect(layers.says(layer, at: ["o", "a"]) == .hides)
-        #expect(layers.says(layer, at: ["o"]) == .value(["b": 2]))
+        #expect(layers.effect(of: layer, at: ["o", "a"]) == .removed)
+        #expect(layers.effect(of: layer, at: ["o"]) == .value(["b": 2]))
     }
 
     @Test("random stacks in all layers are RFC 7396 patches that are applied one by one, also after a restart")
@@ -53,7 +53,7 @@ struct LayerStackTests {
         let files = [(name: "1.json", bytes: Array("{}".utf8)), (name: "2.json", bytes: Array("{}".utf8))]
         // As version 0.1 computed it.
         let old = "sha256:\(Self.stampOfVersion01)"
-        #expect(FileStamp(of: files).description != old)
+        #expect(ContentDigest(of: files).description != old)
     }
 
     private static let stampOfVersion01 = "10b941feacb873e8c58e50719d0999edeeee3e2bb13409e7576b81992d89baa5"
@@ -86,7 +86,7 @@ private struct Stack {
             configuration: .init(path: directory.at("remote")), watcher: FileWatcher(),
             blocking: BlockingWork(StoreFixture.threads))
         if case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) {
-            let change = ConfigChange.remote(document, origin: source.location, force: false, isPush: false)
+            let change = LayerChange.remote(document, origin: source.location, force: false, isPush: false)
             _ = try change.apply(
                 to: &layers, resolved: .emptyObject, maximumBytes: 1 << 20, maximumDeletion: nil, now: 0)
         }

@@ -10,7 +10,7 @@ import Testing
 struct LongPollTests {
     /// Runs a poller of a source that takes long polls of a minute.
     private func withPoller(
-        _ body: (ConfigStore, ConfigRefresher, ScriptedSource, ManualClock) async throws -> Void
+        _ body: (ConfigStore, ConfigRefreshService, ScriptedSource, ManualClock) async throws -> Void
     ) async throws {
         let (source, clock) = (ScriptedSource(longPollWait: .seconds(60)), ManualClock())
         try await StoreFixture().withFlow(source) { (store, refresher, source) async throws in
@@ -88,7 +88,7 @@ struct LongPollTests {
         try await withPoller { (store, refresher, source, _) async throws in
             await source.nextRequest().answer(["v": 0])
             #expect(await source.nextRequest().occasion == .awaiting)
-            _ = try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            _ = try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             #expect(store.value == ["v": "pushed"])
             #expect(await source.nextRequest().occasion == .awaiting)
             async let refresh = refresher.refreshIfNeeded()

@@ -47,7 +47,7 @@ struct MassDeletionTests {
     }
 
     private func withTen(
-        _ body: (ConfigStore, ConfigRefresher, ScriptedSource) async throws -> Void
+        _ body: (ConfigStore, ConfigRefreshService, ScriptedSource) async throws -> Void
     ) async throws {
         var fixture = StoreFixture()
         fixture.maximumDeletion = 50
@@ -86,13 +86,13 @@ struct MassDeletionTests {
     func recovery() async throws {
         try await withTen { (store, refresher, source) async throws in
             let push = SourceDocument(value: .emptyObject)
-            await #expect(throws: ConfigError.self) { try await refresher.applyPush(push, force: false) }
+            await #expect(throws: ConfigError.self) { try await refresher.applyPushedConfig(push, force: false) }
             #expect(store.publication.status.quarantine?.deletion.removed == 10)
             let refresh = Task { try await refresher.refreshIfNeeded() }
             await source.nextRequest().answerNotModified()
             _ = try await refresh.value
             #expect(store.publication.status.quarantine == nil)
-            #expect(try await refresher.applyPush(push, force: true).commit.changed)
+            #expect(try await refresher.applyPushedConfig(push, force: true).commit.changed)
         }
     }
 
@@ -138,7 +138,7 @@ struct MassDeletionTests {
     func nulls(value: JSONValue) async throws {
         try await withTen { (store, refresher, _) async throws in
             let push = SourceDocument(value: .object(Self.ten.members.map { ($0.name, value) }))
-            await #expect(throws: ConfigError.self) { try await refresher.applyPush(push, force: false) }
+            await #expect(throws: ConfigError.self) { try await refresher.applyPushedConfig(push, force: false) }
             #expect(store.value == MergePatch.merge([Self.ten]))
             #expect(store.publication.status.quarantine?.deletion.removed == 10)
         }

@@ -27,7 +27,7 @@ struct OrderedFlowTests {
             async let refresh = refresher.refreshIfNeeded()
             let request = await source.nextRequest()
             let push = Task.immediate {
-                try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+                try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             }
             await refresher.takeTurn()
             #expect(store.revision == 0)
@@ -84,7 +84,7 @@ struct OrderedFlowTests {
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let push = Task.immediate {
-                try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+                try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             }
             await refresher.takeTurn()
             let second = Task.immediate { try await refresher.refreshIfNeeded() }
@@ -124,7 +124,7 @@ struct OrderedFlowTests {
             let first = Task { try await refresher.awaitChange() }
             let request = await source.nextRequest()
             #expect(request.occasion == .awaiting)
-            let push = try await refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            let push = try await refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             #expect(push.commit.revision == 1)
             #expect(await #expect(throws: ConfigError.self) { try await first.value }?.code == .cancelled)
             request.answer(["v": "too late"])
@@ -207,7 +207,7 @@ struct CancellationTests {
             let first = Task { try await refresher.refreshIfNeeded() }
             let request = await source.nextRequest()
             let push = Task.immediate {
-                try await refresher.applyPush(SourceDocument(value: ["v": "cancelled"]), force: false)
+                try await refresher.applyPushedConfig(SourceDocument(value: ["v": "cancelled"]), force: false)
             }
             await refresher.takeTurn()
             push.cancel()
@@ -226,7 +226,7 @@ struct CancellationTests {
         fixture.files = files
         try await fixture.withFlow { (store, refresher, _) async throws in
             files.holdJournal(at: gate)
-            let push = Task { try await refresher.applyPush(SourceDocument(value: ["v": 1]), force: false) }
+            let push = Task { try await refresher.applyPushedConfig(SourceDocument(value: ["v": 1]), force: false) }
             await gate.waitForArrival()
             push.cancel()
             await refresher.takeTurn()
@@ -242,7 +242,7 @@ struct CancellationTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         let source = ScriptedSource()
-        let refresher = ConfigRefresher(store: store, source: source)
+        let refresher = ConfigRefreshService(store: store, source: source)
         let flow = Task { await refresher.run() }
         let running = Task { try await refresher.refreshIfNeeded() }
         _ = await source.nextRequest()
@@ -260,7 +260,7 @@ struct CancellationTests {
     }
 }
 
-extension ConfigRefresher {
+extension ConfigRefreshService {
     /// Returns after all that was said to this actor before: an actor takes what has the same priority in the order in
     /// which it came, and a task that was started at once has said it when it gives way for the first time.
     func takeTurn() {}

@@ -12,7 +12,7 @@ struct RollbackTests {
 
     /// Runs a body with a store that took version 1 as revision 1 and version 2 as revision 2.
     private func withTwoVersions(
-        _ body: (ConfigStore, ConfigRefresher, ScriptedSource) async throws -> Void
+        _ body: (ConfigStore, ConfigRefreshService, ScriptedSource) async throws -> Void
     ) async throws {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             for number in 1...2 {
@@ -26,9 +26,9 @@ struct RollbackTests {
     }
 
     private func answer(
-        _ refresher: ConfigRefresher, _ source: ScriptedSource, _ document: JSONValue, version: String?,
+        _ refresher: ConfigRefreshService, _ source: ScriptedSource, _ document: JSONValue, version: String?,
         force: Bool = false
-    ) async throws -> ConfigRefresher.Outcome {
+    ) async throws -> ConfigRefreshService.Outcome {
         async let outcome = force ? refresher.forceRefresh() : refresher.refreshIfNeeded()
         await source.nextRequest().answer(document, version: version)
         return try await outcome
@@ -142,8 +142,8 @@ struct RollbackTests {
             _ = try await store.rollBack(toRevision: 1, by: nil)
             if push {
                 let document = SourceDocument(value: ["v": 2], version: UpstreamVersion("2"))
-                #expect(try await !refresher.applyPush(document, force: false).commit.changed)
-                #expect(try await refresher.applyPush(document, force: true).commit.changed)
+                #expect(try await !refresher.applyPushedConfig(document, force: false).commit.changed)
+                #expect(try await refresher.applyPushedConfig(document, force: true).commit.changed)
             } else {
                 #expect(try await answer(refresher, source, ["v": 2], version: "2", force: true).commit.changed)
             }

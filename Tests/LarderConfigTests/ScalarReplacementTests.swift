@@ -43,7 +43,7 @@ struct ScalarReplacementTests {
                     let path = (0..<Int.random(in: 1...3, using: &chance)).compactMap { _ in
                         Self.names.randomElement(using: &chance)
                     }
-                    let change = ConfigChange.set(path: path, value: value(&chance), timeToLive: nil, by: nil)
+                    let change = LayerChange.set(path: path, value: value(&chance), timeToLive: nil, by: nil)
                     let effect = try? change.apply(
                         to: &layers, resolved: layers.resolved(), maximumBytes: .max, maximumDeletion: nil, now: 1)
                     guard case .changed(_, let some, _) = effect else { continue }

@@ -10,7 +10,8 @@ struct SeenVersionsTests {
 
     /// Refreshes with each answer, and returns which were accepted.
     private func accepted(
-        _ answers: [Answer], _ requirement: VersionRequirement, _ refresher: ConfigRefresher, _ source: ScriptedSource
+        _ answers: [Answer], _ requirement: VersionRequirement, _ refresher: ConfigRefreshService,
+        _ source: ScriptedSource
     ) async throws -> [Bool] {
         var accepted: [Bool] = []
         for answer in answers {
@@ -93,7 +94,7 @@ struct SeenVersionsTests {
     func pushedVersion() async throws {
         try await StoreFixture().withFlow { (_, refresher, source) async throws in
             let push = SourceDocument(value: ["v": 0], version: UpstreamVersion("7"))
-            _ = try await refresher.applyPush(push, force: false)
+            _ = try await refresher.applyPushedConfig(push, force: false)
             let answers: [Answer] = [(1, nil), (2, "6"), (3, "7"), (4, nil)]
             #expect(try await accepted(answers, .onceSeen, refresher, source) == [true, false, true, false])
         }

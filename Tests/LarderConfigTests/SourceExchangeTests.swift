@@ -10,7 +10,7 @@ struct SourceExchangeTests {
         try await StoreFixture().withFlow { (store, refresher, source) async throws in
             async let refresh = refresher.refreshIfNeeded()
             let old = await source.nextRequest()
-            async let push = refresher.applyPush(SourceDocument(value: ["v": "pushed"]), force: false)
+            async let push = refresher.applyPushedConfig(SourceDocument(value: ["v": "pushed"]), force: false)
             let other = ScriptedSource()
             await refresher.use(other)
             #expect(source.cancelled == 1)

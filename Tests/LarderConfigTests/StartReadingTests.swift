@@ -150,8 +150,8 @@ struct StartReadingTests {
         for end in 0...whole.count {
             for zeros in [0, 1, 64] {
                 let bytes = Array(whole[..<end])
-                let counted = JournalReading(bytes, zeros: zeros, after: 0)
-                let there = JournalReading(bytes + [UInt8](repeating: 0, count: zeros), after: 0)
+                let counted = JournalReader(bytes, zeros: zeros, after: 0)
+                let there = JournalReader(bytes + [UInt8](repeating: 0, count: zeros), after: 0)
                 #expect(counted.records.map(\.sequence) == there.records.map(\.sequence))
                 #expect(counted.ending == there.ending)
                 #expect(counted.end == there.end && counted.lost == there.lost)

@@ -43,7 +43,7 @@ struct StoreFixture {
     }
 
     func open() async throws -> ConfigStore {
-        let archive = SnapshotArchive(
+        let archive = ConfigArchive(
             namespace: "default", epoch: epoch, directory: directory, files: files,
             logger: Self.silent)
         archive.generationDirectory.configure(history)
@@ -77,11 +77,11 @@ struct StoreFixture {
     /// Runs a body with a store and its refresher at work, and stops them.
     func withFlow(
         _ source: ScriptedSource = ScriptedSource(),
-        _ body: (ConfigStore, ConfigRefresher, ScriptedSource) async throws -> Void
+        _ body: (ConfigStore, ConfigRefreshService, ScriptedSource) async throws -> Void
     ) async throws {
         defer { remove() }
         let store = try await open()
-        let refresher = ConfigRefresher(store: store, source: source)
+        let refresher = ConfigRefreshService(store: store, source: source)
         let flow = Task { await refresher.run() }
         do {
             try await body(store, refresher, source)

@@ -122,7 +122,7 @@ struct UpstreamAnswerTests {
     func pushes() async throws {
         try await StoreFixture().withFlow { (store, refresher, _) async throws in
             func push(_ value: JSONValue, _ version: String, force: Bool = false) async throws {
-                _ = try await refresher.applyPush(
+                _ = try await refresher.applyPushedConfig(
                     SourceDocument(value: value, version: UpstreamVersion(version)), force: force)
             }
             try await push(["v": 2], "2.0")

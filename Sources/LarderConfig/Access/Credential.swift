@@ -33,7 +33,7 @@ public enum Credential: Sendable, Equatable {
         do throws(FileReadError) {
             // systemd guards its directory by itself; the mode of the files in it is its own business.
             let isGuarded = if case .systemd = self { true } else { false }
-            let bytes = try CarefulFile(
+            let bytes = try StableFileReader(
                 name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
             ).read().bytes
             guard let text = String(validating: bytes, as: UTF8.self) else {

@@ -42,7 +42,7 @@ public struct TLSFiles: Sendable, Equatable {
         _ path: String?, mustBePrivate: Bool = false
     ) throws(FileReadError) -> TLSOptions.PEM? {
         guard let path else { return nil }
-        let file = CarefulFile(
+        let file = StableFileReader(
             name: path.cPath, path: path, maximumBytes: maximumBytes, mustBePrivate: mustBePrivate)
         return TLSOptions.PEM(path: path, bytes: try file.read().bytes)
     }

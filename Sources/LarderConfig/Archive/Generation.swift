@@ -90,7 +90,7 @@ struct Generation: Sendable {
         guard let revision = body["revision"]?.int, let digest = body["digest"]?.string,
             let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
             let released = body["released"]?.int, let layers = body["layers"].flatMap(Layers.init),
-            [revision, journal, released].allSatisfy(SnapshotArchive.possibleNumbers.contains)
+            [revision, journal, released].allSatisfy(ConfigArchive.possibleNumbers.contains)
         else { throw Damage("a member is missing or cannot be what it says") }
         self.revision = revision
         self.digest = SnapshotDigest(known: digest)

@@ -138,7 +138,7 @@ final class GenerationDirectory: Sendable {
 
     static func revision(inName name: String) -> Int? {
         let number = name.firstIndex(of: ".").flatMap { Int(name[..<$0]) } ?? 0
-        return SnapshotArchive.possibleNumbers.contains(number) ? number : nil
+        return ConfigArchive.possibleNumbers.contains(number) ? number : nil
     }
 
     private func pins() throws(FileError) -> Set<Int> {

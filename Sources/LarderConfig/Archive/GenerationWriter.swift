@@ -29,13 +29,13 @@ final class GenerationWriter: Sendable {
     private static let moment = Duration.milliseconds(800)
     private static let pauseAfterFailure = Duration.seconds(5)
 
-    private let archive: SnapshotArchive
+    private let archive: ConfigArchive
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
     private let problems: RateLimitedLog<String, FileError>
     private let state = Mutex(State())
 
-    init(archive: SnapshotArchive, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger) {
+    init(archive: ConfigArchive, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger) {
         self.archive = archive
         self.blocking = blocking
         self.clock = clock

@@ -61,7 +61,7 @@ struct JournalRecord: Sendable {
             let sequence = value["sequence"]?.int, let revision = value["revision"]?.int,
             let digest = value["digest"]?.string, let publishedAt = value["publishedAt"]?.int,
             let released = value["released"]?.int, let operations = value["operations"],
-            [sequence, revision, released].allSatisfy(SnapshotArchive.possibleNumbers.contains)
+            [sequence, revision, released].allSatisfy(ConfigArchive.possibleNumbers.contains)
         else { return nil }
         self.sequence = sequence
         self.revision = revision

@@ -38,7 +38,7 @@ extension Layers {
 
     /// Takes over rules, with which a document that is held already need not go: its experiments are then left out, which
     /// ``ExperimentLayer/problem`` says, and it will be asked for anew, and refused.
-    mutating func followWhatGoes(_ rules: LayerRules, now: Int) {
+    mutating func applyRulesLeniently(_ rules: LayerRules, now: Int) {
         do {
             try follow(rules, now: now)
         } catch {

@@ -9,13 +9,13 @@ extension ConfigStore {
         var layers: Layers
         /// What a rollback shows of them instead of what is live; nil for nothing.
         var hold: Hold?
-        fileprivate var sayings: [ConfigLayer: (saying: PatchSaying, since: Explanation.Since?)] = [:]
+        fileprivate var sayings: [ConfigLayer: (saying: PatchEffect, since: ConfigExplanation.Since?)] = [:]
 
         /// What a layer says at the path.
-        func says(_ layer: ConfigLayer) -> PatchSaying { sayings[layer]?.saying ?? .nothing }
+        func effect(of layer: ConfigLayer) -> PatchEffect { sayings[layer]?.saying ?? .unchanged }
 
         /// Since when it has said so; nil where it says nothing.
-        func since(_ layer: ConfigLayer) -> Explanation.Since? { sayings[layer]?.since }
+        func since(_ layer: ConfigLayer) -> ConfigExplanation.Since? { sayings[layer]?.since }
     }
 
     /// Tells what is known of a path.
@@ -35,17 +35,17 @@ extension ConfigStore {
         let past = generations.reversed().flatMap(\.states)
         var testimony = testimony
         for layer in ConfigLayer.allCases {
-            let saying = testimony.layers.says(layer, at: path)
-            if saying == .nothing { continue }
+            let saying = testimony.layers.effect(of: layer, at: path)
+            if saying == .unchanged { continue }
             // A null that was set makes no object on its way.
             if layer == .override, testimony.value?.kind != .object, case .value(let value) = saying,
                 value.hasOnlyNulls
             {
                 continue
             }
-            let row = past.prefix { $0.layers.says(layer, at: path) == saying }
+            let row = past.prefix { $0.layers.effect(of: layer, at: path) == saying }
             let since = row.last.map { first in
-                Explanation.Since(
+                ConfigExplanation.Since(
                     revision: first.revision, at: first.time(layer, path),
                     orEarlier: row.count == past.count && first.revision > 1)
             }

@@ -24,7 +24,7 @@ struct DocumentDirectory: Sendable, Hashable {
     /// Reads all files as they were at one moment, in the byte order of their names. If the directory or a file changes
     /// meanwhile, all are read again, a few times.
     func read() throws(FileReadError) -> DocumentFiles {
-        for _ in 0..<CarefulFile.attempts {
+        for _ in 0..<StableFileReader.attempts {
             let directory: Descriptor
             do {
                 directory = try Descriptor(path.cPath, flags: O_DIRECTORY)
@@ -51,8 +51,8 @@ struct DocumentDirectory: Sendable, Hashable {
         for name in names {
             let shown = path + "/" + String(decoding: name, as: UTF8.self)
             let cName = name.map { CChar(bitPattern: $0) } + [0]
-            let file = CarefulFile(name: cName, in: directory, path: shown, maximumBytes: room)
-            let reading: CarefulFile.Reading
+            let file = StableFileReader(name: cName, in: directory, path: shown, maximumBytes: room)
+            let reading: StableFileReader.Reading
             do {
                 reading = try file.read()
             } catch  where error.code == .notFound && fileStatus(cName, in: directory, followingLinks: false) == nil {
@@ -88,7 +88,7 @@ struct DocumentDirectory: Sendable, Hashable {
             for name in try jsonNames(in: directory.number) {
                 do throws(FileReadError) {
                     let shown = path + "/" + String(decoding: name, as: UTF8.self)
-                    let file = CarefulFile(
+                    let file = StableFileReader(
                         name: name.map { CChar(bitPattern: $0) } + [0], in: directory.number, path: shown,
                         maximumBytes: room)
                     let bytes = try file.read().bytes

@@ -18,7 +18,7 @@ struct DocumentFiles: Sendable {
     let files: [File]
 
     /// Stands for the names and contents of all files.
-    var stamp: FileStamp { FileStamp(of: files.map { ($0.path, $0.bytes) }) }
+    var stamp: ContentDigest { ContentDigest(of: files.map { ($0.path, $0.bytes) }) }
 
     /// Reads a file, or the files of a directory, whichever is there now. Blocks until the disk has answered.
     ///
@@ -119,7 +119,7 @@ struct DocumentFile: Sendable, Hashable {
     /// - Throws: ``FileReadError``; an empty file is an error, because it is what a file looks like that is about to be
     ///   written.
     func read() throws(FileReadError) -> DocumentFiles {
-        let reading = try CarefulFile(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
+        let reading = try StableFileReader(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
         guard !reading.bytes.isEmpty else {
             throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
         }

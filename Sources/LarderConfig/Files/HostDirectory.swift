@@ -41,7 +41,7 @@ final class HostDirectory: Sendable {
             return try missing()
         }
         wasThere.store(true, ordering: .relaxed)
-        return FileLayerSource.merge(try reading.documents(), keepsNulls: keepsNulls)
+        return FileLayerReader.merge(try reading.documents(), keepsNulls: keepsNulls)
     }
 
     /// Only a directory that is really not there is empty. No permission to look, a dangling link, or a mount that is

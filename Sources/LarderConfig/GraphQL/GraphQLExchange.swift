@@ -4,7 +4,7 @@ import LarderUpstream
 /// Sends a GraphQL request, at most twice, and judges the response.
 struct GraphQLExchange {
     let fetcher: HTTPFetcher
-    let reading: DocumentReading
+    let reading: DocumentReader
     let request: GraphQLRequest
 
     fileprivate enum Verdict {

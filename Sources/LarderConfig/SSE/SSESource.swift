@@ -77,7 +77,7 @@ final class SSESource: ConfigSource {
             throw ConfigError(error)
         }
         guard case .document(let answer) = response else { return nil }
-        let reading = DocumentReading(
+        let reading = DocumentReader(
             location: NamespaceConfiguration.location(of: url), versionPath: configuration.versionPath,
             versionRequirement: configuration.versionRequirement)
         return try await reading.document(in: answer.body, validator: answer.validator)

@@ -51,7 +51,7 @@ extension MethodTable {
                 value: parameters.document.detached(), version: parameters.version.map(UpstreamVersion.init),
                 pushedBy: scope.peer.provenance)
             do throws(ConfigError) {
-                let commit = try await namespace.refresher.applyPush(document, force: parameters.force).commit
+                let commit = try await namespace.refresher.applyPushedConfig(document, force: parameters.force).commit
                 return ConfigChange(
                     revision: commit.revision, epoch: namespace.publication.epoch, changed: commit.changed)
             } catch {

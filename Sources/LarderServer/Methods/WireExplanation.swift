@@ -15,7 +15,7 @@ extension MethodTable {
 
 extension ConfigExplain.Result {
     /// An explanation in the protocol's words, without the secrets that the peer may not see.
-    fileprivate init(_ explanation: Explanation, of namespace: ConfigNamespace, hiding secrets: SecretPatterns) {
+    fileprivate init(_ explanation: ConfigExplanation, of namespace: ConfigNamespace, hiding secrets: SecretPatterns) {
         let value = explanation.value.map { secrets.masked($0, at: explanation.path) }
         self.init(
             path: explanation.path.description, namespace: namespace.name, revision: explanation.revision,
@@ -38,7 +38,7 @@ extension ConfigExplain.Result {
 }
 
 extension ConfigExplain.Source {
-    fileprivate init(_ source: Explanation.Source) {
+    fileprivate init(_ source: ConfigExplanation.Source) {
         self.init(
             kind: source.kind, location: source.location, file: source.file, line: source.line, key: source.key,
             version: source.version, experiment: source.experiment,

@@ -74,8 +74,8 @@ final class Scenario: @unchecked Sendable {
         do {
             let store = try await open()
             self.store = store
-            let refresher = ConfigRefresher(store: store, source: ScenarioSource(scenario: self))
-            let host = FileLayerFlow(.host, store: store) { await self.readHost() }
+            let refresher = ConfigRefreshService(store: store, source: ScenarioSource(scenario: self))
+            let host = FileLayerRefresher(.host, store: store) { await self.readHost() }
             let poller = SourcePoller(
                 source: ScenarioSource(scenario: self), refresher: refresher, store: store,
                 schedule: PollSchedule(interval: .seconds(10), seed: "a"), clock: clock, wallClock: wallClock,
@@ -108,7 +108,7 @@ final class Scenario: @unchecked Sendable {
     private var wallClock: WallClock { WallClock { [clock] in 1_700_000_000_000 + clock.now.offset.milliseconds } }
 
     private func open() async throws -> ConfigStore {
-        let archive = SnapshotArchive(
+        let archive = ConfigArchive(
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: "/state", files: MemoryFileSystem(),
             logger: StoreFixture.silent)
         // A pool that is not started runs bodies on the caller's thread, here the simulation's.

@@ -8,8 +8,8 @@ import TestSupport
 struct ScenarioClient: Sendable {
     let number: Int
     let scenario: Scenario
-    let refresher: ConfigRefresher
-    let host: FileLayerFlow
+    let refresher: ConfigRefreshService
+    let host: FileLayerRefresher
 
     private var ledger: ScenarioLedger { scenario.ledger }
     /// Nobody else sets it.
@@ -90,7 +90,7 @@ struct ScenarioClient: Sendable {
 
     private func refresh(
         _ name: String, mayFail: Bool = true,
-        _ body: @escaping @Sendable () async throws(ConfigError) -> ConfigRefresher.Outcome
+        _ body: @escaping @Sendable () async throws(ConfigError) -> ConfigRefreshService.Outcome
     ) async {
         let began = ledger.now()
         switch await attempt(name, body) {
@@ -127,7 +127,7 @@ struct ScenarioClient: Sendable {
         ledger.push(id, version: version, isForced: force)
         let document = SourceDocument(value: ["remote": .string(id)], version: UpstreamVersion("\(version)"))
         let result = await attempt("push") { () async throws(ConfigError) in
-            try await refresher.applyPush(document, force: force)
+            try await refresher.applyPushedConfig(document, force: force)
         }
         switch result {
         case .success(let outcome):

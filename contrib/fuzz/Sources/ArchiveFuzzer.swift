@@ -72,14 +72,14 @@ private func digested(record: [UInt8]) -> [UInt8] {
 
 func digest(_ layers: Layers) -> String { SnapshotDigest.text(of: layers.resolved()) }
 
-func archive(_ files: MemoryFiles) -> SnapshotArchive {
-    SnapshotArchive(
+func archive(_ files: MemoryFiles) -> ConfigArchive {
+    ConfigArchive(
         namespace: "n", epoch: "e", directory: "a", files: files,
         logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
 }
 
 /// What an archive holds; nil where another version of the program wrote it, which is refused as a whole.
-func restore(_ files: MemoryFiles) -> SnapshotArchive.Restored? {
+func restore(_ files: MemoryFiles) -> ConfigArchive.Restored? {
     do throws(FileError) {
         return try archive(files).restore()
     } catch {

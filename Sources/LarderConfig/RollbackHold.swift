@@ -109,7 +109,7 @@ extension Layers {
         where (old[layer]?.content ?? .empty) != (self[layer]?.content ?? .empty) {
             hold.files[layer] = Hold.Layer(content: old[layer])
         }
-        if !(old.remote?.saysTheSame(as: remote) ?? (remote == nil)) {
+        if !(old.remote?.hasSameContent(as: remote) ?? (remote == nil)) {
             hold.remote = Hold.Layer(content: old.remote)
         }
         hold.rule = rule ?? hold.defaultRule

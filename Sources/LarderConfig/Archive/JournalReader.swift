@@ -6,7 +6,7 @@ import Glibc
 /// Behind the last record stands a zero byte; see ``JournalRecord``. Anything else there is a write that a crash cut off,
 /// which nobody was told of, or damage to a record that somebody was told of. The two cannot be told apart with certainty,
 /// so that either way no number is given again that a lost record may have carried.
-struct JournalReading: Sendable {
+struct JournalReader: Sendable {
     /// How the journal ends.
     enum Ending: Sendable {
         case clean

@@ -3,20 +3,20 @@ import LarderPlatform
 import LarderUpstream
 
 /// Finds out where layers have from what they say.
-struct Explainer: Sendable {
+struct ConfigExplainer: Sendable {
     let configuration: NamespaceConfiguration
     /// The remote source, which may know more than its settings.
     let source: (any ConfigSource)?
     let blocking: BlockingWork
 
-    func explain(_ path: [String], _ testimony: ConfigStore.Testimony) async -> Explanation {
+    func explain(_ path: [String], _ testimony: ConfigStore.Testimony) async -> ConfigExplanation {
         let places = await places(of: path, testimony)
         let layers = ConfigLayer.allCases.map { layer in
-            var explained = Explanation.Layer(layer: layer, hides: false)
+            var explained = ConfigExplanation.Layer(layer: layer, hides: false)
             if isHeld(layer, at: path, testimony) { explained.heldRevision = testimony.hold?.revision }
-            switch testimony.says(layer) {
-            case .nothing: return explained
-            case .hides: explained.hides = true
+            switch testimony.effect(of: layer) {
+            case .unchanged: return explained
+            case .removed: explained.hides = true
             case .value(let value): explained.value = value
             }
             explained.since = testimony.since(layer)
@@ -27,7 +27,7 @@ struct Explainer: Sendable {
         }
         let lock = testimony.layers.rules.locks.lock(on: path)
         let speakers = layers.filter { $0.value != nil || $0.hides }.map(\.layer)
-        return Explanation(
+        return ConfigExplanation(
             path: JSONPath(path), revision: testimony.revision, value: testimony.value,
             winner: speakers.last { lock == nil || $0.isOfFiles }, lock: await pin(lock, testimony.layers),
             layers: layers)
@@ -44,30 +44,30 @@ struct Explainer: Sendable {
 
     /// The experiment that has the last say at a path.
     private func overlay(at path: [String], _ layers: Layers) -> ExperimentLayer.Overlay? {
-        layers.experiment.overlays.last { $0.values.says(at: path) != .nothing }
+        layers.experiment.overlays.last { $0.values.effect(at: path) != .unchanged }
     }
 
-    private func origin(of layer: ConfigLayer, at path: [String], _ layers: Layers) -> Explanation.Source {
+    private func origin(of layer: ConfigLayer, at path: [String], _ layers: Layers) -> ConfigExplanation.Source {
         switch layer {
-        case .defaults: return Explanation.Source(kind: "file", location: configuration.defaultsPath)
-        case .host: return Explanation.Source(kind: "file", location: configuration.hostDirectory)
+        case .defaults: return ConfigExplanation.Source(kind: "file", location: configuration.defaultsPath)
+        case .host: return ConfigExplanation.Source(kind: "file", location: configuration.hostDirectory)
         case .remote: return remote(layers.remote, at: path)
         case .experiment:
             let overlay = overlay(at: path, layers)
             var source =
                 overlay?.isRemote ?? false
                 ? remote(layers.remote, at: [layers.remote?.experiments?.member].compactMap(\.self))
-                : Explanation.Source(kind: "settings", file: configuration.settingsPath)
+                : ConfigExplanation.Source(kind: "settings", file: configuration.settingsPath)
             source.experiment = overlay?.name
             return source
         case .override:
-            let entry = layers.override.entries(around: path).last { $0.says(at: path) != .nothing }
-            return Explanation.Source(kind: "set", peer: entry?.setBy, expiresAt: entry?.expiresAt)
+            let entry = layers.override.entries(around: path).last { $0.effect(at: path) != .unchanged }
+            return ConfigExplanation.Source(kind: "set", peer: entry?.setBy, expiresAt: entry?.expiresAt)
         }
     }
 
-    private func remote(_ remote: Layers.Remote?, at path: [String]) -> Explanation.Source {
-        var source = Explanation.Source(
+    private func remote(_ remote: Layers.Remote?, at path: [String]) -> ConfigExplanation.Source {
+        var source = ConfigExplanation.Source(
             kind: "push", location: remote?.origin, version: remote?.version?.text, peer: remote?.pushedBy)
         guard let remote, remote.origin != pushOrigin else {
             source.location = nil
@@ -86,37 +86,37 @@ struct Explainer: Sendable {
     ) async -> [ConfigLayer: FilePlace] {
         await blocking.run { () -> [ConfigLayer: FilePlace] in
             var places: [ConfigLayer: FilePlace] = [:]
-            for layer in FileLayer.allCases where testimony.says(layer.layer) != .nothing {
-                places[layer.layer] = filePlace(of: path, in: layer, saying: testimony.says(layer.layer))
+            for layer in FileLayer.allCases where testimony.effect(of: layer.layer) != .unchanged {
+                places[layer.layer] = filePlace(of: path, in: layer, saying: testimony.effect(of: layer.layer))
             }
             if case .file(let file) = configuration.remote, testimony.layers.remote?.origin == file.path,
-                testimony.says(.remote) != .nothing
+                testimony.effect(of: .remote) != .unchanged
             {
                 places[.remote] = FilePlace.find(
-                    path, in: file.path, maximumBytes: file.maximumBytes, saying: testimony.says(.remote)
-                ) { FileLayerSource.merge($0, keepsNulls: true) }
+                    path, in: file.path, maximumBytes: file.maximumBytes, saying: testimony.effect(of: .remote)
+                ) { FileLayerReader.merge($0, keepsNulls: true) }
             }
             return places
         }
     }
 
-    private func filePlace(of path: [String], in layer: FileLayer, saying: PatchSaying) -> FilePlace? {
+    private func filePlace(of path: [String], in layer: FileLayer, saying: PatchEffect) -> FilePlace? {
         guard let location = configuration.location(of: layer) else { return nil }
         return FilePlace.find(path, in: location, maximumBytes: configuration.maximumBytes, saying: saying) {
-            FileLayerSource.merge($0, keepsNulls: configuration.keepsNulls(layer))
+            FileLayerReader.merge($0, keepsNulls: configuration.keepsNulls(layer))
         }
     }
 
     // MARK: Locks
 
     /// What pins a locked path: the highest layer of files with a say there.
-    private func pin(_ locked: JSONPath?, _ layers: Layers) async -> Explanation.Lock? {
+    private func pin(_ locked: JSONPath?, _ layers: Layers) async -> ConfigExplanation.Lock? {
         guard let locked else { return nil }
-        var lock = Explanation.Lock(path: locked, settings: configuration.settingsPath)
+        var lock = ConfigExplanation.Lock(path: locked, settings: configuration.settingsPath)
         let path = locked.segments
-        if let layer = FileLayer.allCases.last(where: { layers.says($0.layer, at: path) != .nothing }) {
+        if let layer = FileLayer.allCases.last(where: { layers.effect(of: $0.layer, at: path) != .unchanged }) {
             let place = await blocking.run { () -> FilePlace? in
-                filePlace(of: path, in: layer, saying: layers.says(layer.layer, at: path))
+                filePlace(of: path, in: layer, saying: layers.effect(of: layer.layer, at: path))
             }
             lock.file = place?.file ?? configuration.location(of: layer)
             lock.line = place?.line
@@ -143,7 +143,7 @@ struct Explainer: Sendable {
 
 extension ConfigNamespace {
     /// Explains what is at a path. It reads the layers' files to find the lines.
-    public func explain(_ path: JSONPath) async -> Explanation {
+    public func explain(_ path: JSONPath) async -> ConfigExplanation {
         await explainer.explain(path.segments, store.testimony(of: path.segments))
     }
 
@@ -152,7 +152,7 @@ extension ConfigNamespace {
     public func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<ConfigStore.Commit, ConfigError>) -> Void
-    ) -> HandedChange {
+    ) -> ChangeHandle {
         store.set(path, to: value, timeToLive: timeToLive, by: peer, on: executor) { result in
             guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
             Task { completion(.failure(await self.refusal(of: value, at: path) ?? error)) }
@@ -180,14 +180,14 @@ struct FilePlace: Sendable, Hashable {
     /// - Returns: the last file that has a say at the path, which is the one that counts; nil where none has, or where the
     ///   files cannot be read or say something else by now
     static func find(
-        _ path: [String], in location: String, maximumBytes: Int, saying: PatchSaying,
+        _ path: [String], in location: String, maximumBytes: Int, saying: PatchEffect,
         merge: ([JSONValue]) -> ComposedPatch
     ) -> FilePlace? {
         guard let reading = try? DocumentFiles.read(at: location, maximumBytes: maximumBytes),
-            let documents = try? reading.documents(), merge(documents).says(at: path) == saying
+            let documents = try? reading.documents(), merge(documents).effect(at: path) == saying
         else { return nil }
         for (file, document) in zip(reading.files, documents).reversed()
-        where document.says(at: path) != .nothing {
+        where document.effect(at: path) != .unchanged {
             return FilePlace(file: file.path, line: DocumentFiles.line(of: JSONPath(path), in: file, document))
         }
         return nil

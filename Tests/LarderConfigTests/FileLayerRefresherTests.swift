@@ -6,7 +6,7 @@ import Testing
 @testable import LarderConfig
 
 @Suite("The flow of the administrator's files")
-struct FileLayerFlowTests {
+struct FileLayerRefresherTests {
     /// Readings whose results the test gives, when it says so.
     private final class Readings: Sendable {
         typealias Answer = CheckedContinuation<Result<JSONValue, FileReadError>, Never>
@@ -32,13 +32,13 @@ struct FileLayerFlowTests {
         }
     }
 
-    private func withFlow(_ body: (ConfigStore, FileLayerFlow, Readings) async throws -> Void) async throws {
+    private func withFlow(_ body: (ConfigStore, FileLayerRefresher, Readings) async throws -> Void) async throws {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         defer { fixture.remove() }
         let store = try await fixture.open()
         let readings = Readings()
-        let flow = FileLayerFlow(.host, store: store) { await readings.read().map { ComposedPatch($0) } }
+        let flow = FileLayerRefresher(.host, store: store) { await readings.read().map { ComposedPatch($0) } }
         try await body(store, flow, readings)
         await store.stop()
     }
@@ -82,7 +82,7 @@ struct FileLayerFlowTests {
             async let old = former.refresh()
             let slow = await readings.next()
             let newReadings = Readings()
-            let flow = FileLayerFlow(.host, store: store, after: former) {
+            let flow = FileLayerRefresher(.host, store: store, after: former) {
                 await newReadings.read().map { ComposedPatch($0) }
             }
             async let new = flow.refresh()
@@ -103,7 +103,7 @@ struct FileLayerFlowTests {
         try await withFlow { (store, former, readings) async throws in
             async let old = former.refresh()
             let slow = await readings.next()
-            let flow = FileLayerFlow(.host, store: store, after: former) { .success(.empty) }
+            let flow = FileLayerRefresher(.host, store: store, after: former) { .success(.empty) }
             async let new = flow.refresh()
             slow.resume(returning: .success(["who": "old"]))
             #expect(try await old.changed == true)
@@ -133,7 +133,7 @@ struct FileLayerFlowTests {
     }
 }
 
-extension FileLayerFlow {
+extension FileLayerRefresher {
     /// Comes after everything that was asked of the actor before.
     fileprivate func takeTurn() {}
 }

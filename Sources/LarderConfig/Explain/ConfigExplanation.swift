@@ -2,7 +2,7 @@ public import LarderJSON
 
 /// How what is at a path came about: what each layer says there, and where it has it from. Times are milliseconds since
 /// 1970. Secrets are in clear.
-public struct Explanation: Sendable {
+public struct ConfigExplanation: Sendable {
     /// Where a layer has from what it says.
     public struct Source: Sendable, Hashable {
         /// The kind of a remote source (`http`, `file` and so on), or `file`, `push`, `set`, `settings`.

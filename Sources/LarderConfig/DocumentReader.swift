@@ -3,7 +3,7 @@ import LarderJSON
 import LarderUpstream
 
 /// How the configuration is found in what an origin answered.
-struct DocumentReading: Sendable {
+struct DocumentReader: Sendable {
     /// The origin, for messages.
     var location: String
     /// Where in the answer the document is; nil where it is the answer.

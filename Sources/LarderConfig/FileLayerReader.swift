@@ -1,7 +1,7 @@
 import LarderJSON
 
 /// Where a file layer is read, as the settings say.
-struct FileLayerSource: Sendable {
+struct FileLayerReader: Sendable {
     let layer: FileLayer
     /// The file or directory; nil where the settings name none, and the layer is empty.
     let path: String?
@@ -25,18 +25,18 @@ extension NamespaceConfiguration {
     /// Where a file layer is read.
     ///
     /// - Parameter document: what the layer said when it was last written down, at a start
-    func files(_ layer: FileLayer, holding document: JSONValue?) -> FileLayerSource {
+    func files(_ layer: FileLayer, holding document: JSONValue?) -> FileLayerReader {
         switch layer {
         case .defaults:
             let (path, maximumBytes) = (defaultsPath, maximumBytes)
-            return FileLayerSource(layer: layer, path: path) { () throws(FileReadError) in
+            return FileLayerReader(layer: layer, path: path) { () throws(FileReadError) in
                 guard let path else { return .empty }
                 let files = try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
-                return FileLayerSource.merge(try files.documents(), keepsNulls: false)
+                return FileLayerReader.merge(try files.documents(), keepsNulls: false)
             }
         case .host:
             let (directory, keepsNulls) = (host(holding: document), keepsNulls(layer))
-            return FileLayerSource(layer: layer, path: hostDirectory) { () throws(FileReadError) in
+            return FileLayerReader(layer: layer, path: hostDirectory) { () throws(FileReadError) in
                 try directory?.read(keepsNulls: keepsNulls) ?? .empty
             }
         }

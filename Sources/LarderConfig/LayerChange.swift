@@ -3,7 +3,7 @@ import LarderJSON
 
 /// A change that the store is asked to make, and what it does to the layers. Indirect, because it is copied more often than
 /// made.
-indirect enum ConfigChange: Sendable {
+indirect enum LayerChange: Sendable {
     case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
     case unset(path: [String], by: Peer?)
     /// Ends these overrides, except those that were replaced or removed since.
@@ -41,7 +41,7 @@ indirect enum ConfigChange: Sendable {
     }
 
     /// Whether it can make an array of what a path leads through, or something else of an array there.
-    func touches(theWayTo path: [String]) -> Bool {
+    func mayChangeContainers(above path: [String]) -> Bool {
         guard path.count > 1 else { return false }
         switch self {
         // What is set beside the way or further on leads through objects itself, as far as they go together.
@@ -116,12 +116,12 @@ indirect enum ConfigChange: Sendable {
             return .changed(nil)
         case .rules(let rules):
             if layers.rules == rules { return .none }
-            layers.followWhatGoes(rules, now: now)
+            layers.applyRulesLeniently(rules, now: now)
             return .changed(nil)
         case .dropRemote:
             if layers.remote == nil, layers.hold?.remote == nil { return .none }
             layers.dropRemote()
-            layers.followWhatGoes(layers.rules, now: now)
+            layers.applyRulesLeniently(layers.rules, now: now)
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.content.textSize, maximumBytes, "the document has")
@@ -130,12 +130,12 @@ indirect enum ConfigChange: Sendable {
         case .rollback(let target, let rule, let peer):
             layers.rollBack(
                 to: target.publishedLayers, revision: target.revision, rule: rule, by: peer, now: now)
-            layers.followWhatGoes(layers.rules, now: now)
+            layers.applyRulesLeniently(layers.rules, now: now)
             return .changed(.rollback(overrides: layers.override, layers.hold))
         case .release:
             if layers.hold == nil { return .none }
             layers.hold = nil
-            layers.followWhatGoes(layers.rules, now: now)
+            layers.applyRulesLeniently(layers.rules, now: now)
             return .changed(.release)
         }
     }
@@ -194,7 +194,7 @@ indirect enum ConfigChange: Sendable {
             seenVersions: seen.adding(document.version, from: origin, force: force))
         try next.follow(layers.rules, now: now)
         let edits = document.edits.flatMap { $0.replacements(in: held?.document) }
-        let isSame = edits.map(\.isEmpty) ?? next.remote?.saysTheSame(as: held) ?? false
+        let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: held) ?? false
         let mayDelete = edits?.contains { $0.value.isEmptyString } ?? true
         if !isSame, mayDelete, let maximumDeletion, let held, let new = next.remote {
             try checkDeletion(from: held.document, to: new.document, maximumDeletion)
@@ -268,7 +268,7 @@ extension Layers {
     /// are concerned.
     fileprivate func shows(_ layer: ConfigLayer, at path: [String]) -> Bool {
         hold == nil && rules.locks.isEmpty
-            && ConfigLayer.allCases.drop { $0 != layer }.dropFirst().allSatisfy { says($0, at: path) == .nothing }
+            && ConfigLayer.allCases.drop { $0 != layer }.dropFirst().allSatisfy { effect($0, at: path) == .nothing }
     }
 }
 

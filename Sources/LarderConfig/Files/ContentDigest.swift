@@ -5,7 +5,7 @@ import LarderEncoding
 ///
 /// The times of a file would be cheaper, but they prove little: the kernel's clock for them ticks every few milliseconds
 /// (some file systems' every two seconds), and a file that is written twice within a tick looks the same after both.
-public struct FileStamp: Sendable, Hashable, CustomStringConvertible {
+public struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
     private let digest: [UInt8]
 
     /// Stands for the names and contents of several files.

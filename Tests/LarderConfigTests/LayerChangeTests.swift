@@ -5,7 +5,7 @@ import Testing
 @testable import LarderConfig
 
 @Suite("Changes of the layers")
-struct ConfigChangeTests {
+struct LayerChangeTests {
     private func withStore(_ body: (ConfigStore) async throws -> Void) async throws {
         var fixture = StoreFixture()
         fixture.hasRemote = false
@@ -128,8 +128,8 @@ struct ConfigChangeTests {
         func path() -> [String] {
             (0..<Int.random(in: 1...4, using: &generator)).map { _ in names.randomElement(using: &generator) ?? "a" }
         }
-        func change(_ value: JSONValue) -> ConfigChange { .set(path: path(), value: value, timeToLive: nil, by: nil) }
-        func apply(_ change: ConfigChange, to layers: inout Layers) -> Bool {
+        func change(_ value: JSONValue) -> LayerChange { .set(path: path(), value: value, timeToLive: nil, by: nil) }
+        func apply(_ change: LayerChange, to layers: inout Layers) -> Bool {
             let effect = try? change.apply(
                 to: &layers, resolved: layers.resolved(), maximumBytes: 10_000, maximumDeletion: nil, now: 0)
             return effect != nil
@@ -146,7 +146,7 @@ struct ConfigChangeTests {
             guard apply(made, to: &layers) else { continue }
             let after = layers.resolved()
             let way = path()
-            guard !made.touches(theWayTo: way) else { continue }
+            guard !made.mayChangeContainers(above: way) else { continue }
             for length in way.indices.dropFirst() {
                 let place = JSONPath(Array(way[..<length]))
                 let (old, new) = (before.value(at: place), after.value(at: place))

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderConfig
 
 @Suite("What is read of a journal")
-struct JournalReadingTests {
+struct JournalReaderTests {
     @Test("a journal that is torn at any byte gives the records before the tear and no other")
     func tornJournal() {
         let records = (1...4).map { number in
@@ -17,7 +17,7 @@ struct JournalReadingTests {
         for end in 0...whole.count {
             var torn = Array(whole[..<end])
             torn += [UInt8](repeating: 0, count: 64)
-            let reading = JournalReading(torn, after: 0)
+            let reading = JournalReader(torn, after: 0)
             var complete = 0
             var length = 0
             for bytes in encoded where length + bytes.count <= end {
@@ -41,7 +41,7 @@ struct JournalReadingTests {
         }
         let old = record(3) + record(4)
         let journal = record(11) + record(12) + [0] + old.dropFirst(40)
-        let reading = JournalReading(journal, after: 10)
+        let reading = JournalReader(journal, after: 10)
         #expect(reading.records.map(\.sequence) == [11, 12])
         #expect(reading.end == record(11).count + record(12).count)
         #expect(reading.ending == .clean)
@@ -61,7 +61,7 @@ struct JournalReadingTests {
             for index in start..<(start + bytes.count) {
                 var damaged = whole
                 damaged[index] ^= 1 << UInt8(index % 8)
-                let reading = JournalReading(damaged, after: 0)
+                let reading = JournalReader(damaged, after: 0)
                 let found = reading.records.map(\.sequence)
                 // A line end that is lost takes the line behind it along.
                 let isLineEnd = index == start + bytes.count - 1
@@ -84,13 +84,13 @@ struct JournalReadingTests {
         let whole = encoded.flatMap { $0 } + [UInt8](repeating: 0, count: 64)
         var one = whole
         one[encoded[0].count] = 0
-        let first = JournalReading(one, after: 0)
+        let first = JournalReader(one, after: 0)
         #expect(first.records.map(\.sequence) == [1] + Array(3...60))
         #expect(first.ending == .damaged)
 
         var sector = whole
         for index in 0..<4096 { sector[index] = 0 }
-        let second = JournalReading(sector, after: 0)
+        let second = JournalReader(sector, after: 0)
         #expect(second.records.last?.sequence == 60)
         #expect(second.records.first?.sequence ?? 0 > 1)
         #expect(second.ending == .damaged)
@@ -98,6 +98,6 @@ struct JournalReadingTests {
         // A record right behind the zeros is taken, too.
         var exact = whole
         for index in 0..<(encoded[0].count + encoded[1].count) { exact[index] = 0 }
-        #expect(JournalReading(exact, after: 0).records.map(\.sequence) == Array(3...60))
+        #expect(JournalReader(exact, after: 0).records.map(\.sequence) == Array(3...60))
     }
 }

@@ -8,7 +8,7 @@ import LarderUpstream
 ///
 /// An actor alone would not give that: actors are re-entrant at each `await`. Here a queue does, which one task
 /// empties, ``run()``. The actor only guards the queue.
-public actor ConfigRefresher {
+public actor ConfigRefreshService {
     /// What a refresh brought.
     public struct Outcome: Sendable, Hashable {
         /// The snapshot that carries it.
@@ -115,7 +115,7 @@ public actor ConfigRefresher {
     /// Takes a document from a local process as the remote layer.
     /// - Throws: `rejected` where its version is older than the one held and `force` is not said; `storageFailed`,
     ///   `cancelled`, `stopped`.
-    public func applyPush(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
+    public func applyPushedConfig(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
         try await submit(.push(document, force: force))
     }
 

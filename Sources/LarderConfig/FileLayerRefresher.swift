@@ -2,9 +2,9 @@ import LarderJSON
 
 /// Reads the files of one layer, one reading strictly after the other: an older reading never replaces a newer one.
 ///
-/// It does not wait for the remote source, as it would in the ``ConfigRefresher``. Whoever asks while a reading runs waits
+/// It does not wait for the remote source, as it would in the ``ConfigRefreshService``. Whoever asks while a reading runs waits
 /// for the next one, which begins after the question; all who do share it.
-actor FileLayerFlow {
+actor FileLayerRefresher {
     typealias Outcome = Result<ConfigStore.Commit, ConfigError>
 
     private let layer: FileLayer
@@ -20,7 +20,7 @@ actor FileLayerFlow {
     ///   - former: the flow that this one takes over from: it begins when that one has ended
     ///   - read: reads the files; an empty object where the namespace has none
     init(
-        _ layer: FileLayer, store: ConfigStore, after former: FileLayerFlow? = nil,
+        _ layer: FileLayer, store: ConfigStore, after former: FileLayerRefresher? = nil,
         read: @escaping @Sendable () async -> Result<ComposedPatch, FileReadError>
     ) {
         self.layer = layer

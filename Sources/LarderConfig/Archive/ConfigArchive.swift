@@ -11,7 +11,7 @@ import Glibc
 /// - `generations/<revision>.json` and `pinned`: see ``GenerationDirectory``.
 /// - `journal`: see ``JournalRecord``; one write in place and one fdatasync for each durable change.
 /// - `reserved`: a revision up to which numbers may have been seen by somebody although nothing with them is on disk.
-final class SnapshotArchive: Sendable {
+final class ConfigArchive: Sendable {
     /// Generations that were set aside; older ones are removed.
     private static let keptDamaged = 4
     /// What a revision or a sequence number can be: every reader of JSON knows these exactly.
@@ -141,7 +141,7 @@ final class SnapshotArchive: Sendable {
         let found = try files.readJournal(journalPath)
         if found == nil, restored.journalSequence == 0 { return [] }
         let content = found ?? JournalContent(bytes: [], zeros: 0)
-        let reading = JournalReading(content.bytes, zeros: content.zeros, after: restored.journalSequence)
+        let reading = JournalReader(content.bytes, zeros: content.zeros, after: restored.journalSequence)
         if reading.isOfAnotherVersion {
             throw FileError(
                 notOursYet: journalPath,
@@ -203,7 +203,7 @@ final class SnapshotArchive: Sendable {
         return found
     }
 
-    private func report(_ reading: JournalReading, of bytes: [UInt8]) {
+    private func report(_ reading: JournalReader, of bytes: [UInt8]) {
         var metadata: Logger.Metadata = ["namespace": "\(namespace)", "file": "\(journalPath)"]
         do throws(FileError) {
             try files.replace(journalPath + ".damaged", with: bytes)

@@ -3,7 +3,7 @@ import Glibc
 import LarderPlatform
 
 /// Reads a file that others may be writing: the bytes are of one version of the file, or there is an error.
-struct CarefulFile {
+struct StableFileReader {
     /// The name as system calls get it.
     let name: [CChar]
     /// What the name is relative to.
