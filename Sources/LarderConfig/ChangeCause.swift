@@ -63,19 +63,3 @@ extension [ChangeCause] {
         return causes.count > Self.most ? Array(causes.suffix(Self.most)) : causes
     }
 }
-
-/// The local process that a change came from, as the kernel and `/proc` knew it when it connected.
-public struct Peer: Sendable, Hashable {
-    /// Process id; 0 where the kernel does not tell.
-    public var pid: Int
-    /// Effective user id.
-    public var uid: Int
-    /// The process's short name, at most 15 bytes (proc(5), `comm`); empty where it could not be read.
-    public var command: String
-
-    public init(pid: Int, uid: Int, command: String) {
-        self.pid = pid
-        self.uid = uid
-        self.command = command
-    }
-}

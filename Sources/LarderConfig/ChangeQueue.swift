@@ -4,7 +4,7 @@ import Synchronization
 /// The changes of one namespace that wait for its committer: added by anybody, without waiting for the store, and taken by
 /// the committer alone.
 final class ChangeQueue: Sendable {
-    typealias Completion = @Sendable (Result<ConfigStore.Commit, ConfigError>) -> Void
+    typealias Completion = @Sendable (Result<CommitOutcome, ConfigError>) -> Void
 
     /// A change that waits. A class, because a change has many members, and the committer looks at it often.
     final class Pending: Sendable {

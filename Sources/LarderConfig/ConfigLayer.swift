@@ -31,7 +31,7 @@ public enum FileLayer: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Something that each layer of files has one of.
+/// A value for each layer of files.
 struct PerFileLayer<Value: Sendable>: Sendable {
     private var defaults: Value
     private var host: Value

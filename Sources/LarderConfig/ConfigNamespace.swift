@@ -1,4 +1,5 @@
-import LarderJSON
+import LarderEncoding
+public import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import Logging
@@ -21,6 +22,13 @@ public final class ConfigNamespace: Sendable {
         /// The source of chance for everything that waits before it goes to the network.
         var generator: any RandomNumberGenerator & Sendable
         var logger: Logger
+
+        /// The part that sources use.
+        var sources: SourceEnvironment {
+            SourceEnvironment(
+                fetcher: fetcher, watcher: watcher, blocking: blocking, hostIdentity: hostIdentity, clock: clock,
+                generator: generator, logger: logger)
+        }
     }
 
     private struct Running {
@@ -78,7 +86,7 @@ public final class ConfigNamespace: Sendable {
             logger: environment.logger)
         archive.generationDirectory.configure(configuration.history)
         var restored = try archive.restore()
-        var status = NamespaceStatus(configuration)
+        var status = configuration.initialStatus
         let sources = PerFileLayer { configuration.files($0, holding: restored.layers[$0]?.document) }
         for layer in FileLayer.allCases {
             let files = sources[layer]
@@ -89,13 +97,13 @@ public final class ConfigNamespace: Sendable {
             do throws(FileReadError) {
                 let content = try files.read()
                 if restored.layers[layer]?.content != content {
-                    restored.layers[layer] = Layers.Files(content, updatedAt: environment.wallClock.now)
+                    restored.layers[layer] = FileDocument(content, updatedAt: environment.wallClock.now)
                 }
             } catch {
                 status.filesRead(layer, problem: error.description, now: environment.wallClock.now)
             }
         }
-        if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != pushOrigin {
+        if configuration.remote == nil, let remote = restored.layers.remote, remote.origin != SourceOrigin.push {
             restored.layers.dropRemote()
         }
         return Found(
@@ -115,8 +123,8 @@ public final class ConfigNamespace: Sendable {
             maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,
             rules: configuration.rules(hostIdentity: environment.hostIdentity),
             status: found.status, logger: environment.logger)
-        let source = Self.source(configuration, environment)
-        refresher = ConfigRefreshService(store: store, source: source)
+        let source = configuration.remote.map(environment.sources.source)
+        refresher = ConfigRefreshService(store: store, source: source, wallClock: environment.wallClock)
         let store = store
         running = Mutex(
             Running(
@@ -153,16 +161,16 @@ public final class ConfigNamespace: Sendable {
             }
         }
         if hasNewSource {
-            let source = Self.source(configuration, environment)
+            let source = configuration.remote.map(environment.sources.source)
             running.withLock { $0.source = source }
             await refresher.use(source)
         }
         await store.configure(
             durability: configuration.durability, maximumBytes: configuration.maximumBytes,
-            maximumDeletion: configuration.maximumDeletion, status: NamespaceStatus(configuration))
+            maximumDeletion: configuration.maximumDeletion, status: configuration.initialStatus)
         store.archive.generationDirectory.configure(configuration.history)
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
-        await store.dropRemote(unlessFrom: configuration.source?.location)
+        await store.dropRemote(unlessFrom: configuration.remote?.location)
         running.withLock { $0.isApplying = false }
         start(isReconfigured: true)
     }
@@ -198,8 +206,7 @@ public final class ConfigNamespace: Sendable {
             for layer in FileLayer.allCases {
                 group.addTask { await self.follow(layer, configuration, files[layer]) }
             }
-            if let source {
-                let schedule = configuration.schedule(hostIdentity: environment.hostIdentity)
+            if let source, let schedule = configuration.remote?.schedule(hostIdentity: environment.hostIdentity) {
                 let poller = SourcePoller(
                     source: source, refresher: refresher, store: store, schedule: schedule, clock: environment.clock,
                     wallClock: environment.wallClock, generator: environment.generator)
@@ -217,9 +224,9 @@ public final class ConfigNamespace: Sendable {
     /// - Returns: the snapshot with everything in it that was read, and whether any was published for it; revision 0 where
     ///   the namespace has no files.
     /// - Throws: `rejected` naming the file that cannot be used; its layer stays as it was.
-    public func refreshFiles() async throws(ConfigError) -> ConfigStore.Commit {
+    public func refreshFiles() async throws(ConfigError) -> CommitOutcome {
         let configuration = configuration
-        var whole = ConfigStore.Commit(revision: 0, changed: false, layerChanged: false)
+        var whole = CommitOutcome(revision: 0, changed: false, layerChanged: false)
         for layer in FileLayer.allCases where configuration.location(of: layer) != nil {
             let commit = try await refresh(layer)
             whole.revision = max(whole.revision, commit.revision)
@@ -230,7 +237,7 @@ public final class ConfigNamespace: Sendable {
         return whole
     }
 
-    private func refresh(_ layer: FileLayer) async throws(ConfigError) -> ConfigStore.Commit {
+    private func refresh(_ layer: FileLayer) async throws(ConfigError) -> CommitOutcome {
         let flow = running.withLock { $0.files[layer] }
         do throws(ConfigError) {
             return try await flow.refresh()
@@ -273,48 +280,50 @@ public final class ConfigNamespace: Sendable {
         }
     }
 
-    private static func source(
-        _ configuration: NamespaceConfiguration, _ environment: Environment
-    ) -> (any ConfigSource)? {
+    // MARK: Questions and changes
+
+    /// Explains what is at a path. It reads the layers' files to find the lines.
+    public func explain(_ path: JSONPath) async -> ConfigExplanation {
+        await explainer.explain(path.segments, store.provenance(of: path.segments))
+    }
+
+    /// Hands over a value for the override layer, as ``ConfigStore/set(_:to:timeToLive:by:on:then:)``; that a path is locked is
+    /// told with the file and line that pin it.
+    public func set(
+        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
+        then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
+    ) -> ChangeHandle {
+        store.set(path, to: value, timeToLive: timeToLive, by: peer, on: executor) { result in
+            guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
+            Task { completion(.failure(await self.refusal(of: value, at: path) ?? error)) }
+        }
+    }
+
+    private func refusal(of value: JSONValue, at path: JSONPath) async -> ConfigError? {
+        let layers = await store.shownLayers
+        guard let locked = layers.rules.locks.touched(by: value, at: path.segments) else { return nil }
+        return await explainer.refusal(locked, layers)
+    }
+
+    /// What the namespace has to do within a time, in words that follow its name; nil where that is nothing, and it would
+    /// lose nothing if the agent ended.
+    ///
+    /// A source that is followed, over a connection or on the disk, always has something: its next change is to be seen.
+    /// One that is polled has, if its turn comes within the time, or ever would: an interval that is no longer than that.
+    public func pendingWork(within time: Duration) async -> String? {
+        let (configuration, now) = (configuration, environment.wallClock.now)
         switch configuration.remote {
-        case nil: return nil
+        case nil: break
+        case .file(let file): return "follows \(file.path)"
+        case .sse, .etcd: return "follows \(configuration.remote?.location ?? "its source")"
         case .http(let http):
-            return HTTPSource(fetcher: environment.fetcher, configuration: http, blocking: environment.blocking)
-        case .sse(let sse):
-            return SSESource(
-                configuration: sse, plan: sse.reconnectPlan(hostIdentity: environment.hostIdentity),
-                fetcher: environment.fetcher, blocking: environment.blocking, clock: environment.clock,
-                generator: environment.generator)
-        case .file(let file):
-            return FileSource(configuration: file, watcher: environment.watcher, blocking: environment.blocking)
-        case .etcd(let etcd):
-            let client = EtcdClient(
-                etcd, fetcher: environment.fetcher, blocking: environment.blocking,
-                startingAt: etcd.firstEndpoint(hostIdentity: environment.hostIdentity), clock: environment.clock)
-            return EtcdSource(
-                etcd, client: client, plan: etcd.reconnectPlan(hostIdentity: environment.hostIdentity),
-                clock: environment.clock, generator: environment.generator, logger: environment.logger)
+            if http.longPoll != nil { return "waits for changes of \(configuration.remote?.location ?? "its source")" }
+            if http.interval <= time { return "polls its source" }
+            guard let next = publication.status.upstream?.nextAttemptAt, next - now > time.milliseconds else {
+                return "is about to poll its source"
+            }
         }
+        if await refresher.isAtWork { return "is being refreshed" }
+        return await store.pendingWork(within: time)
     }
 }
-
-extension NamespaceConfiguration {
-    /// The source's kind and location as status and logs show them.
-    var source: (kind: String, location: String)? {
-        switch remote {
-        case nil: nil
-        case .http(let http): ("http", Self.location(of: http.url))
-        case .sse(let sse): ("sse", Self.location(of: sse.url))
-        case .file(let file): ("file", file.path)
-        case .etcd(let etcd): ("etcd", etcd.location)
-        }
-    }
-
-    /// How long what is held counts as stale when the source fails; nil for ever.
-    var staleIfError: Duration? {
-        if case .http(let http) = remote { http.staleIfError } else { nil }
-    }
-}
-
-/// The origin of a remote layer that a local process pushed.
-let pushOrigin = "push"

@@ -1,5 +1,3 @@
-import CLinuxShims
-import Glibc
 public import LarderPlatform
 public import LarderUpstream
 public import Logging

@@ -12,7 +12,7 @@ public actor ConfigRefreshService {
     /// What a refresh brought.
     public struct Outcome: Sendable, Hashable {
         /// The snapshot that carries it.
-        public var commit: ConfigStore.Commit
+        public var commit: CommitOutcome
         /// Whether the source said that nothing is new.
         public var notModified: Bool
         /// The namespace's state when it was done; the next refresh may have begun since.
@@ -71,6 +71,7 @@ public actor ConfigRefreshService {
     }
 
     private let store: ConfigStore
+    private let wallClock: WallClock
     private var source: (any ConfigSource)?
     private var queue = Deque<Entry>()
     private var running: Entry?
@@ -82,8 +83,9 @@ public actor ConfigRefreshService {
     private nonisolated let wakeups: AsyncStream<Void>
     private nonisolated let wake: AsyncStream<Void>.Continuation
 
-    init(store: ConfigStore, source: (any ConfigSource)?) {
+    init(store: ConfigStore, source: (any ConfigSource)?, wallClock: WallClock) {
         self.store = store
+        self.wallClock = wallClock
         self.source = source
         (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
@@ -218,7 +220,7 @@ public actor ConfigRefreshService {
                 break
             }
             let (command, source) = (entry.command, source)
-            running?.beganAt = store.wallClock.now
+            running?.beganAt = wallClock.now
             running?.hasAnswer = false
             // A task of its own, because it ends with its last waiter and not with the flow.
             let task = Task { try await self.execute(command, source) }
@@ -243,7 +245,7 @@ public actor ConfigRefreshService {
         _ command: Command, _ source: (any ConfigSource)?
     ) async throws(ConfigError) -> Outcome {
         if case .push(let document, let force) = command {
-            let commit = try await store.replaceRemote(document, origin: pushOrigin, force: force, isPush: true)
+            let commit = try await store.replaceRemote(document, origin: SourceOrigin.push, force: force, isPush: true)
             return outcome(commit, notModified: false)
         }
         guard let source, let occasion = command.occasion else {
@@ -251,13 +253,13 @@ public actor ConfigRefreshService {
             if command.occasion == .forced { return outcome(try await store.release(by: nil), notModified: true) }
             let revision = store.publication.current.snapshot.revision
             return outcome(
-                ConfigStore.Commit(revision: revision, changed: false, layerChanged: false), notModified: true)
+                CommitOutcome(revision: revision, changed: false, layerChanged: false), notModified: true)
         }
         return try await ask(source, on: occasion)
     }
 
     /// What a command brought, told while nothing else happens in the flow.
-    private nonisolated func outcome(_ commit: ConfigStore.Commit, notModified: Bool) -> Outcome {
+    private nonisolated func outcome(_ commit: CommitOutcome, notModified: Bool) -> Outcome {
         Outcome(
             commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
             upstreamVersion: store.publication.status.upstreamVersion)
@@ -279,7 +281,7 @@ public actor ConfigRefreshService {
                 await store.refreshConfirmed()
                 let revision = store.publication.current.snapshot.revision
                 return outcome(
-                    ConfigStore.Commit(revision: revision, changed: false, layerChanged: false), notModified: true)
+                    CommitOutcome(revision: revision, changed: false, layerChanged: false), notModified: true)
             case .document(let document):
                 let commit = try await store.replaceRemote(
                     document, origin: source.location, force: force, isPush: false)

@@ -1,5 +1,4 @@
 public import LarderHTTPSemantics
-public import LarderJSON
 
 /// Where a namespace's remote layer comes from.
 public protocol ConfigSource: Sendable {
@@ -71,41 +70,4 @@ public enum SourceAnswer: Sendable {
     case notModified
     /// A document that passed every check which needs no knowledge of what is held.
     case document(SourceDocument)
-}
-
-/// A document as a source gave it.
-public struct SourceDocument: Sendable {
-    /// How a document differs from an earlier one of the same source, if scalars have changed and nothing else.
-    struct Edits: Sendable {
-        /// The earlier document.
-        var base: JSONValue
-        /// The scalars that have changed, each once.
-        var replacements: [JSONValue.Replacement]
-    }
-
-    /// The document, an object.
-    public var value: JSONValue
-    /// Nulls that are applied as a merge patch before ``value``; see ``ComposedPatch``. nil for none.
-    public var removals: JSONValue?
-    /// What the source calls its version, where it does.
-    public var version: UpstreamVersion?
-    /// Where the version belongs in the document, for messages.
-    public var versionPath: JSONPath?
-    /// Whether the document is rejected if it has no version.
-    public var versionRequirement = VersionRequirement.never
-    /// What proves later that this document is held.
-    public var validator: Validator?
-    /// Who pushed it; nil for one that a source gave.
-    public var pushedBy: Peer?
-    /// How the document differs from an earlier one; nil if that is not known.
-    var edits: Edits?
-
-    public init(
-        value: JSONValue, version: UpstreamVersion? = nil, validator: Validator? = nil, pushedBy: Peer? = nil
-    ) {
-        self.value = value
-        self.version = version
-        self.validator = validator
-        self.pushedBy = pushedBy
-    }
 }

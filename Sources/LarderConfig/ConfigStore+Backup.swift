@@ -28,6 +28,6 @@ extension ConfigStore {
 
     @concurrent
     private static func text(of generation: Generation, epoch: String, namespace: String) async -> String {
-        String(decoding: generation.encoded(epoch: epoch, namespace: namespace), as: UTF8.self)
+        String(decoding: GenerationFile.encode(generation, epoch: epoch, namespace: namespace), as: UTF8.self)
     }
 }

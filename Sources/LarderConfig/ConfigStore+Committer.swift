@@ -39,7 +39,7 @@ extension ConfigStore {
         var candidate = layers
         var accepted: [Accepted] = []
         accepted.reserveCapacity(batch.count)
-        var operations: [JournalRecord.Operation] = []
+        var operations: [LayerOperation] = []
         var made: [LayerChange] = []
         // nil once a change does more than replace scalars.
         var replacements: [JSONValue.Replacement]? = []
@@ -104,7 +104,7 @@ extension ConfigStore {
             report()
         }
         for change in accepted {
-            let commit = Commit(
+            let commit = CommitOutcome(
                 revision: next.revision, changed: changed && change.layerChanged, layerChanged: change.layerChanged,
                 hold: change.hold, lifetime: change.lifetime)
             change.pending.completion(.success(commit))
@@ -193,7 +193,7 @@ extension ConfigStore {
     /// Puts on disk what must be there before anybody sees the snapshot: the change itself, or at least its number.
     /// - Parameter digest: of what the layers resolve to with the operations
     private func persist(
-        _ next: ConfigSnapshot, _ digest: SnapshotDigest, _ operations: [JournalRecord.Operation],
+        _ next: ConfigSnapshot, _ digest: SnapshotDigest, _ operations: [LayerOperation],
         _ causes: [ChangeCause],
         isDurable: Bool
     ) async throws(FileError) {

@@ -19,7 +19,7 @@ extension ConfigStore {
     }
 
     /// Queues the overrides that these changes have added, and sets the timer.
-    func armExpiry(after operations: [JournalRecord.Operation]) {
+    func armExpiry(after operations: [LayerOperation]) {
         var hasAdded = false
         for operation in operations {
             switch operation {

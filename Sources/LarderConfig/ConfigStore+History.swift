@@ -72,13 +72,17 @@ extension ConfigStore {
     /// - Throws: `notFound`, naming the revisions that are known; `storageFailed`, `cancelled`, `stopped`.
     public func rollBack(
         toRevision revision: Int, hold rule: HoldRule? = nil, by peer: Peer?
-    ) async throws(ConfigError) -> Commit {
-        try await commit(.rollback(to: await generation(ofRevision: revision), hold: rule, by: peer))
+    ) async throws(ConfigError) -> CommitOutcome {
+        let generation = try await generation(ofRevision: revision)
+        return try await commit(
+            .rollback(to: generation.publishedLayers, revision: generation.revision, hold: rule, by: peer))
     }
 
     /// Shows what the sources say again, where a rollback holds something else.
     /// - Throws: `storageFailed`, `cancelled`, `stopped`.
-    public func release(by peer: Peer?) async throws(ConfigError) -> Commit { try await commit(.release(by: peer)) }
+    public func release(by peer: Peer?) async throws(ConfigError) -> CommitOutcome {
+        try await commit(.release(by: peer))
+    }
 
     /// Has the history tell of what came before the start, too. A start reads the newest generation alone, so that it is
     /// soon over; whoever asks for older ones waits for them, once.
@@ -98,6 +102,12 @@ extension ConfigStore {
         guard case .beingRead = olderGenerations else { return }
         olderGenerations = .inHistory
         history.prepend(older)
+    }
+
+    /// What the layers have at a path, and since when.
+    func provenance(of path: [String]) async -> PathProvenance {
+        await readOlderGenerations()
+        return await PathProvenance.find(path, in: snapshot, of: layers, after: history.generations)
     }
 
     /// One of the snapshots that ``pastSnapshots()`` has. More may be in memory than the limits keep.

@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
 import LarderPlatform
@@ -17,6 +18,20 @@ extension ConfigStore {
 
     /// Whether experiments are left out of the document held, which its source may have corrected.
     var lacksExperiments: Bool { layers.experiment.problem != nil }
+
+    /// The layers with what a rollback holds.
+    var shownLayers: Layers { layers.shown }
+
+    /// What the store has to do within a time, as ``ConfigNamespace/pendingWork(within:)``.
+    func pendingWork(within time: Duration) -> String? {
+        if changes.isAtWork { return "is being changed" }
+        if writer.isAtWork { return "is being written to the disk" }
+        let ends = layers.override.expiringEntries.compactMap(\.expiresAt)
+        if let next = ends.min(), next - wallClock.now <= time.milliseconds {
+            return "has an override that ends soon"
+        }
+        return nil
+    }
 
     /// Returns when the actor has come to it: for a watchdog.
     public func probe() {}

@@ -10,30 +10,6 @@ import Logging
 /// client was promised that, and only then published, in one step without a suspension point. Writers that wait
 /// together share one disk write.
 public actor ConfigStore {
-    /// What a committed change led to.
-    public struct Commit: Sendable, Hashable {
-        /// The revision with the change in it.
-        public var revision: Int
-        /// Whether the resolved configuration differs from before.
-        public var changed: Bool
-        /// Whether the layer differs from before.
-        public var layerChanged: Bool
-        /// The rule by which a rollback holds something after it; nil if nothing is held.
-        public var hold: HoldRule?
-        /// Whether a rollback holds something after it.
-        public var isHeld: Bool { hold != nil }
-        /// Until when the override lasts that was set; nil for other changes.
-        public var lifetime: OverrideLifetime?
-    }
-
-    /// Whether a client's change is on disk before it is acknowledged.
-    public enum Durability: String, Sendable, CaseIterable {
-        /// On disk first, then published and acknowledged.
-        case full
-        /// Published and acknowledged at once, written behind.
-        case relaxed
-    }
-
     /// Where the current snapshot is read, without waiting for this actor.
     public nonisolated let publication: ConfigPublication
     /// What waits for the committer.
@@ -218,14 +194,14 @@ public actor ConfigStore {
     /// - Throws: `invalidChange`, `locked`, `rejected`, `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
     public func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer? = nil
-    ) async throws(ConfigError) -> Commit {
+    ) async throws(ConfigError) -> CommitOutcome {
         try await commit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer))
     }
 
     /// Removes the overrides at a path and below it.
     /// - Parameter peer: who asks for it
     /// - Throws: `storageFailed`, `cancelled`, `stopped`; nothing has changed then.
-    public func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> Commit {
+    public func unset(_ path: JSONPath, by peer: Peer? = nil) async throws(ConfigError) -> CommitOutcome {
         try await commit(.unset(path: path.segments, by: peer))
     }
 
@@ -237,7 +213,7 @@ public actor ConfigStore {
     ///   - completion: is told what came of it, as ``set(_:to:timeToLive:by:)`` says; it must not wait
     public nonisolated func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
-        then completion: @escaping @Sendable (Result<Commit, ConfigError>) -> Void
+        then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
         hand(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer), on: executor, completion)
     }
@@ -245,7 +221,7 @@ public actor ConfigStore {
     /// Hands over the removal of the overrides at a path and below it, as ``set(_:to:timeToLive:by:on:then:)`` does a value.
     public nonisolated func unset(
         _ path: JSONPath, by peer: Peer?, on executor: (any TaskExecutor)?,
-        then completion: @escaping @Sendable (Result<Commit, ConfigError>) -> Void
+        then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
         hand(.unset(path: path.segments, by: peer), on: executor, completion)
     }
@@ -262,7 +238,7 @@ public actor ConfigStore {
 
     /// Forgets a remote layer whose source is no longer in the settings. One that was pushed stays.
     func dropRemote(unlessFrom location: String?) async {
-        guard let origin = layers.remote?.origin, origin != pushOrigin, location == nil else { return }
+        guard let origin = layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         do {
             _ = try await commit(.dropRemote)
         } catch {
@@ -273,7 +249,7 @@ public actor ConfigStore {
     }
 
     /// Replaces a layer that is read from files.
-    func replaceFiles(_ layer: FileLayer, with content: ComposedPatch) async throws(ConfigError) -> Commit {
+    func replaceFiles(_ layer: FileLayer, with content: ComposedPatch) async throws(ConfigError) -> CommitOutcome {
         try await commit(.files(layer, content))
     }
 
@@ -292,7 +268,7 @@ public actor ConfigStore {
     /// Replaces the remote layer, if the document is not older than the one held or `force` says so.
     func replaceRemote(
         _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
-    ) async throws(ConfigError) -> Commit {
+    ) async throws(ConfigError) -> CommitOutcome {
         do {
             return try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
         } catch {
@@ -304,10 +280,11 @@ public actor ConfigStore {
         }
     }
 
-    func commit(_ change: LayerChange) async throws(ConfigError) -> Commit {
+    func commit(_ change: LayerChange) async throws(ConfigError) -> CommitOutcome {
         let id = changes.newID()
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Result<Commit, ConfigError>, Never>) in
+            await withCheckedContinuation {
+                (continuation: CheckedContinuation<Result<CommitOutcome, ConfigError>, Never>) in
                 if Task.isCancelled {
                     continuation.resume(returning: .failure(ChangeQueue.cancelled))
                 } else if changes.add(change, id: id, { continuation.resume(returning: $0) }) {

@@ -13,7 +13,7 @@ struct DocumentReader: Sendable {
     /// Whether a member `errors` says that the answer is incomplete.
     var hasErrorsMember = false
     /// What to do with data that came with errors.
-    var partialData = NamespaceConfiguration.HTTP.PartialData.refuse
+    var partialData = HTTPSourceSettings.PartialData.refuse
     /// Whether a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
     /// What an origin may have learnt of us and must not be quoted with.
@@ -63,17 +63,5 @@ struct DocumentReader: Sendable {
         }
         return SourceDocument(
             value: value, versionPath: versionPath, requirement: versionRequirement, validator: validator)
-    }
-}
-
-extension SourceDocument {
-    /// Makes a document with the version that it has at a path. Only a number and a text that is not empty are versions.
-    /// - Parameter versionPath: nil if the documents of the source have no version
-    init(value: JSONValue, versionPath: JSONPath?, requirement: VersionRequirement, validator: Validator?) {
-        let found = versionPath.flatMap { value.value(at: $0) }
-        let text = found?.string ?? found?.numberText ?? ""
-        self.init(value: value, version: text.isEmpty ? nil : UpstreamVersion(text), validator: validator)
-        self.versionPath = versionPath
-        versionRequirement = versionPath == nil ? .never : requirement
     }
 }

@@ -5,7 +5,7 @@ import LarderJSON
 /// It does not wait for the remote source, as it would in the ``ConfigRefreshService``. Whoever asks while a reading runs waits
 /// for the next one, which begins after the question; all who do share it.
 actor FileLayerRefresher {
-    typealias Outcome = Result<ConfigStore.Commit, ConfigError>
+    typealias Outcome = Result<CommitOutcome, ConfigError>
 
     private let layer: FileLayer
     private let store: ConfigStore
@@ -32,7 +32,7 @@ actor FileLayerRefresher {
     /// Reads the files again.
     /// - Throws: `rejected` naming the file that cannot be used, or what the store throws; the layer stays as it was.
     ///   `stopped` where another flow has taken over.
-    func refresh() async throws(ConfigError) -> ConfigStore.Commit {
+    func refresh() async throws(ConfigError) -> CommitOutcome {
         if isFinished { throw ConfigError(.stopped, "the settings of the \(layer) layer changed; try again") }
         if let next { return try await next.value.get() }
         let before = last

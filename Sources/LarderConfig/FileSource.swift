@@ -7,12 +7,12 @@ import Synchronization
 /// A remote layer that is on this machine, such as another program writes or a ConfigMap brings: a file, or a directory
 /// whose `*.json` and `*.json5` files are merged in the order of their names. Which of the two is seen anew each time.
 final class FileSource: ConfigSource {
-    private let configuration: NamespaceConfiguration.File
+    private let configuration: FileSourceSettings
     private let watcher: FileWatcher
     private let blocking: BlockingWork
     private let problem = FileWatcher.Problem()
 
-    init(configuration: NamespaceConfiguration.File, watcher: FileWatcher, blocking: BlockingWork) {
+    init(configuration: FileSourceSettings, watcher: FileWatcher, blocking: BlockingWork) {
         self.configuration = configuration
         self.watcher = watcher
         self.blocking = blocking

@@ -6,12 +6,12 @@ import LarderUpstream
 /// A remote layer fetched over HTTP: with conditional requests, long polls, or a POST whose answer holds the document.
 struct HTTPSource: ConfigSource {
     let fetcher: HTTPFetcher
-    let configuration: NamespaceConfiguration.HTTP
+    let configuration: HTTPSourceSettings
     let blocking: BlockingWork
 
     var kind: String { "http" }
 
-    var location: String { NamespaceConfiguration.location(of: configuration.url) }
+    var location: String { SourceURL.display(configuration.url) }
 
     var longPollWait: Duration? { configuration.longPoll.map { .seconds($0.waitSeconds) } }
 
@@ -45,7 +45,7 @@ struct HTTPSource: ConfigSource {
     func changes() -> AsyncStream<Void>? { nil }
 }
 
-extension NamespaceConfiguration.HTTP.LongPoll {
+extension HTTPSourceSettings.LongPoll {
     /// Has the origin wait, and us with it.
     fileprivate func apply(to request: inout FetchRequest) {
         if let queryMember {

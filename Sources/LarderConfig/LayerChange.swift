@@ -14,22 +14,10 @@ indirect enum LayerChange: Sendable {
     /// The settings no longer name the source that the remote layer came from.
     case dropRemote
     case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
-    /// The content of an earlier snapshot, held where sources say something else.
-    case rollback(to: Generation, hold: HoldRule?, by: Peer?)
+    /// Takes up the layers of an earlier revision, and holds its documents where they differ from those of the sources.
+    case rollback(to: Layers, revision: Int, hold: HoldRule?, by: Peer?)
     /// The end of what a rollback holds.
     case release(by: Peer?)
-
-    /// What a change did.
-    enum Effect {
-        /// Nothing: the layers already said so.
-        case none
-        /// The layer changed.
-        /// - Parameters:
-        ///   - replacements: how the configuration changes, if only scalars are replaced by others
-        ///   - lifetime: of the override that was set
-        case changed(
-            JournalRecord.Operation?, replacements: [JSONValue.Replacement]? = nil, lifetime: OverrideLifetime? = nil)
-    }
 
     /// Whether a local client waits for this to be on disk.
     var comesFromClient: Bool {
@@ -68,7 +56,7 @@ indirect enum LayerChange: Sendable {
         case .rules, .dropRemote: ChangeCause(.settings)
         case .remote(let document, let origin, _, let isPush):
             isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
-        case .rollback(let target, _, let peer): ChangeCause(.rollback, revision: target.revision, peer: peer)
+        case .rollback(_, let revision, _, let peer): ChangeCause(.rollback, revision: revision, peer: peer)
         case .release(let peer): ChangeCause(.release, peer: peer)
         }
     }
@@ -81,7 +69,7 @@ indirect enum LayerChange: Sendable {
     /// - Throws: `rejected` or `invalidChange`; the layers are then as before.
     func apply(
         to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, maximumDeletion: Int?, now: Int
-    ) throws(ConfigError) -> Effect {
+    ) throws(ConfigError) -> ChangeEffect {
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
             try Self.checkShape(path, value)
@@ -89,7 +77,7 @@ indirect enum LayerChange: Sendable {
                 throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
             }
             try Self.checkWay(path, resolved)
-            let entry = OverrideLayer.Entry(
+            let entry = OverrideEntry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
@@ -111,8 +99,8 @@ indirect enum LayerChange: Sendable {
             return .changed(last <= now ? .expire(at: last) : .rollback(overrides: layers.override, layers.hold))
         case .files(let layer, let content):
             if (layers[layer]?.content ?? .empty) == content { return .none }
-            try Self.check(content.textSize, maximumBytes, "the \(layer) files have")
-            layers[layer] = Layers.Files(content, updatedAt: now)
+            try Self.check(content, maximumBytes, "the \(layer) files have")
+            layers[layer] = FileDocument(content, updatedAt: now)
             return .changed(nil)
         case .rules(let rules):
             if layers.rules == rules { return .none }
@@ -124,12 +112,13 @@ indirect enum LayerChange: Sendable {
             layers.applyRulesLeniently(layers.rules, now: now)
             return .changed(.dropRemote)
         case .remote(let document, let origin, let force, _):
-            try Self.check(document.content.textSize, maximumBytes, "the document has")
-            return try Self.replaceRemote(
-                document, origin, force: force, maximumDeletion: force ? nil : maximumDeletion, now: now, in: &layers)
-        case .rollback(let target, let rule, let peer):
-            layers.rollBack(
-                to: target.publishedLayers, revision: target.revision, rule: rule, by: peer, now: now)
+            try Self.check(document.content, maximumBytes, "the document has")
+            let replacement = RemoteReplacement(
+                document: document, origin: origin, force: force, maximumDeletion: force ? nil : maximumDeletion,
+                now: now)
+            return try replacement.apply(to: &layers)
+        case .rollback(let old, let revision, let rule, let peer):
+            layers.rollBack(to: old, revision: revision, rule: rule, by: peer, now: now)
             layers.applyRulesLeniently(layers.rules, now: now)
             return .changed(.rollback(overrides: layers.override, layers.hold))
         case .release:
@@ -140,7 +129,8 @@ indirect enum LayerChange: Sendable {
         }
     }
 
-    private static func check(_ bytes: Int, _ maximum: Int, _ what: String) throws(ConfigError) {
+    private static func check(_ content: ComposedPatch, _ maximum: Int, _ what: String) throws(ConfigError) {
+        let bytes = content.patches.reduce(0) { $0 + $1.textSize }
         if bytes > maximum { throw tooLarge(bytes, maximum, what) }
     }
 
@@ -174,116 +164,13 @@ indirect enum LayerChange: Sendable {
             place = next
         }
     }
-
-    private static func replaceRemote(
-        _ document: SourceDocument, _ origin: String, force: Bool, maximumDeletion: Int?, now: Int,
-        in layers: inout Layers
-    ) throws(ConfigError) -> Effect {
-        guard document.value.kind == .object else {
-            throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
-        }
-        let isSameSeries = isComparable(origin, layers.remote?.origin)
-        let held = layers.remote
-        var seen = held?.seenVersions ?? SeenVersions()
-        if !isSameSeries || !isComparable(origin, seen.source ?? origin) { seen = SeenVersions() }
-        if !force { try seen.check(document, from: origin) }
-        var next = layers
-        next.remote = Layers.Remote(
-            removals: document.removals, document: document.value, version: document.version,
-            validator: document.validator, origin: origin, updatedAt: now, pushedBy: document.pushedBy,
-            seenVersions: seen.adding(document.version, from: origin, force: force))
-        try next.follow(layers.rules, now: now)
-        let edits = document.edits.flatMap { $0.replacements(in: held?.document) }
-        let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: held) ?? false
-        let mayDelete = edits?.contains { $0.value.isEmptyString } ?? true
-        if !isSame, mayDelete, let maximumDeletion, let held, let new = next.remote {
-            try checkDeletion(from: held.document, to: new.document, maximumDeletion)
-        }
-        if isSame, let held {
-            // In the order of members in which it was published: the digest on disk tells a restart what that was.
-            next.remote?.removals = held.removals
-            next.remote?.document = held.document
-            next.remote?.experiments = held.experiments
-            next.remote?.updatedAt = held.updatedAt
-        }
-        let endsHold =
-            layers.hold.map { force || ends($0, next.remote, isSame: isSame) } ?? false
-        if endsHold {
-            next.hold = nil
-            try next.follow(layers.rules, now: now)
-        }
-        layers = next
-        let isNothingNew =
-            isSame && held?.version == document.version && held?.origin == origin && !endsHold
-            && held?.seenVersions == next.remote?.seenVersions
-        guard !isNothingNew, let remote = next.remote else { return .none }
-        let isVisible = edits?.allSatisfy { layers.shows(.remote, at: $0.path) } ?? false
-        return .changed(.remote(remote, endsHold: endsHold), replacements: isVisible && !endsHold ? edits : nil)
-    }
-
-    private static func checkDeletion(
-        from held: JSONValue, to new: JSONValue, _ maximum: Int
-    ) throws(ConfigError) {
-        let deletion = MassDeletion(from: held, to: new)
-        guard deletion.exceeds(percent: maximum) else { return }
-        throw ConfigError(
-            .rejected,
-            "the document would remove \(deletion.removed) of \(deletion.members) members, and maximumDeletionPercent "
-                + "in the settings is \(maximum); force it if that is intended",
-            deletion: deletion)
-    }
-
-    /// Whether the versions of two origins can be compared. Two sources count each for itself; a push is a version of
-    /// whatever source there is.
-    private static func isComparable(_ origin: String, _ other: String?) -> Bool {
-        origin == other || origin == pushOrigin && other != nil || other == pushOrigin
-    }
-
-    /// Whether a document that is not forced ends a hold.
-    /// - Parameter isSame: whether its content is that of the live document, which did not end the hold.
-    private static func ends(_ hold: Hold, _ remote: Layers.Remote?, isSame: Bool) -> Bool {
-        guard hold.rule == .untilNewer, let remote else { return false }
-        guard let refused = hold.refused else { return !isSame }
-        if let old = refused.version, old.isOrdered(with: old) {
-            guard let new = remote.version, isComparable(remote.origin, refused.origin) else { return false }
-            return old.isOlder(than: new)
-        }
-        if let old = refused.version, let new = remote.version, isComparable(remote.origin, refused.origin) {
-            return new != old
-        }
-        return !isSame && Hold.Refused(remote).digest != refused.digest
-    }
-}
-
-extension SourceDocument.Edits {
-    /// The replacements, without those that say the same; nil if they are not of a document.
-    fileprivate func replacements(in document: JSONValue?) -> [JSONValue.Replacement]? {
-        guard let document, document.isSameDocument(as: base) else { return nil }
-        return replacements.filter { document.value(at: JSONPath($0.path)) != $0.value }
-    }
-}
-
-extension Layers {
-    /// Whether what a layer has at a path is what the configuration has there, as far as the layers above it and the rules
-    /// are concerned.
-    fileprivate func shows(_ layer: ConfigLayer, at path: [String]) -> Bool {
-        hold == nil && rules.locks.isEmpty
-            && ConfigLayer.allCases.drop { $0 != layer }.dropFirst().allSatisfy { effect($0, at: path) == .nothing }
-    }
 }
 
 extension SourceDocument {
     fileprivate var content: ComposedPatch { ComposedPatch(removals: removals, patch: value) }
 }
 
-extension ComposedPatch {
-    /// The size of the text of both parts in bytes.
-    fileprivate var textSize: Int { patches.reduce(0) { $0 + $1.textSize } }
-}
-
 extension JSONValue {
-    fileprivate var isEmptyString: Bool { kind == .string && textSize == 2 }
-
     /// Whether it is a number, a string or a truth value.
     fileprivate var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
 

@@ -5,54 +5,13 @@ import LarderUpstream
 /// Every source of a namespace's values, each kept whole, lowest first: `defaults`, `host`, `remote`, `experiment`,
 /// `override`; and what is locked.
 struct Layers: Sendable {
-    /// The document of a layer that is read from files.
-    struct Files: Sendable {
-        /// Applied before the document; see ``ComposedPatch``.
-        var removals: JSONValue?
-        var document: JSONValue
-        /// When it last changed, in milliseconds since 1970.
-        var updatedAt: Int
-
-        /// Both parts.
-        var content: ComposedPatch { ComposedPatch(removals: removals, patch: document) }
-    }
-
-    /// The document of the remote source or of a push.
-    struct Remote: Sendable {
-        /// Applied before the document; see ``ComposedPatch``.
-        var removals: JSONValue?
-        /// The document, without the member that declares experiments.
-        var document: JSONValue
-        /// That member and its value, if the document has one and the settings name it.
-        var experiments: (member: String, list: JSONValue)?
-        var version: UpstreamVersion?
-        var validator: Validator?
-        /// A URL, a path, or `push`.
-        var origin: String
-        /// When it last changed, in milliseconds since 1970.
-        var updatedAt: Int
-        /// Who pushed it, if it was pushed and that was written down.
-        var pushedBy: Peer?
-        /// The versions of this document and those before it.
-        var seenVersions = SeenVersions()
-
-        /// Both parts of the document.
-        var content: ComposedPatch { ComposedPatch(removals: removals, patch: document) }
-
-        /// Whether another one says the same.
-        func hasSameContent(as other: Remote?) -> Bool {
-            other?.content == content && other?.experiments?.member == experiments?.member
-                && other?.experiments?.list == experiments?.list
-        }
-    }
-
     private struct Content: Sendable {
-        var defaults: Files?
-        var host: Files?
-        var remote: Remote?
+        var defaults: FileDocument?
+        var host: FileDocument?
+        var remote: RemoteDocument?
         var experiment = ExperimentLayer()
         var override = OverrideLayer()
-        var hold: Hold?
+        var hold: RollbackHold?
         var rules = LayerRules()
     }
 
@@ -66,7 +25,7 @@ struct Layers: Sendable {
     private var storage: Storage
 
     init(
-        host: Files? = nil, remote: Remote? = nil, override: OverrideLayer = OverrideLayer()
+        host: FileDocument? = nil, remote: RemoteDocument? = nil, override: OverrideLayer = OverrideLayer()
     ) {
         storage = Storage(Content(host: host, remote: remote, override: override))
     }
@@ -79,15 +38,15 @@ struct Layers: Sendable {
         }
     }
 
-    var defaults: Files? {
+    var defaults: FileDocument? {
         get { storage.content.defaults }
         _modify { yield &content.defaults }
     }
-    var host: Files? {
+    var host: FileDocument? {
         get { storage.content.host }
         _modify { yield &content.host }
     }
-    var remote: Remote? {
+    var remote: RemoteDocument? {
         get { storage.content.remote }
         _modify { yield &content.remote }
     }
@@ -103,7 +62,7 @@ struct Layers: Sendable {
         _modify { yield &content.override }
     }
     /// What a rollback shows instead of live layers; nil for nothing.
-    var hold: Hold? {
+    var hold: RollbackHold? {
         get { storage.content.hold }
         _modify { yield &content.hold }
     }
@@ -113,7 +72,7 @@ struct Layers: Sendable {
         _modify { yield &content.rules }
     }
 
-    subscript(layer: FileLayer) -> Files? {
+    subscript(layer: FileLayer) -> FileDocument? {
         get {
             switch layer {
             case .defaults: defaults
@@ -126,46 +85,5 @@ struct Layers: Sendable {
             case .host: host = newValue
             }
         }
-    }
-
-    /// RFC 7396 merging, lowest to highest; what is locked stays as the files have it. It depends on nothing but the layers:
-    /// those of an earlier snapshot resolve to its value again.
-    func resolved() -> JSONValue {
-        let shown = shown
-        var documents: [JSONValue] = []
-        if let defaults = shown.defaults { documents += defaults.content.patches }
-        if let host = shown.host { documents += host.content.patches }
-        let base = rules.locks.isEmpty ? nil : MergePatch.merge(documents)
-        if let remote = shown.remote { documents += remote.content.patches }
-        for overlay in shown.experiment.overlays { documents.append(overlay.values) }
-        let merged = shown.override.applied(to: documents)
-        return base.map { rules.locks.pin(merged, to: $0) } ?? merged
-    }
-
-    /// What ``resolved()`` returns. It is the remote document itself if no other layer says anything: one document in memory
-    /// instead of two.
-    func resolvedSharing() -> JSONValue {
-        let value = resolved()
-        guard isRemoteAlone, let remote = remote?.document, remote.isWholeDocument, remote.isCompact,
-            remote.hasSameText(as: value)
-        else { return value }
-        return remote
-    }
-
-    /// Whether no layer says anything besides the remote one.
-    var isRemoteAlone: Bool {
-        FileLayer.allCases.allSatisfy { (self[$0]?.document.count ?? 0) == 0 } && experiment.overlays.isEmpty
-            && override.isEmpty && hold == nil
-    }
-
-    /// Whether any layer says anything.
-    var isEmpty: Bool {
-        remote == nil && isRemoteAlone
-    }
-}
-
-extension Layers.Files {
-    init(_ content: ComposedPatch, updatedAt: Int) {
-        self.init(removals: content.removals, document: content.patch, updatedAt: updatedAt)
     }
 }

@@ -49,12 +49,6 @@ struct NamespaceStatus: Sendable {
         settled = source == nil ? .fresh : .initializing
     }
 
-    init(_ configuration: NamespaceConfiguration) {
-        var files: [FileLayer: String] = [:]
-        for layer in FileLayer.allCases { files[layer] = configuration.location(of: layer) }
-        self.init(source: configuration.source, files: files, staleIfError: configuration.staleIfError)
-    }
-
     var hasRemote: Bool { source != nil }
 
     var freshness: Freshness { isRefreshing ? .refreshing : freshnessAtRest }
@@ -241,9 +235,4 @@ final class StatusRecord: Sendable {
     var freshness: Freshness { status.freshness }
     var awaitsSource: Bool { status.awaitsSource(holding: layers) }
     var report: ConfigStatusReport { status.report(layers: layers) }
-}
-
-extension JSONValue {
-    /// The size of the value's text in bytes.
-    var textSize: Int { withTextBytes { $0.count } }
 }

@@ -8,24 +8,12 @@ import LarderJSON
 /// The entries form a tree along their paths. Each publication keeps a copy of the layer; copies share all nodes except
 /// those on the paths that have changed since.
 struct OverrideLayer: Sendable {
-    /// One `set`.
-    struct Entry: Sendable, Equatable {
-        let path: [String]
-        var value: JSONValue
-        /// When it was set, in milliseconds since 1970.
-        var setAt: Int
-        /// When it ends, in milliseconds since 1970; nil for never.
-        var expiresAt: Int?
-        /// Who set it, where that was written down.
-        var setBy: Peer?
-    }
-
     /// nil for no entries.
     private var root: OverrideNode?
 
     init() {}
 
-    init(entries: [Entry]) {
+    init(entries: [OverrideEntry]) {
         for entry in entries { set(entry) }
     }
 
@@ -37,25 +25,25 @@ struct OverrideLayer: Sendable {
 
     /// The entries in the order of the tree: an entry precedes those below it, and siblings keep the order in which they
     /// were first set.
-    var entries: [Entry] {
-        var entries: [Entry] = []
+    var entries: [OverrideEntry] {
+        var entries: [OverrideEntry] = []
         root?.collect(into: &entries)
         return entries
     }
 
     /// The entries that expire.
-    var expiringEntries: [Entry] {
-        var entries: [Entry] = []
+    var expiringEntries: [OverrideEntry] {
+        var entries: [OverrideEntry] = []
         root?.collect(into: &entries) { $0.expiring > 0 }
         return entries.filter { $0.expiresAt != nil }
     }
 
     /// The entry at a path; nil if there is none.
-    func entry(at path: [String]) -> Entry? { root?.node(at: path)?.entry }
+    func entry(at path: [String]) -> OverrideEntry? { root?.node(at: path)?.entry }
 
     /// The entries at a path, above it and below it, in their order.
-    func entries(around path: [String]) -> [Entry] {
-        var entries: [Entry] = []
+    func entries(around path: [String]) -> [OverrideEntry] {
+        var entries: [OverrideEntry] = []
         var node = root
         for name in path {
             if let entry = node?.entry { entries.append(entry) }
@@ -71,7 +59,7 @@ struct OverrideLayer: Sendable {
         /// - Parameters:
         ///   - replacing: the entry that was at the same path; nil if there was none
         ///   - isAlone: whether no entries below the path were replaced
-        case set(replacing: Entry?, isAlone: Bool)
+        case set(replacing: OverrideEntry?, isAlone: Bool)
         /// Nothing has changed, because all entries together would have this many bytes.
         case refused(bytes: Int)
     }
@@ -80,7 +68,7 @@ struct OverrideLayer: Sendable {
     /// same text; any other becomes the last of its siblings.
     /// - Parameter maximumBytes: the limit for all entries together
     @discardableResult
-    mutating func set(_ entry: Entry, maximumBytes: Int = .max) -> Placement {
+    mutating func set(_ entry: OverrideEntry, maximumBytes: Int = .max) -> Placement {
         var replaced: OverrideNode?
         let new = (root ?? OverrideNode()).setting(entry, replaced: &replaced)
         if new.totals.bytes > maximumBytes { return .refused(bytes: new.totals.bytes) }
@@ -120,7 +108,7 @@ struct OverrideLayer: Sendable {
     /// layers say. The first patch has the entries that refine no other entry, and so on.
     func patches() -> [JSONValue] {
         guard let root else { return [] }
-        var refinements: [Entry] = []
+        var refinements: [OverrideEntry] = []
         let patch = JSONValue.building { root.write(to: &$0, over: nil, refinements: &refinements) }
         return [patch] + OverrideLayer(entries: refinements).patches()
     }
@@ -130,14 +118,9 @@ struct OverrideLayer: Sendable {
     func applied(to documents: [JSONValue]) -> JSONValue {
         guard let root, root.totals.nulls > 0 else { return MergePatch.merge(documents + patches()) }
         let target = MergePatch.merge(documents)
-        var refinements: [Entry] = []
+        var refinements: [OverrideEntry] = []
         let patch = JSONValue.building { root.write(to: &$0, over: target, refinements: &refinements) }
         let result = MergePatch.apply(patch, to: target)
         return refinements.isEmpty ? result : OverrideLayer(entries: refinements).applied(to: [result])
     }
-}
-
-extension OverrideLayer.Entry {
-    /// The size of the value and the path, as it would be in a document.
-    var bytes: Int { value.textSize + path.reduce(0) { $0 + $1.utf8.count + 5 } }
 }

@@ -7,7 +7,7 @@ public struct OverrideLifetime: Sendable, Hashable {
 }
 
 extension OverrideLifetime {
-    init(of entry: OverrideLayer.Entry, replacing old: OverrideLayer.Entry?) {
+    init(of entry: OverrideEntry, replacing old: OverrideEntry?) {
         expiresAt = entry.expiresAt
         changed = old.map { $0.expiresAt != entry.expiresAt } ?? false
     }

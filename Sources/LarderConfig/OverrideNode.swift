@@ -3,8 +3,6 @@ import LarderJSON
 /// A node of an ``OverrideLayer``: what is set at one path, and the nodes below it. It never changes; a change makes new
 /// nodes along one path.
 final class OverrideNode: Sendable {
-    typealias Entry = OverrideLayer.Entry
-
     /// Sums over the entries at a node and below it.
     struct Totals {
         var bytes = 0
@@ -45,7 +43,7 @@ final class OverrideNode: Sendable {
 
     let name: Name
     /// The entry whose path leads here.
-    let entry: Entry?
+    let entry: OverrideEntry?
     let totals: Totals
     private let children: OverrideChildren
     /// Siblings are ordered by this.
@@ -54,7 +52,7 @@ final class OverrideNode: Sendable {
     private let nextOrder: Int
 
     private init(
-        _ name: Name, entry: Entry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int
+        _ name: Name, entry: OverrideEntry?, totals: Totals, children: OverrideChildren, order: Int, nextOrder: Int
     ) {
         self.name = name
         self.entry = entry
@@ -65,7 +63,7 @@ final class OverrideNode: Sendable {
     }
 
     /// A node without children.
-    private convenience init(_ name: Name, entry: Entry?, order: Int) {
+    private convenience init(_ name: Name, entry: OverrideEntry?, order: Int) {
         self.init(
             name, entry: entry, totals: entry?.totals ?? Totals(), children: OverrideChildren(), order: order,
             nextOrder: 0)
@@ -93,7 +91,7 @@ final class OverrideNode: Sendable {
     /// - Parameters:
     ///   - depth: how many names of the entry's path lead here
     ///   - replaced: receives the node that the entry replaces, if there is one
-    func setting(_ entry: Entry, depth: Int = 0, replaced: inout OverrideNode?) -> OverrideNode {
+    func setting(_ entry: OverrideEntry, depth: Int = 0, replaced: inout OverrideNode?) -> OverrideNode {
         if depth == entry.path.count {
             replaced = self
             return OverrideNode(name, entry: entry, order: order)
@@ -141,7 +139,7 @@ final class OverrideNode: Sendable {
 
     /// Appends the entries here and below.
     /// - Parameter isIncluded: whether to look at a node with these totals
-    func collect(into entries: inout [Entry], where isIncluded: (Totals) -> Bool = { _ in true }) {
+    func collect(into entries: inout [OverrideEntry], where isIncluded: (Totals) -> Bool = { _ in true }) {
         guard isIncluded(totals) else { return }
         if let entry { entries.append(entry) }
         for child in orderedChildren { child.collect(into: &entries, where: isIncluded) }
@@ -155,7 +153,7 @@ final class OverrideNode: Sendable {
     ///   - target: what the patch will be applied to at this place, so that it has no objects which are there only to
     ///     remove a member of nothing; nil for a patch with all entries
     ///   - refinements: receives the entries below other entries, which the patch does not have
-    func write(to writer: inout JSONWriter, over target: JSONValue?, refinements: inout [Entry]) {
+    func write(to writer: inout JSONWriter, over target: JSONValue?, refinements: inout [OverrideEntry]) {
         if let entry {
             writer.value(entry.value)
             for child in orderedChildren { child.collect(into: &refinements) }
@@ -178,7 +176,7 @@ final class OverrideNode: Sendable {
     }
 }
 
-extension OverrideLayer.Entry {
+extension OverrideEntry {
     fileprivate var totals: OverrideNode.Totals {
         OverrideNode.Totals(bytes: bytes, expiring: expiresAt == nil ? 0 : 1, nulls: value.isNull ? 1 : 0, count: 1)
     }

@@ -11,7 +11,7 @@ public enum HoldRule: String, Sendable, CaseIterable {
 
 /// What a rollback keeps in the place of documents that differ from those of the revision it went back to. The live
 /// documents go on being recorded in ``Layers``, and show again when the hold ends.
-struct Hold: Sendable {
+struct RollbackHold: Sendable {
     /// A layer as it was then; nil where there was none.
     struct Layer<Content: Sendable>: Sendable {
         var content: Content?
@@ -27,9 +27,9 @@ struct Hold: Sendable {
     /// The document that was current then and is thereby refused; nil where there was none.
     var refused: Refused?
     /// What is shown instead of layers of files; without those that are shown themselves.
-    var files: [FileLayer: Layer<Layers.Files>] = [:]
+    var files: [FileLayer: Layer<FileDocument>] = [:]
     /// What is shown instead of the remote layer; nil where that is shown itself.
-    var remote: Layer<Layers.Remote>?
+    var remote: Layer<RemoteDocument>?
 
     /// What tells a remote document from others. It is kept by itself, because after a crash the live document may be
     /// another one.
@@ -80,51 +80,10 @@ struct Hold: Sendable {
     }
 }
 
-extension Hold.Refused {
-    init(_ remote: Layers.Remote) {
+extension RollbackHold.Refused {
+    init(_ remote: RemoteDocument) {
         var all: JSONValue = remote.experiments.map { [remote.document, $0.list] } ?? remote.document
         if let removals = remote.removals { all = [removals, all] }
         self.init(version: remote.version, digest: SnapshotDigest.text(of: all), origin: remote.origin)
-    }
-}
-
-extension Layers {
-    /// The layers as they are resolved: with those that are held in the place of the live ones.
-    var shown: Layers {
-        guard let hold else { return self }
-        var shown = self
-        shown.hold = nil
-        for (layer, held) in hold.files { shown[layer] = held.content }
-        if let remote = hold.remote { shown.remote = remote.content }
-        return shown
-    }
-
-    /// Takes up the overrides of earlier layers, and holds those of their documents that differ from the live ones.
-    /// Overrides that have ended since stay away.
-    /// - Parameter rule: what ends the hold; nil for ``Hold/defaultRule``
-    mutating func rollBack(to old: Layers, revision: Int, rule: HoldRule? = nil, by peer: Peer? = nil, now: Int) {
-        let old = old.shown
-        var hold = Hold(revision: revision, since: now, peer: peer, refused: remote.map(Hold.Refused.init))
-        for layer in FileLayer.allCases
-        where (old[layer]?.content ?? .empty) != (self[layer]?.content ?? .empty) {
-            hold.files[layer] = Hold.Layer(content: old[layer])
-        }
-        if !(old.remote?.hasSameContent(as: remote) ?? (remote == nil)) {
-            hold.remote = Hold.Layer(content: old.remote)
-        }
-        hold.rule = rule ?? hold.defaultRule
-        self.hold = hold.isEmpty ? nil : hold
-        override = old.override
-        _ = override.expire(at: now)
-    }
-
-    /// Forgets the remote layer, and what is held in its place.
-    mutating func dropRemote() {
-        remote = nil
-        guard var held = hold else { return }
-        let isDefault = held.rule == held.defaultRule
-        held.remote = nil
-        if isDefault { held.rule = held.defaultRule }
-        hold = held.isEmpty ? nil : held
     }
 }

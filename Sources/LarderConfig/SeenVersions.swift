@@ -13,7 +13,7 @@ extension SeenVersions {
     /// What a single document shows.
     init(of version: UpstreamVersion?, from origin: String) {
         highest = version
-        source = version == nil || origin == pushOrigin ? nil : origin
+        source = version == nil || origin == SourceOrigin.push ? nil : origin
     }
 
     /// Checks the version of a document.
@@ -50,20 +50,10 @@ extension SeenVersions {
         var next = self
         if let version {
             next.highest = version
-            if origin != pushOrigin { next.source = origin }
-        } else if force, origin != pushOrigin {
+            if origin != SourceOrigin.push { next.source = origin }
+        } else if force, origin != SourceOrigin.push {
             next.source = nil
         }
         return next
     }
-}
-
-/// Whether a document has to have a version.
-public enum VersionRequirement: Sendable, Hashable {
-    /// Each document must have one.
-    case always
-    /// Each document must have one after an earlier document of the same source had one.
-    case onceSeen
-    /// A document may have none.
-    case never
 }

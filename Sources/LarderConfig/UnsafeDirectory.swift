@@ -30,6 +30,7 @@ public struct UnsafeDirectory: Error, CustomStringConvertible {
                 description: "\(path) belongs to user \(owner), and the agent runs as user \(user); run it as user "
                     + "\(owner), name another directory, or change its owner: chown -R \(user) \(path)")
         }
+        // S_ISVTX is declared twice, by Glibc and in C.
         let isSticky = mode & 0o1000 != 0
         if mode & 0o022 == 0 || allowsSticky && isSticky { return }
         // What belongs to root would be of no use to another user without these bits.

@@ -1,4 +1,7 @@
 extension JSONValue: CustomStringConvertible {
+    /// The size of the text in bytes.
+    package var textSize: Int { withTextBytes { $0.count } }
+
     /// Whether the text that ``withTextBytes(_:)`` hands over is ``compactBytes`` already, and that of every value in it.
     public var isCompact: Bool { entry.has(Node.Flag.clean) }
 

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("What a start makes of a state that is broken, or not its own")
 struct BrokenStateTests {
-    private func local(_ durability: ConfigStore.Durability = .full) -> StoreFixture {
+    private func local(_ durability: Durability = .full) -> StoreFixture {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.durability = durability

@@ -113,10 +113,10 @@ struct ConfigStoreTests {
             let lifetime = OverrideLifetime(expiresAt: nil, changed: false)
             #expect(
                 first
-                    == ConfigStore.Commit(revision: 2, changed: true, layerChanged: true, lifetime: lifetime))
+                    == CommitOutcome(revision: 2, changed: true, layerChanged: true, lifetime: lifetime))
             #expect(
                 second
-                    == ConfigStore.Commit(revision: 2, changed: false, layerChanged: true, lifetime: lifetime))
+                    == CommitOutcome(revision: 2, changed: false, layerChanged: true, lifetime: lifetime))
         }
     }
 
@@ -140,7 +140,7 @@ struct ConfigStoreTests {
         defer { fixture.remove() }
         try await fixture.withStore { (store) async throws in
             let document = SourceDocument(value: ["n": 1])
-            _ = try await store.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+            _ = try await store.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
             _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
             #expect(try await !store.unset(JSONPath(["n"])).changed)
             #expect(await store.layers.override.isEmpty)

@@ -99,7 +99,7 @@ struct DiskFormatTests {
 
     @Test("a generation is read, and written with the same bytes")
     func generationFile() throws {
-        let generation = try Generation(decoding: Array(Self.generation.utf8))
+        let generation = try GenerationFile.decode(Array(Self.generation.utf8))
         #expect(generation.revision == 12)
         #expect(generation.journalSequence == 7)
         #expect(generation.released == 1024)
@@ -108,14 +108,14 @@ struct DiskFormatTests {
         #expect(generation.layers.hold?.holds(.host) == true)
         #expect(generation.layers.rules.locks.paths.map(\.segments) == [["search", "depth"], ["with.dot"]])
         #expect(generation.published != nil)
-        let written = generation.encoded(epoch: "00ff00ff00ff00ff", namespace: "default")
+        let written = GenerationFile.encode(generation, epoch: "00ff00ff00ff00ff", namespace: "default")
         #expect(String(decoding: written, as: UTF8.self) == Self.generation)
     }
 
     @Test("a generation has a file named after its revision, with sixteen digits")
     func generationName() throws {
         try Self.withArchive { (archive, directory) throws in
-            try archive.write(Generation(decoding: Array(Self.generation.utf8)))
+            try archive.write(GenerationFile.decode(Array(Self.generation.utf8)))
             let path = directory + "/generations/0000000000000012.json"
             #expect(try Self.bytes(path) == Array(Self.generation.utf8))
             #expect(try archive.restore().revision == 12)
@@ -151,7 +151,7 @@ struct DiskFormatTests {
 
     @Test("a hold is read, and written with the same bytes; a layer that was absent is held as null")
     func hold() throws {
-        let hold = try #require(Hold(JSONValue(parsing: Self.hold)))
+        let hold = try #require(RollbackHold(JSONValue(parsing: Self.hold)))
         #expect(hold.files[.host] != nil)
         #expect(hold.files[.host]?.content == nil)
         #expect(hold.remote?.content?.pushedBy?.pid == 42)
@@ -167,7 +167,7 @@ struct DiskFormatTests {
             {"revision":5,"since":1700000000005,"refused":{"version":"\#(refused)","digest":"abab","origin":"push"},\#
             "remote":{"origin":"push","updatedAt":1700000000004,"version":"\#(shown)","document":{"a":1}}}
             """#
-        let hold = try #require(Hold(JSONValue(parsing: text)))
+        let hold = try #require(RollbackHold(JSONValue(parsing: text)))
         #expect(hold.rule == rule)
         #expect(hold.peer == nil)
     }

@@ -19,7 +19,7 @@ struct ExplainTests {
 
         func explain(_ path: String) async throws -> ConfigExplanation {
             let segments = try JSONPath(parsing: path).segments
-            return await explainer.explain(segments, store.testimony(of: segments))
+            return await explainer.explain(segments, store.provenance(of: segments))
         }
 
         var explainer: ConfigExplainer {
@@ -55,7 +55,7 @@ struct ExplainTests {
 
     private func push(_ store: ConfigStore, _ document: JSONValue, _ peer: Peer? = nil) async throws {
         let document = SourceDocument(value: document, version: UpstreamVersion("7"), pushedBy: peer)
-        _ = try await store.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+        _ = try await store.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
     }
 
     @Test("each layer's value, its source and the winner")
@@ -224,7 +224,7 @@ struct ExplainTests {
             try scene.directory.put(
                 "remote.json",
                 "{\"n\": 1,\n\"experiments\":\n[{\"name\":\"arm\",\"percentage\":100,\"values\":{\"m\":1}}]}")
-            scene.configuration.remote = .file(NamespaceConfiguration.File(path: path))
+            scene.configuration.remote = .file(FileSourceSettings(path: path))
             let document = try JSONValue(parsing: String(contentsOfFile: path, encoding: .utf8))
             _ = try await scene.store.replaceRemote(
                 SourceDocument(value: document, version: UpstreamVersion("3")), origin: path, force: false,

@@ -9,7 +9,7 @@ import Testing
 struct HistoryTests {
     private static let peer = Peer(pid: 4711, uid: 1000, command: "deploy")
 
-    private func local(_ durability: ConfigStore.Durability = .full) -> StoreFixture {
+    private func local(_ durability: Durability = .full) -> StoreFixture {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.durability = durability
@@ -53,8 +53,8 @@ struct HistoryTests {
 
     @Test(
         "after a stop the history is the same, however fast the changes came",
-        arguments: [ConfigStore.Durability.full, .relaxed])
-    func stop(durability: ConfigStore.Durability) async throws {
+        arguments: [Durability.full, .relaxed])
+    func stop(durability: Durability) async throws {
         let fixture = local(durability)
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -195,7 +195,7 @@ struct HistoryTests {
         let first = try await fixture.open()
         func push(_ value: Int, _ version: String) async throws {
             let document = SourceDocument(value: ["n": .int(value)], version: UpstreamVersion(version))
-            _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+            _ = try await first.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
         }
         try await push(1, "1")
         _ = try await first.set(JSONPath(["n"]), to: 100, timeToLive: nil)
@@ -228,10 +228,10 @@ struct HistoryTests {
         let first = try await fixture.open()
         let overlay: JSONValue = ["name": "arm", "units": ["here"], "values": ["n": 2]]
         let document = SourceDocument(value: ["n": 1, "experiments": [overlay]])
-        _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+        _ = try await first.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
         #expect(first.value == ["n": 2])
         let plain = SourceDocument(value: ["n": 3])
-        _ = try await first.replaceRemote(plain, origin: pushOrigin, force: false, isPush: true)
+        _ = try await first.replaceRemote(plain, origin: SourceOrigin.push, force: false, isPush: true)
         let rollback = try await first.rollBack(toRevision: first.revision - 1, by: nil)
         #expect(first.value == ["n": 2])
         // Left as a crash leaves it.
@@ -261,13 +261,13 @@ struct HistoryTests {
     @Test("causes and holds are read from disk as they were written")
     func onDisk() throws {
         var layers = Layers()
-        let remote = Layers.Remote(
+        let remote = RemoteDocument(
             document: ["r": 1], version: UpstreamVersion("7"), validator: nil, origin: "o", updatedAt: 6)
         layers.remote = remote
-        let refused = Hold.Refused(version: UpstreamVersion("8"), digest: "d8", origin: "o")
-        layers.hold = Hold(revision: 3, since: 9, refused: refused)
-        layers.hold?.files[.host] = Hold.Layer(content: nil)
-        layers.hold?.remote = Hold.Layer(content: remote)
+        let refused = RollbackHold.Refused(version: UpstreamVersion("8"), digest: "d8", origin: "o")
+        layers.hold = RollbackHold(revision: 3, since: 9, refused: refused)
+        layers.hold?.files[.host] = RollbackHold.Layer(content: nil)
+        layers.hold?.remote = RollbackHold.Layer(content: remote)
         let causes = [
             ChangeCause(.rollback, revision: 3, peer: Self.peer), ChangeCause(.refresh, origin: "o"),
             ChangeCause(.unset, path: ["a", "b"]),
@@ -276,7 +276,7 @@ struct HistoryTests {
             revision: 4, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0, bytes: 7,
             causes: causes,
             layers: layers)
-        let read = try Generation(decoding: generation.encoded(epoch: "e", namespace: "n"))
+        let read = try GenerationFile.decode(GenerationFile.encode(generation, epoch: "e", namespace: "n"))
         #expect(read.causes == causes)
         #expect(read.bytes == 7)
         #expect(read.layers.hold?.revision == 3)

@@ -106,7 +106,7 @@ struct JournalSizeTests {
     private func layers(_ sequence: Int) -> Layers {
         var layers = Layers()
         layers.override.set(
-            OverrideLayer.Entry(path: ["n"], value: value(sequence), setAt: 0, expiresAt: nil, setBy: nil))
+            OverrideEntry(path: ["n"], value: value(sequence), setAt: 0, expiresAt: nil, setBy: nil))
         return layers
     }
 

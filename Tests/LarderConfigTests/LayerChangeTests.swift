@@ -15,8 +15,8 @@ struct LayerChangeTests {
         await store.stop()
     }
 
-    private func entry(_ path: [String], _ value: JSONValue) -> OverrideLayer.Entry {
-        OverrideLayer.Entry(path: path, value: value, setAt: 0, expiresAt: nil)
+    private func entry(_ path: [String], _ value: JSONValue) -> OverrideEntry {
+        OverrideEntry(path: path, value: value, setAt: 0, expiresAt: nil)
     }
 
     @Test(
@@ -24,7 +24,7 @@ struct LayerChangeTests {
         arguments: [JSONValue.null, 7, [1, 2], ["low": .null, "x": .null]])
     func hidden(value: JSONValue) {
         var layers = Layers()
-        layers.remote = Layers.Remote(
+        layers.remote = RemoteDocument(
             document: ["a": ["low": 1, "x": 2]], version: nil, validator: nil, origin: "push", updatedAt: 0)
         layers.override.set(entry(["a"], value))
         layers.override.set(entry(["a", "new"], 1))
@@ -42,7 +42,7 @@ struct LayerChangeTests {
         let names = ["a", "b", "c"]
         for _ in 0..<3000 {
             var layers = Layers()
-            layers.remote = Layers.Remote(
+            layers.remote = RemoteDocument(
                 document: ["a": ["a": 1, "b": ["c": 2]], "b": 3], version: nil, validator: nil, origin: "push",
                 updatedAt: 0)
             for _ in 0..<Int.random(in: 1...5, using: &generator) {
@@ -138,7 +138,7 @@ struct LayerChangeTests {
             var layers = Layers()
             for layer in FileLayer.allCases {
                 let document = (values.randomElement(using: &generator) ?? 1)
-                layers[layer] = Layers.Files(document: .object([("a", document), ("b", document)]), updatedAt: 0)
+                layers[layer] = FileDocument(document: .object([("a", document), ("b", document)]), updatedAt: 0)
             }
             for _ in 0..<3 { _ = apply(change(values.randomElement(using: &generator) ?? 1), to: &layers) }
             let before = layers.resolved()
@@ -197,13 +197,14 @@ struct LayerChangeTests {
         try await withStore { store async throws in
             func replace(_ version: String, from origin: String) async throws {
                 let document = SourceDocument(value: ["v": .string(version)], version: UpstreamVersion(version))
-                _ = try await store.replaceRemote(document, origin: origin, force: false, isPush: origin == pushOrigin)
+                _ = try await store.replaceRemote(
+                    document, origin: origin, force: false, isPush: origin == SourceOrigin.push)
             }
             try await replace("7", from: "one")
             await #expect(throws: ConfigError.self) { try await replace("6", from: "one") }
             try await replace("2", from: "two")
-            await #expect(throws: ConfigError.self) { try await replace("1", from: pushOrigin) }
-            try await replace("3", from: pushOrigin)
+            await #expect(throws: ConfigError.self) { try await replace("1", from: SourceOrigin.push) }
+            try await replace("3", from: SourceOrigin.push)
             await #expect(throws: ConfigError.self) { try await replace("2", from: "two") }
             #expect(store.value == ["v": "3"])
         }

@@ -14,7 +14,7 @@ struct LayerFormatTests {
 
     @Test("removals and seen versions of a remote document are read, and written with the same bytes")
     func remoteLayer() throws {
-        let remote = try #require(Layers.Remote(JSONValue(parsing: Self.remote)))
+        let remote = try #require(RemoteDocument(JSONValue(parsing: Self.remote)))
         #expect(remote.removals == ["o": .null])
         #expect(
             remote.seenVersions
@@ -25,7 +25,7 @@ struct LayerFormatTests {
     @Test("removals of files are read, and written with the same bytes")
     func fileLayer() throws {
         let text = #"{"updatedAt":5,"removals":{"o":null},"document":{"o":{"b":2}}}"#
-        let files = try #require(Layers.Files(JSONValue(parsing: text)))
+        let files = try #require(FileDocument(JSONValue(parsing: text)))
         #expect(JSONValue.building { files.write(to: &$0) }.compactText == text)
         let layers = Layers(host: files)
         #expect(layers.resolved() == ["o": ["b": 2]])
@@ -39,7 +39,7 @@ struct LayerFormatTests {
             (#"{"origin":"https://h/a.json","updatedAt":5,"document":{}}"#, nil, nil),
         ] as [(String, String?, String?)])
     func earlierVersion(text: String, highest: String?, source: String?) throws {
-        let remote = try #require(Layers.Remote(JSONValue(parsing: text)))
+        let remote = try #require(RemoteDocument(JSONValue(parsing: text)))
         #expect(remote.seenVersions == SeenVersions(highest: highest.map(UpstreamVersion.init), source: source))
         #expect(JSONValue.building { remote.write(to: &$0) }.compactText == text)
     }

@@ -43,7 +43,7 @@ struct LayerStackTests {
             let generation = Generation(
                 revision: 3, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0,
                 layers: layers)
-            let read = try Generation(decoding: generation.encoded(epoch: "e", namespace: "n"))
+            let read = try GenerationFile.decode(GenerationFile.encode(generation, epoch: "e", namespace: "n"))
             #expect(read.layers.resolved() == resolved, "seed \(generator.seed)")
         }
     }
@@ -80,7 +80,7 @@ private struct Stack {
             name: "n", defaultsPath: directory.at("defaults"), hostDirectory: directory.at("host"))
         var layers = Layers()
         for layer in FileLayer.allCases {
-            layers[layer] = Layers.Files(try configuration.files(layer, holding: nil).read(), updatedAt: 0)
+            layers[layer] = FileDocument(try configuration.files(layer, holding: nil).read(), updatedAt: 0)
         }
         let source = FileSource(
             configuration: .init(path: directory.at("remote")), watcher: FileWatcher(),

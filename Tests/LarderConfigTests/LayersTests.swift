@@ -27,7 +27,7 @@ struct LayersTests {
 
     private func push(_ store: ConfigStore, _ document: JSONValue) async throws {
         _ = try await store.replaceRemote(
-            SourceDocument(value: document), origin: pushOrigin, force: false, isPush: true)
+            SourceDocument(value: document), origin: SourceOrigin.push, force: false, isPush: true)
     }
 
     @Test("a higher layer goes over a lower one")

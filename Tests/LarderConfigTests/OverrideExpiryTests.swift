@@ -44,7 +44,7 @@ struct OverrideExpiryTests {
         fixture.wallClock = WallClock { 1_000_000 }
         defer { fixture.remove() }
         try await fixture.withStore { (store) async throws in
-            func set(_ path: [String], _ value: JSONValue, _ timeToLive: Duration?) async throws -> ConfigStore.Commit {
+            func set(_ path: [String], _ value: JSONValue, _ timeToLive: Duration?) async throws -> CommitOutcome {
                 try await store.set(JSONPath(path), to: value, timeToLive: timeToLive)
             }
             let steps: [(seconds: Int?, expiresAt: Int?, lifetimeChanged: Bool)] = [

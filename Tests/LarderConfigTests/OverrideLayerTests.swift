@@ -10,8 +10,8 @@ private let decomposed = "cafe\u{301}"
 
 @Suite("Overrides")
 struct OverrideLayerTests {
-    private func entry(_ path: [String], _ value: JSONValue) -> OverrideLayer.Entry {
-        OverrideLayer.Entry(path: path, value: value, setAt: 0)
+    private func entry(_ path: [String], _ value: JSONValue) -> OverrideEntry {
+        OverrideEntry(path: path, value: value, setAt: 0)
     }
 
     private func values(_ layer: OverrideLayer) -> JSONValue { MergePatch.merge(layer.patches()) }
@@ -75,7 +75,7 @@ struct OverrideLayerTests {
             case 1: _ = layer.expire(at: round)
             default:
                 let before = layer.entries
-                let entry = OverrideLayer.Entry(
+                let entry = OverrideEntry(
                     path: path,
                     value: .string(String(repeating: "v", count: Int.random(in: 0..<40, using: &generator))),
                     setAt: round, expiresAt: Bool.random(using: &generator) ? round + 20 : nil)
@@ -98,7 +98,7 @@ struct OverrideLayerTests {
     func tree() {
         let names = ["a", "b", composed, decomposed] + (0..<12).map { "name\($0)" }
         var generator = SeededGenerator(seed: 11)
-        var (layer, all) = (OverrideLayer(), [OverrideLayer.Entry]())
+        var (layer, all) = (OverrideLayer(), [OverrideEntry]())
         var (replaced, most) = (0, 0)
         func isWithin(_ path: [String], _ other: [String]) -> Bool { path.begins(withNames: other) }
         for round in 0..<5000 {
@@ -114,7 +114,7 @@ struct OverrideLayerTests {
                 let isUnset = layer.unset(path)
                 #expect(isUnset != former.isEmpty)
             } else {
-                let new = OverrideLayer.Entry(path: path, value: .int(round), setAt: round)
+                let new = OverrideEntry(path: path, value: .int(round), setAt: round)
                 let isReplacement = former.count == 1 && former[0].path.count == path.count
                 guard case .set(let old, let isAlone) = layer.set(new) else { return #expect(Bool(false)) }
                 #expect(old == former.first { $0.path.count == path.count })
@@ -136,9 +136,9 @@ struct OverrideLayerTests {
     @Test("an entry expires alone, without those that refine it, and not once it was set again")
     func expiry() {
         var layer = OverrideLayer(entries: [
-            OverrideLayer.Entry(path: ["a"], value: ["x": 1, "y": 1], setAt: 0, expiresAt: 10),
-            OverrideLayer.Entry(path: ["a", "x"], value: 2, setAt: 1, expiresAt: 20),
-            OverrideLayer.Entry(path: ["b"], value: 3, setAt: 2, expiresAt: 10),
+            OverrideEntry(path: ["a"], value: ["x": 1, "y": 1], setAt: 0, expiresAt: 10),
+            OverrideEntry(path: ["a", "x"], value: 2, setAt: 1, expiresAt: 20),
+            OverrideEntry(path: ["b"], value: 3, setAt: 2, expiresAt: 10),
         ])
         let expired = [("a", 11), ("a", 10), ("c", 10)].map { layer.expire([$0], expiringAt: $1) }
         #expect(expired == [false, true, false])

@@ -26,7 +26,7 @@ struct RemoteEditTests {
             }
         }
 
-        func both(_ change: (ConfigStore) async throws -> ConfigStore.Commit) async throws {
+        func both(_ change: (ConfigStore) async throws -> CommitOutcome) async throws {
             let first = try await change(told)
             let second = try await change(untold)
             #expect(first == second)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("What a restart finds")
 struct RestartTests {
-    private func local(_ durability: ConfigStore.Durability = .full) -> StoreFixture {
+    private func local(_ durability: Durability = .full) -> StoreFixture {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.durability = durability
@@ -18,8 +18,8 @@ struct RestartTests {
         try LocalFileSystem().list(fixture.directory + "/generations").sorted()
     }
 
-    @Test("after a clean stop value and revision are the same", arguments: [ConfigStore.Durability.full, .relaxed])
-    func cleanStop(durability: ConfigStore.Durability) async throws {
+    @Test("after a clean stop value and revision are the same", arguments: [Durability.full, .relaxed])
+    func cleanStop(durability: Durability) async throws {
         let fixture = local(durability)
         defer { fixture.remove() }
         let first = try await fixture.open()
@@ -42,7 +42,7 @@ struct RestartTests {
         let first = try await fixture.open()
         _ = try await first.set(JSONPath(["n"]), to: 1, timeToLive: nil, by: anna)
         let document = SourceDocument(value: ["r": 1], pushedBy: bert)
-        _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+        _ = try await first.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
         // The first one is left as a crash leaves it.
         for _ in 0..<2 {
             let next = try await fixture.open()
@@ -138,23 +138,23 @@ struct RestartTests {
     @Test("a generation that is cut off anywhere, or has any bit flipped, is never used")
     func everyDamage() throws {
         let layers = Layers(
-            host: Layers.Files(document: ["h": 1], updatedAt: 5),
-            remote: Layers.Remote(document: ["r": [1, 2]], version: nil, validator: nil, origin: "o", updatedAt: 6),
+            host: FileDocument(document: ["h": 1], updatedAt: 5),
+            remote: RemoteDocument(document: ["r": [1, 2]], version: nil, validator: nil, origin: "o", updatedAt: 6),
             override: OverrideLayer(entries: [.init(path: ["a"], value: 1, setAt: 7, expiresAt: nil)]))
         let generation = Generation(
             revision: 3, digest: SnapshotDigest(known: "d"), publishedAt: 4, journalSequence: 2, released: 0,
             layers: layers)
-        let bytes = generation.encoded(epoch: "e", namespace: "n")
-        let read = try Generation(decoding: bytes)
+        let bytes = GenerationFile.encode(generation, epoch: "e", namespace: "n")
+        let read = try GenerationFile.decode(bytes)
         #expect(read.layers.resolved() == layers.resolved())
         for end in bytes.indices {
-            #expect(throws: Generation.Damage.self) { try Generation(decoding: Array(bytes[..<end])) }
+            #expect(throws: GenerationFile.Damage.self) { try GenerationFile.decode(Array(bytes[..<end])) }
         }
         for index in bytes.indices {
             for bit in 0..<8 {
                 var damaged = bytes
                 damaged[index] ^= 1 << bit
-                #expect(throws: Generation.Damage.self) { try Generation(decoding: damaged) }
+                #expect(throws: GenerationFile.Damage.self) { try GenerationFile.decode(damaged) }
             }
         }
     }

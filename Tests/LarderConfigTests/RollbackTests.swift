@@ -232,7 +232,7 @@ struct RollbackTests {
         let first = try await fixture.open()
         for number in 1...2 {
             let document = SourceDocument(value: ["v": .int(number)], version: UpstreamVersion("\(number)"))
-            _ = try await first.replaceRemote(document, origin: pushOrigin, force: false, isPush: true)
+            _ = try await first.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
         }
         _ = try await first.rollBack(toRevision: 1, by: nil)
         if !isCrash { await first.stop() }
@@ -240,7 +240,7 @@ struct RollbackTests {
         #expect(second.value == ["v": 1] && second.revision == 3)
         #expect(second.publication.status.hold?.refusedVersion == "2")
         let refused = SourceDocument(value: ["v": 2], version: UpstreamVersion("2"))
-        _ = try await second.replaceRemote(refused, origin: pushOrigin, force: false, isPush: true)
+        _ = try await second.replaceRemote(refused, origin: SourceOrigin.push, force: false, isPush: true)
         #expect(second.value == ["v": 1])
         _ = try await second.release(by: nil)
         #expect(second.value == ["v": 2] && second.revision == 4)

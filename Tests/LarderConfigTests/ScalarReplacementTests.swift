@@ -35,7 +35,7 @@ struct ScalarReplacementTests {
         for _ in 0..<400 {
             var base = value(&chance)
             while base.kind != .object { base = value(&chance) }
-            var layers = Layers(host: Layers.Files(document: base, updatedAt: 0))
+            var layers = Layers(host: FileDocument(document: base, updatedAt: 0))
             var current = layers.resolved()
             for _ in 0..<12 {
                 var replacements: [JSONValue.Replacement]? = []

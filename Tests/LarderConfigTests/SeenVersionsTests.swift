@@ -79,7 +79,7 @@ struct SeenVersionsTests {
         try await fixture.withStore { store async throws in
             try await replace(store, 1, "15")
             let push = SourceDocument(value: ["v": 2])
-            _ = try await store.replaceRemote(push, origin: pushOrigin, force: false, isPush: true)
+            _ = try await store.replaceRemote(push, origin: SourceOrigin.push, force: false, isPush: true)
         }
         try await fixture.withStore { store async throws in
             #expect(store.value == ["v": 2])
@@ -121,12 +121,12 @@ struct SeenVersionsTests {
         let fixture = StoreFixture()
         defer { fixture.remove() }
         try await fixture.withStore { store async throws in
-            for (origin, version) in [("scripted:source", "15"), (pushOrigin, "16"), ("scripted:other", nil)] {
+            for (origin, version) in [("scripted:source", "15"), (SourceOrigin.push, "16"), ("scripted:other", nil)] {
                 var document = SourceDocument(
                     value: ["v": .string(origin)], version: version.map(UpstreamVersion.init))
-                if origin != pushOrigin { document.versionRequirement = .onceSeen }
+                if origin != SourceOrigin.push { document.versionRequirement = .onceSeen }
                 _ = try await store.replaceRemote(
-                    document, origin: origin, force: false, isPush: origin == pushOrigin)
+                    document, origin: origin, force: false, isPush: origin == SourceOrigin.push)
             }
             #expect(store.value == ["v": "scripted:other"])
         }

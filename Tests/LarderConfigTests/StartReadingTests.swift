@@ -63,7 +63,7 @@ struct StartReadingTests {
         #expect(try await first.value(ofRevision: 7) == ["n": 6])
         await first.stop()
         let second = try await fixture.open()
-        #expect(await second.testimony(of: ["n"]).since(.override)?.revision == 21)
+        #expect(await second.provenance(of: ["n"]).since(.override)?.revision == 21)
         await second.stop()
         let third = try await fixture.open()
         let error = await #expect(throws: ConfigError.self) { try await third.value(ofRevision: 3) }

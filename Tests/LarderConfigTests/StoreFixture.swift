@@ -29,7 +29,7 @@ struct StoreFixture {
     var files: any FileSystem = LocalFileSystem()
     var clock: any Clock<Duration> = ContinuousClock()
     var wallClock = Self.wallClock
-    var durability = ConfigStore.Durability.full
+    var durability = Durability.full
     var hasRemote = true
     var maximumDeletion: Int?
     var staleIfError: Duration?
@@ -48,7 +48,7 @@ struct StoreFixture {
             logger: Self.silent)
         archive.generationDirectory.configure(history)
         var restored = try archive.restore()
-        if let host { restored.layers.host = Layers.Files(document: host, updatedAt: wallClock.now) }
+        if let host { restored.layers.host = FileDocument(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
             restored, archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: 1 << 20,
@@ -81,7 +81,7 @@ struct StoreFixture {
     ) async throws {
         defer { remove() }
         let store = try await open()
-        let refresher = ConfigRefreshService(store: store, source: source)
+        let refresher = ConfigRefreshService(store: store, source: source, wallClock: wallClock)
         let flow = Task { await refresher.run() }
         do {
             try await body(store, refresher, source)
@@ -101,7 +101,7 @@ extension ConfigStore {
     nonisolated var revision: Int { publication.current.snapshot.revision }
 
     /// Replaces a layer that is read from files by a single document.
-    func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> Commit {
+    func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> CommitOutcome {
         try await replaceFiles(layer, with: ComposedPatch(document))
     }
 

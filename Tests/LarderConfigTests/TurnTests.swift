@@ -20,14 +20,14 @@ private final class HeldExecutor: TaskExecutor {
 
 @Suite("Changes of one turn")
 struct TurnTests {
-    private func revisions(_ durability: ConfigStore.Durability) async throws -> (Set<Int>, ConfigStore, StoreFixture) {
+    private func revisions(_ durability: Durability) async throws -> (Set<Int>, ConfigStore, StoreFixture) {
         var fixture = StoreFixture()
         fixture.hasRemote = false
         fixture.durability = durability
         let store = try await fixture.open()
         _ = try await store.set(JSONPath(["n 3"]), to: 0, timeToLive: nil)
         let executor = HeldExecutor()
-        let (commits, told) = AsyncStream.makeStream(of: Result<ConfigStore.Commit, ConfigError>.self)
+        let (commits, told) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
         for number in 0..<20 {
             _ = store.set(
                 JSONPath(["n \(number)"]), to: .int(number), timeToLive: nil, by: nil, on: executor
@@ -41,8 +41,8 @@ struct TurnTests {
 
     @Test(
         "what is asked for in one turn of an event loop is one write to the disk, and as few snapshots as do not hold it up",
-        arguments: zip([ConfigStore.Durability.relaxed, .full], [[3, 4], [3] as Set<Int>]))
-    func oneTurn(durability: ConfigStore.Durability, expected: Set<Int>) async throws {
+        arguments: zip([Durability.relaxed, .full], [[3, 4], [3] as Set<Int>]))
+    func oneTurn(durability: Durability, expected: Set<Int>) async throws {
         let (revisions, store, fixture) = try await revisions(durability)
         defer { fixture.remove() }
         #expect(revisions == expected)
@@ -64,7 +64,7 @@ struct TurnTests {
         let store = try await fixture.open()
         defer { fixture.remove() }
         let executor = HeldExecutor()
-        let (results, told) = AsyncStream.makeStream(of: Result<ConfigStore.Commit, ConfigError>.self)
+        let (results, told) = AsyncStream.makeStream(of: Result<CommitOutcome, ConfigError>.self)
         let changes = ["a", "b", "c"].map { name in
             store.set(JSONPath([name]), to: 1, timeToLive: nil, by: nil, on: executor) { told.yield($0) }
         }

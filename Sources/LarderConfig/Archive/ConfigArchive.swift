@@ -14,8 +14,6 @@ import Glibc
 final class ConfigArchive: Sendable {
     /// Generations that were set aside; older ones are removed.
     private static let keptDamaged = 4
-    /// What a revision or a sequence number can be: every reader of JSON knows these exactly.
-    static let possibleNumbers = 0..<(1 << 53)
     /// More numbers than an agent gives between two writes of a generation.
     private static let unknownNumbers = 1 << 20
     private static let journalSize = 256 * 1024
@@ -238,14 +236,14 @@ final class ConfigArchive: Sendable {
         let reason: String
         do throws(FileError) {
             guard let bytes = try readTwice(path) else { return nil }
-            do throws(Generation.Damage) {
-                return try Generation(decoding: bytes)
+            do throws(GenerationFile.Damage) {
+                return try GenerationFile.decode(bytes)
             } catch {
                 if let format = error.otherFormat {
                     throw FileError(
                         notOursYet: path,
                         "another version of larderd wrote it, in format \(format), and this version reads format "
-                            + "\(Generation.format); run that version, or move the file away to use the state before it"
+                            + "\(GenerationFile.format); run that version, or move the file away to use the state before it"
                     )
                 }
                 reason = error.reason
@@ -351,12 +349,15 @@ final class ConfigArchive: Sendable {
 
     /// Puts a whole generation on disk and removes those that the limits do not keep.
     func write(_ generation: Generation) throws(FileError) {
-        try generationDirectory.write(generation, generation.encoded(epoch: epoch, namespace: namespace))
+        try generationDirectory.write(
+            generation, GenerationFile.encode(generation, epoch: epoch, namespace: namespace))
     }
 
     /// See ``GenerationDirectory/pin(_:_:encoded:)``.
     func pin(_ isPinned: Bool, _ generation: Generation) throws(FileError) -> GenerationDirectory.PinResult {
-        try generationDirectory.pin(isPinned, generation) { generation.encoded(epoch: epoch, namespace: namespace) }
+        try generationDirectory.pin(isPinned, generation) {
+            GenerationFile.encode(generation, epoch: epoch, namespace: namespace)
+        }
     }
 
     /// Reads a generation; nil if there is none, it is damaged or cannot be read.
@@ -379,7 +380,7 @@ final class ConfigArchive: Sendable {
         let words = bytes.dropLast().split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
         // A number alone is what was written before there were checksums.
-        if bytes.last == UInt8(ascii: "\n"), let revision = Int(words[0]), Self.possibleNumbers.contains(revision),
+        if bytes.last == UInt8(ascii: "\n"), let revision = Int(words[0]), ExactIntegers.range.contains(revision),
             words.count == 1 || words == [words[0], Self.checksum(of: revision)]
         {
             return revision

@@ -138,7 +138,7 @@ final class GenerationDirectory: Sendable {
 
     static func revision(inName name: String) -> Int? {
         let number = name.firstIndex(of: ".").flatMap { Int(name[..<$0]) } ?? 0
-        return ConfigArchive.possibleNumbers.contains(number) ? number : nil
+        return ExactIntegers.range.contains(number) ? number : nil
     }
 
     private func pins() throws(FileError) -> Set<Int> {

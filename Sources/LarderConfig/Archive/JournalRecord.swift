@@ -8,22 +8,6 @@ import LarderJSON
 /// carry consecutive sequence numbers. A zero byte behind the last one says that it is the last: the journal is written
 /// from its start again once a generation holds all of it, so that remainders of older records may stand there.
 struct JournalRecord: Sendable {
-    /// A change of a layer.
-    enum Operation: Sendable {
-        case set(OverrideLayer.Entry)
-        case unset(path: [String])
-        /// Entries that ended by themselves at a time.
-        case expire(at: Int)
-        /// The remote layer, which may end what a rollback holds.
-        case remote(Layers.Remote, endsHold: Bool)
-        case dropRemote
-        /// What a rollback made of the overrides, and what it holds.
-        case rollback(overrides: OverrideLayer, Hold?)
-        case release
-        /// The experiments that apply after the operations before it.
-        case experiment(ExperimentLayer)
-    }
-
     var sequence: Int
     /// The revision of the snapshot with these changes.
     var revision: Int
@@ -33,7 +17,7 @@ struct JournalRecord: Sendable {
     var publishedAt: Int
     /// Reservations up to this bound are settled: nothing above ``revision`` was published under them.
     var released: Int
-    var operations: [Operation]
+    var operations: [LayerOperation]
     /// What the snapshot was published for; empty where it was not published for this record.
     var causes: [ChangeCause] = []
 
@@ -61,7 +45,7 @@ struct JournalRecord: Sendable {
             let sequence = value["sequence"]?.int, let revision = value["revision"]?.int,
             let digest = value["digest"]?.string, let publishedAt = value["publishedAt"]?.int,
             let released = value["released"]?.int, let operations = value["operations"],
-            [sequence, revision, released].allSatisfy(ConfigArchive.possibleNumbers.contains)
+            [sequence, revision, released].allSatisfy(ExactIntegers.range.contains)
         else { return nil }
         self.sequence = sequence
         self.revision = revision
@@ -70,7 +54,7 @@ struct JournalRecord: Sendable {
         self.released = released
         self.operations = []
         for operation in operations.elements {
-            guard let operation = Operation(operation) else { return nil }
+            guard let operation = LayerOperation(operation) else { return nil }
             self.operations.append(operation)
         }
         causes = ChangeCause.list(value["causes"])
@@ -101,7 +85,7 @@ struct JournalRecord: Sendable {
     }
 
     init(
-        sequence: Int, revision: Int, digest: String, publishedAt: Int, released: Int, operations: [Operation],
+        sequence: Int, revision: Int, digest: String, publishedAt: Int, released: Int, operations: [LayerOperation],
         causes: [ChangeCause] = []
     ) {
         self.sequence = sequence
@@ -115,90 +99,5 @@ struct JournalRecord: Sendable {
 
     private static func checksum(_ content: ArraySlice<UInt8>) -> [UInt8] {
         Array(SHA256.hash(data: content).hex.utf8.prefix(16))
-    }
-}
-
-extension JournalRecord.Operation {
-    init?(_ value: JSONValue) {
-        if let entry = value["set"] {
-            guard let entry = OverrideLayer.Entry(entry) else { return nil }
-            self = .set(entry)
-        } else if let path = value["unset"] {
-            self = .unset(path: path.elements.compactMap(\.string))
-        } else if let time = value["expire"]?.int {
-            self = .expire(at: time)
-        } else if let remote = value["remote"] {
-            guard let remote = Layers.Remote(remote) else { return nil }
-            self = .remote(remote, endsHold: value["endsHold"]?.bool ?? false)
-        } else if value["dropRemote"] != nil {
-            self = .dropRemote
-        } else if let rollback = value["rollback"] {
-            guard let override = rollback["override"].flatMap(OverrideLayer.init) else { return nil }
-            var hold: Hold?
-            if let held = rollback["hold"] {
-                hold = Hold(held)
-                if hold == nil { return nil }
-            }
-            self = .rollback(overrides: override, hold)
-        } else if value["release"] != nil {
-            self = .release
-        } else if let layer = value["experiment"] {
-            guard let layer = ExperimentLayer(layer) else { return nil }
-            self = .experiment(layer)
-        } else {
-            return nil
-        }
-    }
-
-    func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        switch self {
-        case .set(let entry):
-            writer.name("set")
-            entry.write(to: &writer)
-        case .unset(let path):
-            writer.name("unset")
-            writer.beginArray()
-            for name in path { writer.string(name) }
-            writer.endArray()
-        case .expire(let time): writer.member("expire", time)
-        case .remote(let remote, let endsHold):
-            writer.name("remote")
-            remote.write(to: &writer)
-            if endsHold { writer.member("endsHold", true) }
-        case .dropRemote: writer.member("dropRemote", true)
-        case .rollback(let overrides, let hold):
-            writer.name("rollback")
-            writer.beginObject()
-            writer.name("override")
-            overrides.write(to: &writer)
-            if let hold {
-                writer.name("hold")
-                hold.write(to: &writer)
-            }
-            writer.endObject()
-        case .release: writer.member("release", true)
-        case .experiment(let layer):
-            writer.name("experiment")
-            layer.write(to: &writer)
-        }
-        writer.endObject()
-    }
-
-    func apply(to layers: inout Layers) {
-        switch self {
-        case .set(let entry): layers.override.set(entry)
-        case .unset(let path): _ = layers.override.unset(path)
-        case .expire(let time): _ = layers.override.expire(at: time)
-        case .remote(let remote, let endsHold):
-            layers.remote = remote
-            if endsHold { layers.hold = nil }
-        case .dropRemote: layers.dropRemote()
-        case .rollback(let overrides, let hold):
-            layers.override = overrides
-            layers.hold = hold
-        case .release: layers.hold = nil
-        case .experiment(let layer): layers.experiment = layer
-        }
     }
 }

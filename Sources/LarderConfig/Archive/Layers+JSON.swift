@@ -10,17 +10,17 @@ extension Layers {
         self.init()
         for layer in FileLayer.allCases {
             guard let files = value[layer.rawValue] else { continue }
-            guard let files = Files(files) else { return nil }
+            guard let files = FileDocument(files) else { return nil }
             self[layer] = files
         }
         if let remote = value["remote"] {
-            guard let remote = Remote(remote) else { return nil }
+            guard let remote = RemoteDocument(remote) else { return nil }
             self.remote = remote
         }
         guard let override = OverrideLayer(value["override"] ?? .array([])) else { return nil }
         self.override = override
         if let hold = value["hold"] {
-            guard let hold = Hold(hold) else { return nil }
+            guard let hold = RollbackHold(hold) else { return nil }
             self.hold = hold
         }
         if let layer = value["experiment"] {
@@ -95,7 +95,7 @@ extension ExperimentLayer {
     }
 }
 
-extension Layers.Files {
+extension FileDocument {
     init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
         else { return nil }
@@ -115,9 +115,9 @@ extension Layers.Files {
 
 extension OverrideLayer {
     init?(_ value: JSONValue) {
-        var entries: [Entry] = []
+        var entries: [OverrideEntry] = []
         for entry in value.elements {
-            guard let entry = Entry(entry) else { return nil }
+            guard let entry = OverrideEntry(entry) else { return nil }
             entries.append(entry)
         }
         self.init(entries: entries)
@@ -130,7 +130,7 @@ extension OverrideLayer {
     }
 }
 
-extension Layers.Remote {
+extension RemoteDocument {
     init?(_ value: JSONValue) {
         guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
             let updatedAt = value["updatedAt"]?.int
@@ -192,7 +192,7 @@ extension SeenVersions {
     }
 }
 
-extension OverrideLayer.Entry {
+extension OverrideEntry {
     init?(_ value: JSONValue) {
         guard let path = value["path"], path.kind == .array, let content = value["value"],
             let setAt = value["setAt"]?.int

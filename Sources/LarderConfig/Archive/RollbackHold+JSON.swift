@@ -3,7 +3,7 @@ import LarderUpstream
 
 // How a hold and the causes of snapshots look on disk.
 
-extension Hold {
+extension RollbackHold {
     init?(_ value: JSONValue) {
         guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
         self.init(revision: revision, since: since)
@@ -16,12 +16,12 @@ extension Hold {
         }
         for layer in FileLayer.allCases {
             guard let held = value[layer.rawValue] else { continue }
-            let content = Layers.Files(held)
+            let content = FileDocument(held)
             if !held.isNull, content == nil { return nil }
             files[layer] = Layer(content: content)
         }
         if let held = value["remote"] {
-            remote = Layer(content: Layers.Remote(held))
+            remote = Layer(content: RemoteDocument(held))
             if !held.isNull, remote?.content == nil { return nil }
         }
         peer = value["by"].flatMap(Peer.init)

@@ -6,7 +6,7 @@ import Synchronization
 /// Asks etcd over its JSON gateway, at the endpoint that works.
 final class EtcdClient: Sendable {
     /// What to ask, whom, and as whom.
-    let configuration: NamespaceConfiguration.Etcd
+    let configuration: EtcdSourceSettings
     private let keys: EtcdKeys
     private let endpoints: EtcdEndpoints
     let fetcher: HTTPFetcher
@@ -34,7 +34,7 @@ final class EtcdClient: Sendable {
     private static let restarts = 3
 
     init(
-        _ configuration: NamespaceConfiguration.Etcd, fetcher: HTTPFetcher, blocking: BlockingWork,
+        _ configuration: EtcdSourceSettings, fetcher: HTTPFetcher, blocking: BlockingWork,
         startingAt start: Int, clock: any Clock<Duration>
     ) {
         self.configuration = configuration

@@ -6,8 +6,8 @@ import LarderJSON
 /// keys always make the same document, whatever the order they were written in. What cannot be a document is refused as
 /// a whole, with the keys that are in the way by name; nothing is left out in silence.
 struct EtcdDocument: Sendable {
-    let keys: NamespaceConfiguration.Etcd.Keys
-    let format: NamespaceConfiguration.Etcd.Format
+    let keys: EtcdSourceSettings.Keys
+    let format: EtcdSourceSettings.Format
     /// The most bytes that the document may have.
     let maximumBytes: Int
 

@@ -10,7 +10,7 @@ struct EtcdKeys: Sendable, Equatable {
     let end: [UInt8]?
 
     /// The one key, or every key that begins with a prefix.
-    init(_ keys: NamespaceConfiguration.Etcd.Keys) {
+    init(_ keys: EtcdSourceSettings.Keys) {
         switch keys {
         case .key(let key):
             first = Array(key.utf8)

@@ -30,7 +30,7 @@ final class EtcdSource: ConfigSource {
     var reconnects: Bool { true }
 
     init(
-        _ configuration: NamespaceConfiguration.Etcd, client: EtcdClient, plan: ReconnectPlan,
+        _ configuration: EtcdSourceSettings, client: EtcdClient, plan: ReconnectPlan,
         clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable, logger: Logger
     ) {
         self.client = client

@@ -1,5 +1,3 @@
-import LarderJSON
-
 /// What the settings say of a namespace's experiments.
 public struct ExperimentRules: Sendable, Equatable {
     /// What takes part; nil for the host itself.
@@ -13,21 +11,5 @@ public struct ExperimentRules: Sendable, Equatable {
         self.unit = unit
         self.member = member
         self.overlays = overlays
-    }
-}
-
-/// What the settings say of how a namespace's layers become one document.
-struct LayerRules: Sendable, Equatable {
-    var locks = LockedPaths()
-    var experiments = ExperimentRules()
-    /// What takes part in experiments.
-    var unit = ""
-}
-
-extension NamespaceConfiguration {
-    /// The rules for this host.
-    func rules(hostIdentity: String) -> LayerRules {
-        LayerRules(
-            locks: LockedPaths(locks), experiments: experiments, unit: experiments.unit ?? hostIdentity)
     }
 }

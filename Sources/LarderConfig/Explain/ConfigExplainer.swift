@@ -1,4 +1,4 @@
-public import LarderJSON
+import LarderJSON
 import LarderPlatform
 import LarderUpstream
 
@@ -9,35 +9,35 @@ struct ConfigExplainer: Sendable {
     let source: (any ConfigSource)?
     let blocking: BlockingWork
 
-    func explain(_ path: [String], _ testimony: ConfigStore.Testimony) async -> ConfigExplanation {
-        let places = await places(of: path, testimony)
+    func explain(_ path: [String], _ provenance: PathProvenance) async -> ConfigExplanation {
+        let places = await places(of: path, provenance)
         let layers = ConfigLayer.allCases.map { layer in
             var explained = ConfigExplanation.Layer(layer: layer, hides: false)
-            if isHeld(layer, at: path, testimony) { explained.heldRevision = testimony.hold?.revision }
-            switch testimony.effect(of: layer) {
+            if isHeld(layer, at: path, provenance) { explained.heldRevision = provenance.hold?.revision }
+            switch provenance.effect(of: layer) {
             case .unchanged: return explained
             case .removed: explained.hides = true
             case .value(let value): explained.value = value
             }
-            explained.since = testimony.since(layer)
-            var source = origin(of: layer, at: path, testimony.layers)
+            explained.since = provenance.since(layer)
+            var source = origin(of: layer, at: path, provenance.layers)
             if let place = places[layer] { (source.file, source.line) = (place.file, place.line) }
             explained.source = source
             return explained
         }
-        let lock = testimony.layers.rules.locks.lock(on: path)
+        let lock = provenance.layers.rules.locks.lock(on: path)
         let speakers = layers.filter { $0.value != nil || $0.hides }.map(\.layer)
         return ConfigExplanation(
-            path: JSONPath(path), revision: testimony.revision, value: testimony.value,
-            winner: speakers.last { lock == nil || $0.isOfFiles }, lock: await pin(lock, testimony.layers),
+            path: JSONPath(path), revision: provenance.revision, value: provenance.value,
+            winner: speakers.last { lock == nil || $0.isOfFiles }, lock: await pin(lock, provenance.layers),
             layers: layers)
     }
 
     /// Whether a rollback shows what a layer says at a path instead of what it says now.
-    private func isHeld(_ layer: ConfigLayer, at path: [String], _ testimony: ConfigStore.Testimony) -> Bool {
-        guard let hold = testimony.hold else { return false }
+    private func isHeld(_ layer: ConfigLayer, at path: [String], _ provenance: PathProvenance) -> Bool {
+        guard let hold = provenance.hold else { return false }
         guard layer == .experiment else { return hold.holds(layer) }
-        return hold.holds(.remote) && overlay(at: path, testimony.layers)?.isRemote ?? false
+        return hold.holds(.remote) && overlay(at: path, provenance.layers)?.isRemote ?? false
     }
 
     // MARK: Sources
@@ -66,15 +66,15 @@ struct ConfigExplainer: Sendable {
         }
     }
 
-    private func remote(_ remote: Layers.Remote?, at path: [String]) -> ConfigExplanation.Source {
+    private func remote(_ remote: RemoteDocument?, at path: [String]) -> ConfigExplanation.Source {
         var source = ConfigExplanation.Source(
             kind: "push", location: remote?.origin, version: remote?.version?.text, peer: remote?.pushedBy)
-        guard let remote, remote.origin != pushOrigin else {
+        guard let remote, remote.origin != SourceOrigin.push else {
             source.location = nil
             return source
         }
-        source.kind = configuration.source?.kind ?? "http"
-        if configuration.source?.location == remote.origin { source.key = self.source?.key(of: path) }
+        source.kind = configuration.remote?.kind ?? "http"
+        if configuration.remote?.location == remote.origin { source.key = self.source?.key(of: path) }
         return source
     }
 
@@ -82,18 +82,18 @@ struct ConfigExplainer: Sendable {
 
     /// The files and lines in which layers that come from files say something at a path.
     private func places(
-        of path: [String], _ testimony: ConfigStore.Testimony
+        of path: [String], _ provenance: PathProvenance
     ) async -> [ConfigLayer: FilePlace] {
         await blocking.run { () -> [ConfigLayer: FilePlace] in
             var places: [ConfigLayer: FilePlace] = [:]
-            for layer in FileLayer.allCases where testimony.effect(of: layer.layer) != .unchanged {
-                places[layer.layer] = filePlace(of: path, in: layer, saying: testimony.effect(of: layer.layer))
+            for layer in FileLayer.allCases where provenance.effect(of: layer.layer) != .unchanged {
+                places[layer.layer] = filePlace(of: path, in: layer, saying: provenance.effect(of: layer.layer))
             }
-            if case .file(let file) = configuration.remote, testimony.layers.remote?.origin == file.path,
-                testimony.effect(of: .remote) != .unchanged
+            if case .file(let file) = configuration.remote, provenance.layers.remote?.origin == file.path,
+                provenance.effect(of: .remote) != .unchanged
             {
                 places[.remote] = FilePlace.find(
-                    path, in: file.path, maximumBytes: file.maximumBytes, saying: testimony.effect(of: .remote)
+                    path, in: file.path, maximumBytes: file.maximumBytes, saying: provenance.effect(of: .remote)
                 ) { FileLayerReader.merge($0, keepsNulls: true) }
             }
             return places
@@ -138,58 +138,5 @@ struct ConfigExplainer: Sendable {
         let place = lock?.line.map { "\(file):\($0)" } ?? file
         return ConfigError(
             .locked, "\(locked) is locked in \(settings) to what \(place) says; change it there, or unlock it")
-    }
-}
-
-extension ConfigNamespace {
-    /// Explains what is at a path. It reads the layers' files to find the lines.
-    public func explain(_ path: JSONPath) async -> ConfigExplanation {
-        await explainer.explain(path.segments, store.testimony(of: path.segments))
-    }
-
-    /// Hands over a value for the override layer, as ``ConfigStore/set(_:to:timeToLive:by:on:then:)``; that a path is locked is
-    /// told with the file and line that pin it.
-    public func set(
-        _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
-        then completion: @escaping @Sendable (Result<ConfigStore.Commit, ConfigError>) -> Void
-    ) -> ChangeHandle {
-        store.set(path, to: value, timeToLive: timeToLive, by: peer, on: executor) { result in
-            guard case .failure(let error) = result, error.code == .locked else { return completion(result) }
-            Task { completion(.failure(await self.refusal(of: value, at: path) ?? error)) }
-        }
-    }
-
-    private func refusal(of value: JSONValue, at path: JSONPath) async -> ConfigError? {
-        let layers = await store.layers.shown
-        guard let locked = layers.rules.locks.touched(by: value, at: path.segments) else { return nil }
-        return await explainer.refusal(locked, layers)
-    }
-}
-
-/// Where in files a value stands.
-struct FilePlace: Sendable, Hashable {
-    var file: String
-    /// From 1.
-    var line: Int
-
-    /// Looks through the files that a layer was made of. Blocks until the disk has answered.
-    ///
-    /// - Parameters:
-    ///   - saying: what the layer says at the path
-    ///   - merge: makes the layer's document of the files'
-    /// - Returns: the last file that has a say at the path, which is the one that counts; nil where none has, or where the
-    ///   files cannot be read or say something else by now
-    static func find(
-        _ path: [String], in location: String, maximumBytes: Int, saying: PatchEffect,
-        merge: ([JSONValue]) -> ComposedPatch
-    ) -> FilePlace? {
-        guard let reading = try? DocumentFiles.read(at: location, maximumBytes: maximumBytes),
-            let documents = try? reading.documents(), merge(documents).effect(at: path) == saying
-        else { return nil }
-        for (file, document) in zip(reading.files, documents).reversed()
-        where document.effect(at: path) != .unchanged {
-            return FilePlace(file: file.path, line: DocumentFiles.line(of: JSONPath(path), in: file, document))
-        }
-        return nil
     }
 }

@@ -24,16 +24,6 @@ public struct ConfigExplanation: Sendable {
         public var expiresAt: Int?
     }
 
-    /// Since when a layer has said the same at the path, as far as is known.
-    public struct Since: Sendable, Hashable {
-        /// The snapshot from which on it has.
-        public var revision: Int
-        /// When that was published.
-        public var at: Int
-        /// Whether it may have said so earlier: older snapshots are no longer known.
-        public var orEarlier: Bool
-    }
-
     /// One layer's say.
     public struct Layer: Sendable {
         public var layer: ConfigLayer
@@ -45,7 +35,7 @@ public struct ConfigExplanation: Sendable {
         /// Where it has it from; nil where it says nothing.
         public var source: Source?
         /// Since when; nil where it says nothing, or that is not known.
-        public var since: Since?
+        public var since: PathProvenance.Since?
         /// The revision that a rollback went back to, where it shows the layer as it was then instead of as it is now; nil
         /// where it does not.
         public var heldRevision: Int?

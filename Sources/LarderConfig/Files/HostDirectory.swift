@@ -68,14 +68,3 @@ final class HostDirectory: Sendable {
         return .empty
     }
 }
-
-extension NamespaceConfiguration {
-    /// The host layer's directory at the start; nil for none.
-    ///
-    /// - Parameter document: what the layer said when it was last written down. The settings may have named another
-    ///   directory then, or none: only of one that they name is it taken for what that directory said.
-    func host(holding document: JSONValue?) -> HostDirectory? {
-        let wasThere = isHostDirectoryNamed && document.map { $0 != .emptyObject } == true
-        return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
-    }
-}

@@ -10,7 +10,7 @@ import Synchronization
 /// one is made.
 /// Each event is signalled; the flow then takes what the stream has told by then.
 final class SSESource: ConfigSource {
-    let configuration: NamespaceConfiguration.SSE
+    let configuration: SSESourceSettings
     private let plan: ReconnectPlan
     let fetcher: HTTPFetcher
     let blocking: BlockingWork
@@ -23,7 +23,7 @@ final class SSESource: ConfigSource {
     private static let steadyAfter = Duration.seconds(30)
 
     init(
-        configuration: NamespaceConfiguration.SSE, plan: ReconnectPlan, fetcher: HTTPFetcher, blocking: BlockingWork,
+        configuration: SSESourceSettings, plan: ReconnectPlan, fetcher: HTTPFetcher, blocking: BlockingWork,
         clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable
     ) {
         self.configuration = configuration
@@ -35,7 +35,7 @@ final class SSESource: ConfigSource {
     }
 
     var kind: String { "sse" }
-    var location: String { NamespaceConfiguration.location(of: configuration.url) }
+    var location: String { SourceURL.display(configuration.url) }
     var reconnects: Bool { true }
 
     // MARK: Questions
@@ -78,7 +78,7 @@ final class SSESource: ConfigSource {
         }
         guard case .document(let answer) = response else { return nil }
         let reading = DocumentReader(
-            location: NamespaceConfiguration.location(of: url), versionPath: configuration.versionPath,
+            location: SourceURL.display(url), versionPath: configuration.versionPath,
             versionRequirement: configuration.versionRequirement)
         return try await reading.document(in: answer.body, validator: answer.validator)
     }

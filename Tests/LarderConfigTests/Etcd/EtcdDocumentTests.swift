@@ -6,7 +6,7 @@ import Testing
 @Suite("Keys of etcd as a document")
 struct EtcdDocumentTests {
     private func document(
-        _ entries: [String: String], format: NamespaceConfiguration.Etcd.Format = .json, prefix: String = "/c/",
+        _ entries: [String: String], format: EtcdSourceSettings.Format = .json, prefix: String = "/c/",
         maximumBytes: Int = 1 << 20
     ) throws -> JSONValue {
         let pairs = entries.map { (Array($0.key.utf8), Array($0.value.utf8)) }

@@ -78,7 +78,7 @@ struct EtcdKeyspaceTests {
     @Test("a document that follows its keys has the text of one that is made of all of them", arguments: 0..<20)
     func following(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
-        let format = try #require(NamespaceConfiguration.Etcd.Format.allCases.randomElement(using: &generator))
+        let format = try #require(EtcdSourceSettings.Format.allCases.randomElement(using: &generator))
         let document = EtcdDocument(keys: .prefix("/c/"), format: format, maximumBytes: 1 << 20)
         let values = ["1", "\"x\"", "true", "null", "{\"a\":1}", "[1, 2]", " 2 ", "\"long \\u0041 text\""]
         var keyspace = Self.keyspace(

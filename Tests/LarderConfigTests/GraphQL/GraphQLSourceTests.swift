@@ -12,13 +12,13 @@ struct GraphQLSourceTests {
 
     /// Asks a source once about an origin with this script.
     private func ask(
-        _ change: (inout NamespaceConfiguration.HTTP) -> Void = { _ in }, path: String = "", body: String? = query,
+        _ change: (inout HTTPSourceSettings) -> Void = { _ in }, path: String = "", body: String? = query,
         script: @escaping RawOrigin.Script
     ) async throws -> (result: Result<SourceAnswer, ConfigError>, requests: [RawOrigin.Request]) {
         let origin = try RawOrigin.listening(script: script)
         defer { origin.stop() }
         let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
-        var configuration = NamespaceConfiguration.HTTP(url: origin.url + path, body: body.map { Array($0.utf8) })
+        var configuration = HTTPSourceSettings(url: origin.url + path, body: body.map { Array($0.utf8) })
         configuration.timeout = .seconds(300)
         change(&configuration)
         let source = HTTPSource(

@@ -74,7 +74,8 @@ final class Scenario: @unchecked Sendable {
         do {
             let store = try await open()
             self.store = store
-            let refresher = ConfigRefreshService(store: store, source: ScenarioSource(scenario: self))
+            let refresher = ConfigRefreshService(
+                store: store, source: ScenarioSource(scenario: self), wallClock: wallClock)
             let host = FileLayerRefresher(.host, store: store) { await self.readHost() }
             let poller = SourcePoller(
                 source: ScenarioSource(scenario: self), refresher: refresher, store: store,

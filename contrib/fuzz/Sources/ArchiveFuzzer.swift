@@ -13,7 +13,7 @@ func fuzzArchive(_ input: UnsafeRawBufferPointer) {
     let parts = parts(input, 2)
     let generation = digested(generation: parts[0])
     let journal: [UInt8] = parts[1].split(separator: 0x0A).flatMap { digested(record: Array($0)) } + [0]
-    if let read = try? Generation(decoding: generation) { roundTrip(read) }
+    if let read = try? GenerationFile.decode(generation) { roundTrip(read) }
     for line in journal.split(separator: 0x0A) {
         guard let record = JournalRecord(line) else { continue }
         guard let again = JournalRecord(record.encoded().dropLast()[...]) else {
@@ -36,10 +36,11 @@ func fuzzArchive(_ input: UnsafeRawBufferPointer) {
 }
 
 private func roundTrip(_ generation: Generation) {
-    let encoded = generation.encoded(epoch: "e", namespace: "n")
-    guard let again = try? Generation(decoding: encoded) else { fatalError("a generation that was written is none") }
+    let encoded = GenerationFile.encode(generation, epoch: "e", namespace: "n")
+    guard let again = try? GenerationFile.decode(encoded) else { fatalError("a generation that was written is none") }
     require(
-        again.encoded(epoch: "e", namespace: "n") == encoded, "a generation that was written reads as something else")
+        GenerationFile.encode(again, epoch: "e", namespace: "n") == encoded,
+        "a generation that was written reads as something else")
     require(
         digest(again.layers) == digest(generation.layers), "a generation that was written resolves to something else")
     require(

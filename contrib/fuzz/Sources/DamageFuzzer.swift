@@ -78,12 +78,12 @@ private enum Published {
         let archive = archive(files)
         var digests: [Int: String] = [:]
         var layers = Layers()
-        layers[.host] = Layers.Files(document: ["search": ["limit": 10, "on": true], "name": "a"], updatedAt: 1)
+        layers[.host] = FileDocument(document: ["search": ["limit": 10, "on": true], "name": "a"], updatedAt: 1)
         do throws(FileError) {
             // As a store does before it publishes anything.
             try archive.reserve(bound)
             for revision in 1...4 {
-                layers.remote = Layers.Remote(
+                layers.remote = RemoteDocument(
                     document: [
                         "search": ["limit": .int(revision * 100)], "text": .string(String(repeating: "é", count: 300)),
                     ],
@@ -92,7 +92,7 @@ private enum Published {
                 try archive.write(generation(revision, layers, digests, journal: 0))
             }
             for revision in 5...last {
-                let entry = OverrideLayer.Entry(
+                let entry = OverrideEntry(
                     path: ["set", "m\(revision % 3)"], value: .string("value \(revision)"), setAt: revision)
                 layers.override.set(entry)
                 digests[revision] = digest(layers)

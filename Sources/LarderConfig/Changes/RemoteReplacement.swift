@@ -1,0 +1,114 @@
+import LarderJSON
+
+/// The replacement of the remote document by a newer one.
+struct RemoteReplacement: Sendable {
+    let document: SourceDocument
+    let origin: String
+    /// Whether an older version, and the removal of many members, are accepted. Ends the hold of a rollback.
+    let force: Bool
+    /// The percentage of the members that the document may remove; nil for all.
+    let maximumDeletion: Int?
+    /// In milliseconds since 1970.
+    let now: Int
+
+    /// Replaces the remote document of the layers.
+    /// - Throws: `rejected`; the layers have not changed then.
+    func apply(to layers: inout Layers) throws(ConfigError) -> ChangeEffect {
+        guard document.value.kind == .object else {
+            throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
+        }
+        let isSameSeries = Self.isComparable(origin, layers.remote?.origin)
+        let held = layers.remote
+        var seen = held?.seenVersions ?? SeenVersions()
+        if !isSameSeries || !Self.isComparable(origin, seen.source ?? origin) { seen = SeenVersions() }
+        if !force { try seen.check(document, from: origin) }
+        var next = layers
+        next.remote = RemoteDocument(
+            removals: document.removals, document: document.value, version: document.version,
+            validator: document.validator, origin: origin, updatedAt: now, pushedBy: document.pushedBy,
+            seenVersions: seen.adding(document.version, from: origin, force: force))
+        try next.follow(layers.rules, now: now)
+        let edits = document.edits.flatMap { $0.replacements(in: held?.document) }
+        let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: held) ?? false
+        let mayDelete = edits?.contains { $0.value.isEmptyString } ?? true
+        if !isSame, mayDelete, let maximumDeletion, let held, let new = next.remote {
+            try Self.checkDeletion(from: held.document, to: new.document, maximumDeletion)
+        }
+        if isSame, let held {
+            // In the order of members in which it was published: the digest on disk tells a restart what that was.
+            next.remote?.removals = held.removals
+            next.remote?.document = held.document
+            next.remote?.experiments = held.experiments
+            next.remote?.updatedAt = held.updatedAt
+        }
+        let endsHold =
+            layers.hold.map { force || Self.ends($0, next.remote, isSame: isSame) } ?? false
+        if endsHold {
+            next.hold = nil
+            try next.follow(layers.rules, now: now)
+        }
+        layers = next
+        let isNothingNew =
+            isSame && held?.version == document.version && held?.origin == origin && !endsHold
+            && held?.seenVersions == next.remote?.seenVersions
+        guard !isNothingNew, let remote = next.remote else { return .none }
+        let isVisible = edits?.allSatisfy { layers.shows(.remote, at: $0.path) } ?? false
+        return .changed(.remote(remote, endsHold: endsHold), replacements: isVisible && !endsHold ? edits : nil)
+    }
+
+    private static func checkDeletion(
+        from held: JSONValue, to new: JSONValue, _ maximum: Int
+    ) throws(ConfigError) {
+        let deletion = MassDeletion(from: held, to: new)
+        guard deletion.exceeds(percent: maximum) else { return }
+        throw ConfigError(
+            .rejected,
+            "the document would remove \(deletion.removed) of \(deletion.members) members, and maximumDeletionPercent "
+                + "in the settings is \(maximum); force it if that is intended",
+            deletion: deletion)
+    }
+
+    /// Whether the versions of two origins can be compared. Two sources count each for itself; a push is a version of
+    /// whatever source there is.
+    private static func isComparable(_ origin: String, _ other: String?) -> Bool {
+        origin == other || origin == SourceOrigin.push && other != nil || other == SourceOrigin.push
+    }
+
+    /// Whether a document that is not forced ends a hold.
+    /// - Parameter isSame: whether its content is that of the live document, which did not end the hold.
+    private static func ends(_ hold: RollbackHold, _ remote: RemoteDocument?, isSame: Bool) -> Bool {
+        guard hold.rule == .untilNewer, let remote else { return false }
+        guard let refused = hold.refused else { return !isSame }
+        if let old = refused.version, old.isOrdered(with: old) {
+            guard let new = remote.version, Self.isComparable(remote.origin, refused.origin) else { return false }
+            return old.isOlder(than: new)
+        }
+        if let old = refused.version, let new = remote.version, Self.isComparable(remote.origin, refused.origin) {
+            return new != old
+        }
+        return !isSame && RollbackHold.Refused(remote).digest != refused.digest
+    }
+}
+
+extension SourceDocument.Edits {
+    /// The replacements, without those that say the same; nil if they are not of a document.
+    fileprivate func replacements(in document: JSONValue?) -> [JSONValue.Replacement]? {
+        guard let document, document.isSameDocument(as: base) else { return nil }
+        return replacements.filter { document.value(at: JSONPath($0.path)) != $0.value }
+    }
+}
+
+extension Layers {
+    /// Whether what a layer has at a path is what the configuration has there, as far as the layers above it and the rules
+    /// are concerned.
+    fileprivate func shows(_ layer: ConfigLayer, at path: [String]) -> Bool {
+        hold == nil && rules.locks.isEmpty
+            && ConfigLayer.allCases.drop { $0 != layer }.dropFirst().allSatisfy {
+                effect(of: $0, at: path) == .unchanged
+            }
+    }
+}
+
+extension JSONValue {
+    fileprivate var isEmptyString: Bool { kind == .string && textSize == 2 }
+}
