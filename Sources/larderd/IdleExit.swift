@@ -64,7 +64,9 @@ struct IdleExitService: AgentService {
             patience: patience, idleTime: { server.idleTime },
             work: { within in
                 for namespace in namespaces.all {
-                    if let work = await namespace.work(within: within) { return "namespace \(namespace.name) \(work)" }
+                    if let work = await namespace.pendingWork(within: within) {
+                        return "namespace \(namespace.name) \(work)"
+                    }
                 }
                 return await images?.cache.isAtWork == true ? "images are being fetched or removed" : nil
             }, stopAccepting: { await server.stopAcceptingIfIdle() }, clock: ContinuousClock(), logger: logger)

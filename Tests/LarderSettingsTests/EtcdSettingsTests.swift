@@ -4,7 +4,7 @@ import Testing
 
 @Suite("settings of a source in etcd")
 struct EtcdSettingsTests {
-    private func etcd(_ members: String) throws -> NamespaceConfiguration.Etcd {
+    private func etcd(_ members: String) throws -> EtcdSourceSettings {
         let settings = try settings("{namespaces: {a: {remote: {etcd: {\(members)}}}}}")
         guard case .etcd(let etcd) = settings.namespaces["a"]?.remote else {
             throw SettingsTestFailure.noEtcd
@@ -19,7 +19,7 @@ struct EtcdSettingsTests {
         let etcd = try etcd("endpoints: ['http://h:2379'], prefix: '/c/'")
         #expect(
             etcd
-                == NamespaceConfiguration.Etcd(
+                == EtcdSourceSettings(
                     endpoints: ["http://h:2379"], keys: .prefix("/c/"), format: .json, user: nil, tls: TLSFiles(),
                     timeout: .seconds(10), interval: .seconds(300)))
     }

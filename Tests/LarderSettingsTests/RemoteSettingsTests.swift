@@ -5,7 +5,7 @@ import Testing
 
 @Suite("settings of upstreams")
 struct RemoteSettingsTests {
-    private func remote(_ text: String) throws -> NamespaceConfiguration.Remote? {
+    private func remote(_ text: String) throws -> RemoteSourceSettings? {
         try settings("{namespaces: {a: {remote: \(text)}}}").namespaces["a"]?.remote
     }
 
@@ -18,7 +18,7 @@ struct RemoteSettingsTests {
 
     @Test("everything that an HTTP source can be told")
     func http() throws {
-        var expected = NamespaceConfiguration.HTTP(url: "https://h/graphql", versionPath: JSONPath(["version"]))
+        var expected = HTTPSourceSettings(url: "https://h/graphql", versionPath: JSONPath(["version"]))
         expected.body = Array(#"{"query":"{ config }"}"#.utf8)
         expected.answerPath = JSONPath(["data", "config"])
         expected.partialData = .accept
@@ -44,9 +44,9 @@ struct RemoteSettingsTests {
 
     @Test("everything that an event stream can be told, and its defaults")
     func sse() throws {
-        let usual = NamespaceConfiguration.SSE(url: "http://h/events", versionPath: JSONPath(["version"]))
+        let usual = SSESourceSettings(url: "http://h/events", versionPath: JSONPath(["version"]))
         #expect(try remote("{sse: {url: 'http://h/events'}}") == .sse(usual))
-        var expected = NamespaceConfiguration.SSE(url: "https://h/events")
+        var expected = SSESourceSettings(url: "https://h/events")
         expected.pollURL = "https://h/config.json"
         expected.interval = .seconds(900)
         expected.reconnectWindow = .seconds(90)

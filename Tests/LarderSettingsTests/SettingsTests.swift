@@ -101,14 +101,14 @@ struct SettingsTests {
         let web = try #require(all.namespaces["web.v1"])
         #expect(web.durability == .relaxed)
         #expect(web.hostDirectory == "/etc/larder/web.d" && web.isHostDirectoryNamed)
-        var http = NamespaceConfiguration.HTTP(url: "https://config.example.org:8443/web?tier=a")
+        var http = HTTPSourceSettings(url: "https://config.example.org:8443/web?tier=a")
         http.interval = .seconds(5)
         http.timeout = .milliseconds(500)
         http.versionPath = JSONPath(["meta", "version"])
         http.versionRequirement = .always
         http.access.headers = ["Authorization": "Bearer secret"]
         #expect(web.remote == .http(http))
-        #expect(all.namespaces["mirror"]?.remote == .file(NamespaceConfiguration.File(path: "/etc/config/..data")))
+        #expect(all.namespaces["mirror"]?.remote == .file(FileSourceSettings(path: "/etc/config/..data")))
         for name in ["bare", "named"] {
             let usual = NamespaceConfiguration(name: name, maximumDeletion: 90, isHostDirectoryNamed: false)
             #expect(all.namespaces[name] == usual)

@@ -118,7 +118,7 @@ extension RequestScope {
 extension ConfigNamespace {
     /// What came of a change, in the protocol's words.
     fileprivate func outcome(
-        _ result: Result<ConfigStore.Commit, ConfigError>
+        _ result: Result<CommitOutcome, ConfigError>
     ) -> Result<any WireResult, WireError> {
         switch result {
         case .success(let commit):
@@ -131,7 +131,7 @@ extension ConfigNamespace {
         }
     }
 
-    private func filesRefreshed() async -> Result<ConfigStore.Commit, ConfigError> {
+    private func filesRefreshed() async -> Result<CommitOutcome, ConfigError> {
         do throws(ConfigError) { return .success(try await refreshFiles()) } catch { return .failure(error) }
     }
 

@@ -2,7 +2,7 @@ import LarderConfig
 import LarderJSON5
 
 /// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. The limit on their size is the agent's, `limits.documentBytes`.
-extension NamespaceConfiguration.Etcd {
+extension EtcdSourceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
             value, at: path,

@@ -3,7 +3,7 @@ import LarderConfig
 import LarderJSON5
 
 /// `namespaces.NAME.remote.http`. The limit on the document's size is the agent's, `limits.documentBytes`.
-extension NamespaceConfiguration.HTTP {
+extension HTTPSourceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
             value, at: path,
@@ -44,7 +44,7 @@ extension NamespaceConfiguration.HTTP {
     }
 }
 
-extension NamespaceConfiguration.HTTP.LongPoll {
+extension HTTPSourceSettings.LongPoll {
     fileprivate init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: ["waitSeconds", "queryMember"])
         guard let waitSeconds = try reader.integer("waitSeconds", in: 1...3600) else {

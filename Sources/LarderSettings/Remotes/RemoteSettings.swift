@@ -3,15 +3,15 @@ import LarderConfig
 import LarderJSON5
 
 /// `namespaces.NAME.remote`: the one upstream of a namespace.
-extension NamespaceConfiguration.Remote {
+extension RemoteSourceSettings {
     private static let kinds = ["http", "sse", "file", "etcd"]
 
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: path, knowing: Self.kinds)
-        let http = try reader.section("http", NamespaceConfiguration.HTTP.init).map(Self.http)
-        let sse = try reader.section("sse", NamespaceConfiguration.SSE.init).map(Self.sse)
-        let file = try reader.section("file", NamespaceConfiguration.File.init).map(Self.file)
-        let etcd = try reader.section("etcd", NamespaceConfiguration.Etcd.init).map(Self.etcd)
+        let http = try reader.section("http", HTTPSourceSettings.init).map(Self.http)
+        let sse = try reader.section("sse", SSESourceSettings.init).map(Self.sse)
+        let file = try reader.section("file", FileSourceSettings.init).map(Self.file)
+        let etcd = try reader.section("etcd", EtcdSourceSettings.init).map(Self.etcd)
         let given = [http, sse, file, etcd].compactMap { $0 }
         let kinds = Self.kinds.map { "\"\($0)\"" }.joined(separator: ", ")
         guard let upstream = given.first else {
@@ -23,7 +23,7 @@ extension NamespaceConfiguration.Remote {
 }
 
 /// `namespaces.NAME.remote.file`.
-extension NamespaceConfiguration.File {
+extension FileSourceSettings {
     init(_ value: SettingsValue, _ settingsPath: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(value, at: settingsPath, knowing: ["path"])
         guard let path = try reader.path("path") else { throw reader.failure(nil, "needs \"path\", an absolute path") }
@@ -81,7 +81,7 @@ extension JSONPath {
 }
 
 /// `namespaces.NAME.remote.sse`. The limit on the document's size is the agent's, `limits.documentBytes`.
-extension NamespaceConfiguration.SSE {
+extension SSESourceSettings {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         let reader = try SettingsReader(
             value, at: path,

@@ -18,8 +18,8 @@ extension NamespaceConfiguration {
                 "access", "history",
             ])
         self = .usual(name)
-        let word = try reader.choice("durability", ConfigStore.Durability.allCases.map(\.rawValue))
-        durability = word.flatMap(ConfigStore.Durability.init(rawValue:)) ?? durability
+        let word = try reader.choice("durability", Durability.allCases.map(\.rawValue))
+        durability = word.flatMap(Durability.init(rawValue:)) ?? durability
         defaultsPath = try reader.section("defaults", Self.defaultsPath)
         hostDirectory = try reader.section("host", Self.hostDirectory) ?? nil
         isHostDirectoryNamed = hostDirectory != nil
