@@ -77,11 +77,25 @@ let package = Package(
                 "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CLinuxShims", httpClient, logging, nioCore,
                 nioHTTP, nioPosix,
             ]),
+        // What a configuration is: no disk, no clock, no logging, no network.
+        larder("LarderConfigModel", ["LarderJSON", "LarderEncoding", "LarderHTTPSemantics", crypto, deque, heap]),
+        larder(
+            "LarderConfigStorage",
+            [
+                "LarderConfigModel", "LarderJSON", "LarderEncoding", "LarderHTTPSemantics", "LarderUpstream",
+                "CLinuxShims", logging, crypto, deque,
+            ]),
+        larder(
+            "LarderConfigSources",
+            [
+                "LarderConfigModel", "LarderJSON", "LarderJSON5", "LarderEncoding", "LarderHTTPSemantics",
+                "LarderUpstream", "CLinuxShims", logging, crypto,
+            ]),
         larder(
             "LarderConfig",
             [
-                "LarderEncoding", "LarderJSON", "LarderJSON5", "LarderHTTPSemantics", "LarderPlatform",
-                "LarderUpstream", "CLinuxShims", logging, crypto, deque, heap, nioPosix,
+                "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources", "LarderEncoding", "LarderJSON",
+                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", "CLinuxShims", logging, deque, nioPosix,
             ]),
         larder(
             "LarderImages",
@@ -93,16 +107,16 @@ let package = Package(
         larder(
             "LarderServer",
             [
-                "LarderEventLoop", "LarderJSON", "LarderProtocol", "LarderConfig", "LarderImages",
-                "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile",
-                "CLinuxShims", "CProtocolDescription", logging, nioCore, deque, heap,
+                "LarderEventLoop", "LarderJSON", "LarderProtocol", "LarderConfig", "LarderConfigModel",
+                "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderHTTPSemantics",
+                "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
+                "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder(
             "LarderSettings",
             [
                 "LarderConfig", "LarderImages", "LarderServer", "LarderImageFormats", "LarderPlatform",
-                "LarderUpstream", "LarderProtocol", "LarderJSON",
-                "LarderJSON5", "CLinuxShims", logging,
+                "LarderUpstream", "LarderProtocol", "LarderJSON", "LarderJSON5", "CLinuxShims", logging,
             ]),
         larder(
             "LarderClient", ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
@@ -110,8 +124,9 @@ let package = Package(
             "larderd",
             [
                 "LarderJSON", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings", "LarderConfig",
-                "LarderImages", "LarderPlatform", "LarderUpstream", "LarderProtocol", "LarderSystemd", "CLinuxShims",
-                arguments, logging, nioCore, nioPosix, lifecycle, signals,
+                "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderPlatform",
+                "LarderUpstream", "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging, nioCore,
+                nioPosix, lifecycle, signals,
             ], executable: true),
         larder(
             "LarderCommand",
@@ -142,11 +157,28 @@ let package = Package(
         tests(
             "LarderUpstreamTests",
             ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
+        .target(
+            name: "ConfigTestSupport", dependencies: ["LarderConfigStorage", logging, nioPosix],
+            path: "Tests/ConfigTestSupport", swiftSettings: strict),
+        tests("LarderConfigModelTests", ["LarderConfigModel", "LarderJSON"]),
+        tests(
+            "LarderConfigStorageTests",
+            [
+                "ConfigTestSupport", "LarderConfigStorage", "LarderConfigModel", "LarderJSON", "LarderEncoding",
+                "LarderHTTPSemantics", "LarderUpstream", logging,
+            ]),
+        tests(
+            "LarderConfigSourcesTests",
+            [
+                "ConfigTestSupport", "LarderConfigSources", "LarderConfigModel", "LarderJSON", "LarderEncoding",
+                "LarderHTTPSemantics", "LarderUpstream", logging, nioPosix,
+            ]),
         tests(
             "LarderConfigTests",
             [
-                "LarderConfig", "LarderEncoding", "LarderJSON", "LarderHTTPSemantics", "LarderPlatform",
-                "LarderUpstream", logging, nioPosix,
+                "ConfigTestSupport", "LarderConfig", "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources",
+                "LarderEncoding", "LarderJSON", "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging,
+                nioPosix,
             ]),
         tests(
             "LarderImagesTests",
@@ -158,24 +190,24 @@ let package = Package(
         tests(
             "LarderServerTests",
             [
-                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderHTTPSemantics", "LarderSnapshotFile",
-                "LarderImages", "LarderPlatform", "LarderUpstream", "CLinuxShims", "LarderJSON",
-                "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
+                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderConfigModel", "LarderConfigStorage",
+                "LarderConfigSources", "LarderHTTPSemantics", "LarderSnapshotFile", "LarderImages", "LarderPlatform",
+                "LarderUpstream", "CLinuxShims", "LarderJSON", "LarderProtocol", logging, nioCore, nioEmbedded,
+                nioPosix,
             ]),
         tests(
             "LarderSettingsTests",
             [
                 "LarderSettings", "LarderServer", "LarderImageFormats", "LarderConfig", "LarderImages",
-                "LarderUpstream", "LarderJSON",
-                "LarderJSON5", "LarderProtocol", logging,
+                "LarderUpstream", "LarderJSON", "LarderJSON5", "LarderProtocol", logging,
             ]),
         tests("LarderClientTests", ["LarderClient", "LarderJSON", "LarderProtocol"]),
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",
             [
-                "larderd", "LarderConfig", "LarderServer", "LarderUpstream", "LarderJSON", logging, nioCore,
-                nioEmbedded, nioPosix,
+                "larderd", "LarderConfig", "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources",
+                "LarderServer", "LarderUpstream", "LarderJSON", logging, nioCore, nioEmbedded, nioPosix,
             ]),
         tests(
             "IntegrationTests",

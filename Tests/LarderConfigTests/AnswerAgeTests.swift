@@ -4,6 +4,7 @@ import LarderPlatform
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("How old an answer is")

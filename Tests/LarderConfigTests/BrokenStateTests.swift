@@ -1,3 +1,4 @@
+import ConfigTestSupport
 import Crypto
 import Foundation
 import LarderEncoding
@@ -5,6 +6,8 @@ import LarderJSON
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 @Suite("What a start makes of a state that is broken, or not its own")
@@ -195,7 +198,7 @@ struct BrokenStateTests {
                 try write(damaged, path)
                 let archive = ConfigArchive(
                     namespace: "default", epoch: "00ff00ff00ff00ff", directory: fixture.directory,
-                    files: LocalFileSystem(), logger: StoreFixture.silent)
+                    files: LocalFileSystem(), logger: .silent)
                 #expect(try archive.restore().highestSeen >= seen, "byte \(index), bit \(bit)")
             }
         }

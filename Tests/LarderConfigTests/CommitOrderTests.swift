@@ -1,9 +1,12 @@
+import ConfigTestSupport
 import Glibc
 import LarderJSON
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 /// The steps of a commit in the order in which they were seen.

@@ -3,6 +3,7 @@ import LarderJSON
 import Synchronization
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("The publication of snapshots")

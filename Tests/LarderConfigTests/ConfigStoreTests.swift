@@ -1,8 +1,11 @@
+import ConfigTestSupport
 import LarderJSON
 import Testing
 
-@testable import LarderConfig
 import Glibc
+
+@testable import LarderConfigModel
+@testable import LarderConfig
 
 @Suite("The configuration store")
 struct ConfigStoreTests {

@@ -1,3 +1,4 @@
+import ConfigTestSupport
 import Foundation
 import LarderHTTPSemantics
 import LarderJSON
@@ -6,6 +7,8 @@ import LarderUpstream
 import Synchronization
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigSources
 @testable import LarderConfig
 
 @Suite("Where a value comes from")
@@ -23,7 +26,7 @@ struct ExplainTests {
         }
 
         var explainer: ConfigExplainer {
-            ConfigExplainer(configuration: configuration, source: source, blocking: BlockingWork(StoreFixture.threads))
+            ConfigExplainer(configuration: configuration, source: source, blocking: BlockingWork(SharedThreads.pool))
         }
 
         /// Reads a layer of files, as its flow does.

@@ -3,6 +3,8 @@ import LarderUpstream
 import Synchronization
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigSources
 @testable import LarderConfig
 
 @Suite("The flow of the administrator's files")

@@ -6,6 +6,8 @@ import LarderUpstream
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 @Suite("How much of the past is kept")

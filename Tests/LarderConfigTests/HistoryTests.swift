@@ -3,6 +3,8 @@ import LarderJSON
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 @Suite("The history of a namespace")

@@ -1,8 +1,11 @@
+import ConfigTestSupport
 import Glibc
 import LarderJSON
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 @Suite("The length of the journal")
@@ -93,7 +96,7 @@ struct JournalSizeTests {
     private func archive(_ fixture: StoreFixture) -> ConfigArchive {
         ConfigArchive(
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: fixture.directory, files: files,
-            logger: StoreFixture.silent)
+            logger: .silent)
     }
 
     private func record(_ sequence: Int) -> JournalRecord {

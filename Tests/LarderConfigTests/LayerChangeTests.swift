@@ -1,7 +1,9 @@
+import ConfigTestSupport
 import LarderJSON
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("Changes of the layers")

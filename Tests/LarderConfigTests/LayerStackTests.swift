@@ -1,9 +1,13 @@
+import ConfigTestSupport
 import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
+@testable import LarderConfigSources
 @testable import LarderConfig
 
 @Suite("Stacks of documents in each layer", .timeLimit(.minutes(5)))
@@ -84,7 +88,7 @@ private struct Stack {
         }
         let source = FileSource(
             configuration: .init(path: directory.at("remote")), watcher: FileWatcher(),
-            blocking: BlockingWork(StoreFixture.threads))
+            blocking: BlockingWork(SharedThreads.pool))
         if case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) {
             let change = LayerChange.remote(document, origin: source.location, force: false, isPush: false)
             _ = try change.apply(

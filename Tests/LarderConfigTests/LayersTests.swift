@@ -1,8 +1,10 @@
+import LarderConfigStorage
 import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("Five layers and what is locked")

@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("What the log tells of a namespace")

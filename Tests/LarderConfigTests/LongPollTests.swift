@@ -1,9 +1,11 @@
+import LarderConfigSources
 import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("Long polls", .timeLimit(.minutes(5)))

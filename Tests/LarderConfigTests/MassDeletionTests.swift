@@ -1,6 +1,7 @@
 import LarderJSON
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("The guard against mass deletion")

@@ -3,6 +3,7 @@ import LarderPlatform
 import Synchronization
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("The status of a namespace")

@@ -1,6 +1,9 @@
+import ConfigTestSupport
+import LarderConfigSources
 import LarderJSON
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("The ordered flow of a namespace")

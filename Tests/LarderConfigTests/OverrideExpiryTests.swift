@@ -1,3 +1,4 @@
+import ConfigTestSupport
 import Glibc
 import LarderEncoding
 import LarderJSON
@@ -6,6 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 /// By how much the time of day was set back.

@@ -2,6 +2,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 /// Names that look the same: one letter with its accent, and the letter with an accent behind it. For JSON they are two.

@@ -2,6 +2,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("A document whose source says how it differs from the one before")

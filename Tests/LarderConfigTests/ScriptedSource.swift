@@ -3,7 +3,8 @@ import LarderJSON
 import LarderUpstream
 import Synchronization
 
-@testable import LarderConfig
+@testable import LarderConfigModel
+@testable import LarderConfigSources
 
 /// A source whose every answer is given by the test, when the test says so.
 final class ScriptedSource: ConfigSource {

@@ -2,6 +2,7 @@ import LarderJSON
 import LarderUpstream
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("The guard against documents without a version")

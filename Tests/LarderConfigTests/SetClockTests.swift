@@ -1,3 +1,4 @@
+import LarderConfigModel
 import LarderEncoding
 import LarderJSON
 import LarderPlatform

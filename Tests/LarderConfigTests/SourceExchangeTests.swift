@@ -1,6 +1,7 @@
 import LarderJSON
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("Another source for a namespace at work")

@@ -1,8 +1,11 @@
+import ConfigTestSupport
 import Foundation
 import LarderJSON
 import TestSupport
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 @Suite("What a start reads, and what it leaves until it is asked for")

@@ -1,8 +1,11 @@
+import ConfigTestSupport
 import Foundation
 import LarderJSON
 import LarderUpstream
 import Testing
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 @Suite("The state directory and its epoch")

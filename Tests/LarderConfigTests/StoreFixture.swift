@@ -1,3 +1,4 @@
+import ConfigTestSupport
 import Foundation
 import LarderEncoding
 import LarderJSON
@@ -6,18 +7,12 @@ import LarderUpstream
 import Logging
 import NIOPosix
 
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 @testable import LarderConfig
 
 /// A store in a temporary directory, with what a test wants to put in the place of the real surroundings.
 struct StoreFixture {
-    static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-
-    static let threads = {
-        let threads = NIOThreadPool(numberOfThreads: 2)
-        threads.start()
-        return threads
-    }()
-
     /// Runs from the middle of an hour on, since the history keeps one snapshot more when an hour begins.
     private static let wallClock = {
         let start = ContinuousClock.now
@@ -45,17 +40,17 @@ struct StoreFixture {
     func open() async throws -> ConfigStore {
         let archive = ConfigArchive(
             namespace: "default", epoch: epoch, directory: directory, files: files,
-            logger: Self.silent)
+            logger: .silent)
         archive.generationDirectory.configure(history)
         var restored = try archive.restore()
         if let host { restored.layers.host = FileDocument(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
-            restored, archive: archive, blocking: BlockingWork(Self.threads), wallClock: wallClock,
+            restored, archive: archive, blocking: BlockingWork(SharedThreads.pool), wallClock: wallClock,
             clock: clock, durability: durability, maximumBytes: 1 << 20,
             maximumDeletion: maximumDeletion, rules: rules,
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
-            logger: Self.silent)
+            logger: .silent)
     }
 
     /// One without a remote source.

@@ -2,6 +2,7 @@ import Dispatch
 import LarderJSON
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 /// Runs what it is handed one after the other, once it is let.

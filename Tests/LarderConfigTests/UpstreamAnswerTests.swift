@@ -3,6 +3,7 @@ import LarderJSON
 import LarderUpstream
 import Testing
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 @Suite("What a source's answer does to the configuration")

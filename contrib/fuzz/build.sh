@@ -60,7 +60,19 @@ semantics() { module LarderHTTPSemantics LarderEncoding $(sources LarderHTTPSema
 upstream() { module LarderUpstream "LarderEncoding LarderHTTPSemantics LarderPlatform" $(sources LarderUpstream); }
 wire() { module LarderProtocol LarderJSON $(sources LarderProtocol); }
 json5() { module LarderJSON5 LarderJSON $(sources LarderJSON5); }
-config() { module LarderConfig "LarderEncoding LarderJSON LarderJSON5 LarderHTTPSemantics LarderPlatform LarderUpstream" $(sources LarderConfig); }
+config_model() {
+  module LarderConfigModel "LarderJSON LarderEncoding LarderHTTPSemantics" $(sources LarderConfigModel)
+}
+config_storage() {
+  module LarderConfigStorage \
+    "LarderConfigModel LarderJSON LarderEncoding LarderHTTPSemantics LarderPlatform LarderUpstream" \
+    $(sources LarderConfigStorage)
+}
+config_sources() {
+  module LarderConfigSources \
+    "LarderConfigModel LarderJSON LarderJSON5 LarderEncoding LarderHTTPSemantics LarderPlatform LarderUpstream" \
+    $(sources LarderConfigSources)
+}
 template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
@@ -68,11 +80,12 @@ server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/
 at_once json encoding
 at_once semantics platform
 at_once upstream json5
-at_once config wire
+at_once config_model wire
+at_once config_storage config_sources
 at_once template snapshot
 at_once formats server
 module Fuzzers \
-  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfig LarderTemplate LarderSnapshotFile LarderImageFormats LarderServer" \
+  "LarderEncoding LarderJSON LarderHTTPSemantics LarderPlatform LarderUpstream LarderProtocol LarderJSON5 LarderConfigModel LarderConfigStorage LarderConfigSources LarderTemplate LarderSnapshotFile LarderImageFormats LarderServer" \
   contrib/fuzz/Sources/*.swift
 
 program=$out/larder-fuzz

@@ -1,3 +1,5 @@
+import LarderConfigModel
+import LarderConfigSources
 import LarderJSON
 import LarderPlatform
 import LarderUpstream

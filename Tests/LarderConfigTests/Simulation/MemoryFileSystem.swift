@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-@testable import LarderConfig
+@testable import LarderConfigStorage
 
 /// Files in memory, for simulations: nothing waits for a disk.
 final class MemoryFileSystem: FileSystem {

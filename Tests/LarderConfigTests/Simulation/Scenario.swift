@@ -1,3 +1,5 @@
+import ConfigTestSupport
+import LarderConfigModel
 import LarderEncoding
 import LarderJSON
 import LarderPlatform
@@ -5,6 +7,8 @@ import LarderUpstream
 import NIOPosix
 import TestSupport
 
+@testable import LarderConfigStorage
+@testable import LarderConfigSources
 @testable import LarderConfig
 
 /// Everything at once on one namespace: refreshes, forced refreshes, pushes, overrides that end, signalled changes, the
@@ -111,14 +115,14 @@ final class Scenario: @unchecked Sendable {
     private func open() async throws -> ConfigStore {
         let archive = ConfigArchive(
             namespace: "default", epoch: "00ff00ff00ff00ff", directory: "/state", files: MemoryFileSystem(),
-            logger: StoreFixture.silent)
+            logger: .silent)
         // A pool that is not started runs bodies on the caller's thread, here the simulation's.
         let blocking = BlockingWork(NIOThreadPool(numberOfThreads: 1))
         return try await ConfigStore.open(
             archive.restore(), archive: archive, blocking: blocking, wallClock: wallClock, clock: clock,
             durability: .full, maximumBytes: 1 << 20,
             status: NamespaceStatus(source: ("scripted", "scripted:source")),
-            logger: StoreFixture.silent)
+            logger: .silent)
     }
 
     private func readHost() async -> Result<ComposedPatch, FileReadError> {

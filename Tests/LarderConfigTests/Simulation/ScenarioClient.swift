@@ -2,6 +2,7 @@ import LarderJSON
 import LarderUpstream
 import TestSupport
 
+@testable import LarderConfigModel
 @testable import LarderConfig
 
 /// One who does something to a scenario's namespace again and again, and holds each answer against what was published.

@@ -1,6 +1,6 @@
 import LarderJSON
 
-@testable import LarderConfig
+@testable import LarderConfigModel
 
 /// What happened in a scenario, and whether it may. Only the simulation's thread touches it.
 final class ScenarioLedger {

@@ -3,7 +3,8 @@ import LarderJSON
 import LarderUpstream
 import TestSupport
 
-@testable import LarderConfig
+@testable import LarderConfigModel
+@testable import LarderConfigSources
 
 /// The upstream of a scenario: its document changes, its version goes back at times, and it takes its time, fails or talks
 /// nonsense by chance.

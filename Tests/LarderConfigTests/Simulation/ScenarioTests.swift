@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import LarderConfig
-
 @Suite("Everything at once on one namespace")
 struct ScenarioTests {
     @Test(

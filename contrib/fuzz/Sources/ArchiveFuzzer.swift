@@ -2,7 +2,8 @@ import Crypto
 import Glibc
 import LarderEncoding
 import LarderJSON
-@testable import LarderConfig
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 import Logging
 
 /// The content of an archive by anybody: the body of a generation, a zero byte, and records of a journal, one in a line. They

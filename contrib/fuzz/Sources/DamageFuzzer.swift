@@ -1,5 +1,6 @@
 import LarderJSON
-@testable import LarderConfig
+@testable import LarderConfigModel
+@testable import LarderConfigStorage
 
 /// Damage to an archive that was written properly: a file, and what happens to it, for each six bytes of the input. Whatever
 /// happens, each snapshot that is found is one that was published, with its own value; what is missing is announced; and no

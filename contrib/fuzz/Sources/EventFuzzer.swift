@@ -1,5 +1,6 @@
 import LarderJSON
-@testable import LarderConfig
+@testable import LarderConfigModel
+@testable import LarderConfigSources
 @testable import LarderUpstream
 
 /// However an event stream is cut, the events are those that its lines make.

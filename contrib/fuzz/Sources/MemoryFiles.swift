@@ -1,4 +1,4 @@
-import LarderConfig
+import LarderConfigStorage
 import Synchronization
 
 /// A file system in memory, whose files can be anything.

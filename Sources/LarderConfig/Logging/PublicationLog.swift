@@ -1,0 +1,91 @@
+import LarderConfigModel
+import LarderJSON
+import LarderPlatform
+import LarderUpstream
+import Logging
+
+/// Logs published revisions: five lines a second, then one line that stands for the rest of the second.
+struct PublicationLog: Sendable {
+    /// A published revision.
+    struct Entry: Sendable {
+        var revision: Int
+        /// The digest of the snapshot's text.
+        var digest: SnapshotDigest
+        var bytes: Int
+        var causes: [ChangeCause]
+    }
+
+    private let namespace: String
+    private let logger: Logger
+    private let log: RateLimitedLog<String, Entry>
+
+    init(namespace: String, logger: Logger, clock: any Clock<Duration> = ContinuousClock()) {
+        self.namespace = namespace
+        self.logger = logger
+        log = RateLimitedLog(every: .seconds(1), burst: 5, clock: clock) { namespace, entry, count in
+            Self.write(entry, others: count - 1, of: namespace, logger)
+        }
+    }
+
+    /// Whether the log level includes these lines.
+    var isWanted: Bool { logger.logLevel <= .info }
+
+    func add(_ entry: Entry) { log.add(namespace) { $0 = entry } }
+
+    /// Writes the pending line.
+    func flush() { log.flush() }
+
+    private static func write(_ entry: Entry, others: Int, of namespace: String, _ logger: Logger) {
+        var metadata: Logger.Metadata = [
+            "namespace": "\(namespace)", "revision": "\(entry.revision)", "digest": "\(entry.digest.text.prefix(12))",
+            "bytes": "\(entry.bytes)",
+        ]
+        var reason = ""
+        if let cause = entry.causes.last {
+            metadata["cause"] = "\(cause.kind.rawValue)"
+            metadata["source"] = cause.origin.map { "\($0)" }
+            if let peer = cause.peer {
+                metadata["peer_uid"] = "\(peer.uid)"
+                metadata["peer_pid"] = "\(peer.pid)"
+                metadata["peer_command"] = "\(peer.command)"
+            }
+            let more = entry.causes.count - 1
+            reason = ": \(cause.sentence)\(more > 0 ? ", and \(more) more" : "")"
+        }
+        if others > 0 { metadata["joined"] = "\(others)" }
+        let before = others > 0 ? ", with \(others) before it," : ""
+        logger.info(
+            "namespace \(namespace): revision \(entry.revision)\(before) published\(reason)", metadata: metadata)
+    }
+}
+
+extension ChangeCause {
+    /// What happened, for people.
+    fileprivate var sentence: String {
+        let place = path.map { $0.isEmpty ? " everything" : " \(JSONPath($0))" } ?? ""
+        let words =
+            switch kind {
+            case .start: "the agent started"
+            case .set: "set\(place)"
+            case .unset: "unset\(place)"
+            case .expiry: "overrides ended"
+            case .host: "the host's files changed"
+            case .defaults: "the defaults changed"
+            case .settings: "the settings changed"
+            case .refresh: "another document from \(origin ?? "the source")"
+            case .push: "pushed"
+            case .rollback: "rolled back to revision \(revision ?? 0)"
+            case .release: "released"
+            }
+        guard let peer else { return words.printable }
+        return "\(words) by \(peer.command.isEmpty ? "a process" : peer.command), pid \(peer.pid), uid \(peer.uid)"
+            .printable
+    }
+}
+
+extension String {
+    /// The text without what would break a line in two: names of members and of processes may hold anything.
+    fileprivate var printable: String {
+        String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? "?" : $0 }))
+    }
+}

@@ -1,0 +1,97 @@
+import LarderConfigModel
+import LarderConfigSources
+import LarderEncoding
+import LarderPlatform
+import LarderUpstream
+
+/// Asks a namespace's source again and again, when its ``PollPlan`` says: at the start, at each turn of its schedule, and
+/// after a failure; and when the source signals a change. A source that takes long polls is asked anew as soon as it has
+/// answered.
+struct SourcePoller: Sendable {
+    let source: any ConfigSource
+    let refresher: ConfigRefreshService
+    let store: ConfigStore
+    let schedule: PollSchedule
+    let clock: any Clock<Duration>
+    let wallClock: WallClock
+    let generator: any RandomNumberGenerator & Sendable
+
+    /// Polls until it is cancelled.
+    ///
+    /// - Parameter start: why it begins
+    func run(after start: PollPlan.Event) async {
+        var generator = generator
+        var plan = PollPlan(schedule)
+        var event = start
+        var isAwaiting = false
+        while await pause(plan.delay(after: event, at: .milliseconds(wallClock.now), using: &generator)) {
+            do {
+                if isAwaiting {
+                    event = try await awaitChange()
+                } else {
+                    _ = try await refresher.refreshIfNeeded()
+                    isAwaiting = source.longPollWait != nil
+                    event = isAwaiting ? .waited : .answered
+                }
+            } catch {
+                // A long poll that gave way to another command.
+                if isAwaiting, error.code == .cancelled {
+                    event = .waited
+                    continue
+                }
+                isAwaiting = false
+                // Somebody else's refresh may have gone well since the last turn.
+                if store.publication.status.upstream?.consecutiveFailures == 1 { plan.forgetFailures() }
+                event =
+                    source.reconnects
+                    ? .unanswered
+                    : .failed(holding: await store.hasRemoteDocument, retryAfter: error.retryAfter)
+            }
+        }
+    }
+
+    /// Asks after each signal, until it is cancelled, where the source gives any.
+    ///
+    /// - Parameter start: why it begins
+    func follow(after start: PollPlan.Event) async {
+        // A source that connects for its signals does so when it is asked for the first time, too.
+        if source.reconnects {
+            do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
+        }
+        guard let changes = source.changes() else { return }
+        // A failure is in the status and the log already.
+        for await _ in changes {
+            _ = try? await refresher.refreshAfterChange()
+            await store.watching(.remote, problem: source.watchProblem)
+        }
+    }
+
+    /// One long poll.
+    private func awaitChange() async throws(ConfigError) -> PollPlan.Event {
+        let wait = source.longPollWait ?? .zero
+        await store.nextAttempt(at: nil)
+        let (outcome, duration) = try await measured(on: clock)
+        if duration >= wait / 2 { return .waited }
+        return outcome.commit.layerChanged ? .changedAtOnce : .answered
+    }
+
+    private func measured(
+        on clock: some Clock<Duration>
+    ) async throws(ConfigError) -> (ConfigRefreshService.Outcome, Duration) {
+        let start = clock.now
+        let outcome = try await refresher.awaitChange()
+        return (outcome, start.duration(to: clock.now))
+    }
+
+    /// - Returns: whether to go on
+    private func pause(_ delay: Duration) async -> Bool {
+        if delay == .zero { return !Task.isCancelled }
+        await store.nextAttempt(at: wallClock.now + delay.milliseconds)
+        do {
+            try await clock.sleep(for: delay)
+            return !Task.isCancelled
+        } catch {
+            return false
+        }
+    }
+}

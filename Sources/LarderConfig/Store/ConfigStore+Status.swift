@@ -1,0 +1,118 @@
+import CLinuxShims
+import Glibc
+import LarderConfigModel
+import LarderConfigStorage
+import LarderEncoding
+import LarderHTTPSemantics
+import LarderJSON
+import LarderPlatform
+import LarderUpstream
+
+/// What the store knows of its sources, and tells of them.
+extension ConfigStore {
+    /// What proves to a source that its document is held; nil where another document is held, such as a pushed one.
+    func validator(ofOrigin origin: String) -> Validator? {
+        layers.remote?.origin == origin ? layers.remote?.validator : nil
+    }
+
+    /// Whether a document of the remote source or of a push is held.
+    var hasRemoteDocument: Bool { layers.remote != nil }
+
+    /// Whether experiments are left out of the document held, which its source may have corrected.
+    var lacksExperiments: Bool { layers.experiment.problem != nil }
+
+    /// The layers with what a rollback holds.
+    var shownLayers: Layers { layers.shown }
+
+    /// What the store has to do within a time, as ``ConfigNamespace/pendingWork(within:)``.
+    func pendingWork(within time: Duration) -> String? {
+        if changes.isAtWork { return "is being changed" }
+        if writer.isAtWork { return "is being written to the disk" }
+        let ends = layers.override.expiringEntries.compactMap(\.expiresAt)
+        if let next = ends.min(), next - wallClock.now <= time.milliseconds {
+            return "has an override that ends soon"
+        }
+        return nil
+    }
+
+    /// Returns when the actor has come to it: for a watchdog.
+    package func probe() {}
+
+    #if DEBUG
+        /// Blocks the actor, and a thread, for ever: for a test of the watchdog.
+        package func blockForEver() -> Never { while true { pause() } }
+    #endif
+
+    /// - Parameter isLongPoll: whether the source may take its time, which takes nothing from what is held.
+    func refreshBegan(isLongPoll: Bool) {
+        status.refreshBegan(isLongPoll: isLongPoll, now: wallClock.now)
+        report()
+    }
+
+    /// The source said that what is held is current.
+    func refreshConfirmed() {
+        status.remoteAnswered(changed: false, now: wallClock.now)
+        report()
+    }
+
+    func refreshFailed(_ error: ConfigError) {
+        status.failed(error, heldSince: layers.remote?.updatedAt, now: wallClock.now)
+        report()
+    }
+
+    /// An answer was refused because it is no configuration.
+    func documentRefused(_ error: ConfigError) {
+        status.refused(nil, error, now: wallClock.now)
+        report()
+    }
+
+    func refreshCancelled() {
+        status.refreshCancelled()
+        report()
+    }
+
+    /// Takes note of a change that was accepted, for whoever made it.
+    func note(_ change: LayerChange, changed: Bool) {
+        switch change {
+        case .remote(_, _, _, isPush: true): status.remotePushed(now: wallClock.now)
+        case .remote: status.remoteAnswered(changed: changed, now: wallClock.now)
+        case .files(let layer, _): status.filesRead(layer, problem: nil, now: wallClock.now)
+        case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release: break
+        }
+    }
+
+    func nextAttempt(at time: Int?) {
+        status.nextAttemptAt = time
+        report()
+    }
+
+    func filesFailed(_ layer: FileLayer, _ message: String) {
+        status.filesRead(layer, problem: message, now: wallClock.now)
+        report()
+    }
+
+    /// Notes whether changes of a layer's files are watched.
+    func watching(_ layer: ConfigLayer, problem: String?) {
+        guard status.watchProblems[layer] != problem else { return }
+        status.watchProblems[layer] = problem
+        report()
+    }
+
+    /// Takes over what the settings now say of the namespace.
+    func configure(
+        durability: Durability, maximumBytes: Int, maximumDeletion: Int?, status newStatus: NamespaceStatus
+    ) {
+        self.durability = durability
+        self.maximumBytes = maximumBytes
+        self.maximumDeletion = maximumDeletion
+        status = newStatus.continuing(status, layers: layers, now: wallClock.now)
+        report()
+    }
+
+    /// Publishes the status.
+    func report() {
+        publication.update(StatusRecord(status, holding: layers))
+        // Who acts on a line in the log finds what it says.
+        sourceLog.note(status, now: wallClock.now)
+    }
+}

@@ -1,0 +1,185 @@
+import LarderEncoding
+package import LarderJSON
+
+/// A change that the store is asked to make, and what it does to the layers. Indirect, because it is copied more often than
+/// made.
+package indirect enum LayerChange: Sendable {
+    case set(path: [String], value: JSONValue, timeToLive: Duration?, by: Peer?)
+    case unset(path: [String], by: Peer?)
+    /// Ends these overrides, except those that were replaced or removed since.
+    case expireOverrides([ExpiringOverride])
+    case files(FileLayer, ComposedPatch)
+    /// The settings say other rules.
+    case rules(LayerRules)
+    /// The settings no longer name the source that the remote layer came from.
+    case dropRemote
+    case remote(SourceDocument, origin: String, force: Bool, isPush: Bool)
+    /// Takes up the layers of an earlier revision, and holds its documents where they differ from those of the sources.
+    case rollback(to: Layers, revision: Int, hold: HoldRule?, by: Peer?)
+    /// The end of what a rollback holds.
+    case release(by: Peer?)
+
+    /// Whether a local client waits for this to be on disk.
+    package var comesFromClient: Bool {
+        switch self {
+        case .set, .unset, .rollback, .release: true
+        case .remote(_, _, _, let isPush): isPush
+        case .expireOverrides, .files, .rules, .dropRemote: false
+        }
+    }
+
+    /// Whether it can make an array of what a path leads through, or something else of an array there.
+    package func mayChangeContainers(above path: [String]) -> Bool {
+        guard path.count > 1 else { return false }
+        switch self {
+        // What is set beside the way or further on leads through objects itself, as far as they go together.
+        case .set(let other, _, _, _): return other.count < path.count && path.begins(withNames: other)
+        // What is removed beside the way may uncover an array on it.
+        case .unset(let other, _): return other.isEmpty || other[0] == path[0]
+        case .expireOverrides, .files, .rules, .dropRemote, .remote, .rollback, .release: return true
+        }
+    }
+
+    /// The path of a `set`.
+    package var path: [String]? {
+        if case .set(let path, _, _, _) = self { path } else { nil }
+    }
+
+    /// The change as the history tells it.
+    package var cause: ChangeCause {
+        switch self {
+        case .set(let path, _, _, let peer): ChangeCause(.set, path: path, peer: peer)
+        case .unset(let path, let peer): ChangeCause(.unset, path: path, peer: peer)
+        case .expireOverrides: ChangeCause(.expiry)
+        case .files(.defaults, _): ChangeCause(.defaults)
+        case .files(.host, _): ChangeCause(.host)
+        case .rules, .dropRemote: ChangeCause(.settings)
+        case .remote(let document, let origin, _, let isPush):
+            isPush ? ChangeCause(.push, peer: document.pushedBy) : ChangeCause(.refresh, origin: origin)
+        case .rollback(_, let revision, _, let peer): ChangeCause(.rollback, revision: revision, peer: peer)
+        case .release(let peer): ChangeCause(.release, peer: peer)
+        }
+    }
+
+    /// Makes the change.
+    /// - Parameters:
+    ///   - resolved: what the layers resolve to now
+    ///   - maximumBytes: what each layer may have
+    ///   - maximumDeletion: the percentage of the remote layer's members that another document may remove; nil for all
+    /// - Throws: `rejected` or `invalidChange`; the layers are then as before.
+    package func apply(
+        to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, maximumDeletion: Int?, now: Int
+    ) throws(ConfigError) -> ChangeEffect {
+        switch self {
+        case .set(let path, let value, let timeToLive, let peer):
+            try Self.checkShape(path, value)
+            if let locked = layers.rules.locks.touched(by: value, at: path) {
+                throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
+            }
+            try Self.checkWay(path, resolved)
+            let entry = OverrideEntry(
+                path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
+            switch layers.override.set(entry, maximumBytes: maximumBytes) {
+            case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
+            case .set(let old, let isAlone):
+                let lifetime = OverrideLifetime(of: entry, replacing: old)
+                // An object merges into what the lower layers have there, and null lets nothing show.
+                guard isAlone, let old, old.value.isPlainScalar, value.isPlainScalar else {
+                    return .changed(.set(entry), lifetime: lifetime)
+                }
+                return .changed(
+                    .set(entry), replacements: [JSONValue.Replacement(at: path, by: value)], lifetime: lifetime)
+            }
+        case .unset(let path, _):
+            return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
+        case .expireOverrides(let overrides):
+            let ended = overrides.filter { layers.override.expire($0.path, expiringAt: $0.expiresAt) }
+            guard let last = ended.lazy.map(\.expiresAt).max() else { return .none }
+            // A replay by the time of day would not end an override whose time of day has not come.
+            return .changed(last <= now ? .expire(at: last) : .rollback(overrides: layers.override, layers.hold))
+        case .files(let layer, let content):
+            if (layers[layer]?.content ?? .empty) == content { return .none }
+            try Self.check(content, maximumBytes, "the \(layer) files have")
+            layers[layer] = FileDocument(content, updatedAt: now)
+            return .changed(nil)
+        case .rules(let rules):
+            if layers.rules == rules { return .none }
+            layers.applyRulesLeniently(rules, now: now)
+            return .changed(nil)
+        case .dropRemote:
+            if layers.remote == nil, layers.hold?.remote == nil { return .none }
+            layers.dropRemote()
+            layers.applyRulesLeniently(layers.rules, now: now)
+            return .changed(.dropRemote)
+        case .remote(let document, let origin, let force, _):
+            try Self.check(document.content, maximumBytes, "the document has")
+            let replacement = RemoteReplacement(
+                document: document, origin: origin, force: force, maximumDeletion: force ? nil : maximumDeletion,
+                now: now)
+            return try replacement.apply(to: &layers)
+        case .rollback(let old, let revision, let rule, let peer):
+            layers.rollBack(to: old, revision: revision, rule: rule, by: peer, now: now)
+            layers.applyRulesLeniently(layers.rules, now: now)
+            return .changed(.rollback(overrides: layers.override, layers.hold))
+        case .release:
+            if layers.hold == nil { return .none }
+            layers.hold = nil
+            layers.applyRulesLeniently(layers.rules, now: now)
+            return .changed(.release)
+        }
+    }
+
+    private static func check(_ content: ComposedPatch, _ maximum: Int, _ what: String) throws(ConfigError) {
+        let bytes = content.patches.reduce(0) { $0 + $1.textSize }
+        if bytes > maximum { throw tooLarge(bytes, maximum, what) }
+    }
+
+    private static func tooLarge(_ bytes: Int, _ maximum: Int, _ what: String) -> ConfigError {
+        ConfigError(.rejected, "\(what) \(bytes) bytes; limits.documentBytes in the settings allows \(maximum)")
+    }
+
+    /// Checks what does not depend on the layers.
+    private static func checkShape(_ path: [String], _ value: JSONValue) throws(ConfigError) {
+        if path.isEmpty, value.kind != .object {
+            throw ConfigError(
+                .invalidChange, "the whole configuration is an object; set a member of it, as in: set search.limit 20")
+        }
+        guard path.count + value.depth <= JSONParser.defaultMaximumDepth else {
+            throw ConfigError(
+                .rejected, "the configuration would be nested deeper than \(JSONParser.defaultMaximumDepth)")
+        }
+    }
+
+    /// Checks that a path does not lead into an array.
+    private static func checkWay(_ path: [String], _ resolved: JSONValue) throws(ConfigError) {
+        var place = resolved
+        for (length, name) in path.enumerated() {
+            if place.kind == .array {
+                throw ConfigError(
+                    .invalidChange,
+                    "\(JSONPath(Array(path[..<length]))) is an array, whose elements cannot be overridden one by one; "
+                        + "set the whole array")
+            }
+            guard let next = place[name] else { return }
+            place = next
+        }
+    }
+}
+
+extension SourceDocument {
+    fileprivate var content: ComposedPatch { ComposedPatch(removals: removals, patch: value) }
+}
+
+extension JSONValue {
+    /// Whether it is a number, a string or a truth value.
+    fileprivate var isPlainScalar: Bool { kind == .number || kind == .string || kind == .bool }
+
+    /// How deep arrays and objects are nested in it; 0 for a scalar. The parser has bounded it.
+    fileprivate var depth: Int {
+        switch kind {
+        case .array: 1 + (elements.lazy.map(\.depth).max() ?? 0)
+        case .object: 1 + (members.lazy.map(\.value.depth).max() ?? 0)
+        case .null, .bool, .number, .string: 0
+        }
+    }
+}

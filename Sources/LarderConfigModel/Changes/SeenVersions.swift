@@ -1,0 +1,63 @@
+import LarderJSON
+
+/// The versions of the documents that a namespace has accepted. They reject a document that is older, and one without a
+/// version from a source that had given one.
+package struct SeenVersions: Sendable, Equatable {
+    /// The version that no later document may be older than; nil if no document had one.
+    package var highest: UpstreamVersion?
+    /// The location of the source that gives versions; nil if it does not.
+    package var source: String?
+
+    package init(highest: UpstreamVersion? = nil, source: String? = nil) {
+        self.highest = highest
+        self.source = source
+    }
+}
+
+extension SeenVersions {
+    /// What a single document shows.
+    package init(of version: UpstreamVersion?, from origin: String) {
+        self.init(highest: version, source: version == nil || origin == SourceOrigin.push ? nil : origin)
+    }
+
+    /// Checks the version of a document.
+    /// - Throws: `rejected`
+    package func check(_ document: SourceDocument, from origin: String) throws(ConfigError) {
+        if let version = document.version {
+            guard let highest, version.isOlder(than: highest) else { return }
+            throw ConfigError(
+                .rejected,
+                "version \(version) is older than version \(highest), which was accepted before; force it if that is "
+                    + "intended")
+        }
+        let place = document.versionPath.map { " at \($0.pointer)" } ?? ""
+        switch document.versionRequirement {
+        case .never: return
+        case .onceSeen:
+            guard source == origin else { return }
+            let former = highest.map { "version \($0)" } ?? "one"
+            throw ConfigError(
+                .rejected,
+                "the document has no version\(place), and an earlier one of this source had \(former); correct the "
+                    + "source, set versionRequired to false, or force it if that is intended")
+        case .always:
+            throw ConfigError(
+                .rejected,
+                "the document has no version\(place), and the settings require one; correct the source or versionPath, "
+                    + "set versionRequired to false, or force it if that is intended")
+        }
+    }
+
+    /// What is known after a document was accepted. Only a forced older version, and one that has no order, lower
+    /// ``highest``.
+    func adding(_ version: UpstreamVersion?, from origin: String, force: Bool) -> SeenVersions {
+        var next = self
+        if let version {
+            next.highest = version
+            if origin != SourceOrigin.push { next.source = origin }
+        } else if force, origin != SourceOrigin.push {
+            next.source = nil
+        }
+        return next
+    }
+}

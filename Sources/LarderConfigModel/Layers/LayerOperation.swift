@@ -1,0 +1,46 @@
+package import LarderJSON
+
+/// What a ``LayerChange`` did to the layers.
+package enum ChangeEffect: Sendable {
+    /// Nothing: the layers already had that content.
+    case none
+    /// A layer changed.
+    /// - Parameters:
+    ///   - replacements: how the configuration changes, if scalars are replaced by others and nothing else
+    ///   - lifetime: of the override that was set
+    case changed(
+        LayerOperation?, replacements: [JSONValue.Replacement]? = nil, lifetime: OverrideLifetime? = nil)
+}
+
+/// A change of the layers as the journal records it.
+package enum LayerOperation: Sendable {
+    case set(OverrideEntry)
+    case unset(path: [String])
+    /// Removes the overrides that expire at this time or before it.
+    case expire(at: Int)
+    /// Replaces the remote document, and may end the hold of a rollback.
+    case remote(RemoteDocument, endsHold: Bool)
+    case dropRemote
+    /// What a rollback made of the overrides, and what it holds.
+    case rollback(overrides: OverrideLayer, RollbackHold?)
+    case release
+    /// The experiments that apply after the operations before it.
+    case experiment(ExperimentLayer)
+
+    package func apply(to layers: inout Layers) {
+        switch self {
+        case .set(let entry): layers.override.set(entry)
+        case .unset(let path): _ = layers.override.unset(path)
+        case .expire(let time): _ = layers.override.expire(at: time)
+        case .remote(let remote, let endsHold):
+            layers.remote = remote
+            if endsHold { layers.hold = nil }
+        case .dropRemote: layers.dropRemote()
+        case .rollback(let overrides, let hold):
+            layers.override = overrides
+            layers.hold = hold
+        case .release: layers.hold = nil
+        case .experiment(let layer): layers.experiment = layer
+        }
+    }
+}

@@ -1,0 +1,24 @@
+package import LarderJSON
+
+/// A value that a client set at a path.
+package struct OverrideEntry: Sendable, Equatable {
+    package let path: [String]
+    package var value: JSONValue
+    /// When it was set, in milliseconds since 1970.
+    package var setAt: Int
+    /// When it expires, in milliseconds since 1970; nil for never.
+    package var expiresAt: Int?
+    /// The process that set it; nil if that is not recorded.
+    package var setBy: Peer?
+
+    package init(path: [String], value: JSONValue, setAt: Int, expiresAt: Int? = nil, setBy: Peer? = nil) {
+        self.path = path
+        self.value = value
+        self.setAt = setAt
+        self.expiresAt = expiresAt
+        self.setBy = setBy
+    }
+
+    /// The size of the value and the path in a document, in bytes.
+    package var bytes: Int { value.textSize + path.reduce(0) { $0 + $1.utf8.count + 5 } }
+}

@@ -1,0 +1,156 @@
+import LarderConfigModel
+package import LarderJSON
+import LarderPlatform
+import LarderUpstream
+import Synchronization
+
+// How a question gets to an endpoint, as whom, and what its answer means.
+extension EtcdClient {
+    /// Asks and gets the whole answer.
+    /// - Parameter isAuthorized: whether the question is asked as the user of the settings, if there is one.
+    func post(
+        _ path: String, _ body: [UInt8], to endpoint: String, isAuthorized: Bool
+    ) async throws(EtcdError) -> JSONValue {
+        guard isAuthorized else { return try await post(path, body, to: endpoint, token: nil) }
+        let token = try await authorization(at: endpoint)
+        do throws(EtcdError) {
+            return try await post(path, body, to: endpoint, token: token)
+        } catch {
+            // Tokens end after some minutes without use, with every change of users and roles, and with their server.
+            guard error.kind == .unauthenticated, configuration.user != nil else { throw error }
+            forgetToken()
+            return try await post(path, body, to: endpoint, token: try await authorization(at: endpoint))
+        }
+    }
+
+    private func post(
+        _ path: String, _ body: [UInt8], to endpoint: String, token: String?
+    ) async throws(EtcdError) -> JSONValue {
+        let request = try await request(path, body, to: endpoint, token: token)
+        let answer: Result<JSONValue, EtcdError>
+        do {
+            answer = try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
+                guard head.status == 200 else { return .failure(try await self.complaint(head, &body, from: endpoint)) }
+                guard let bytes = try await self.collect(&body, atMost: self.configuration.maximumAnswerBytes) else {
+                    return .failure(self.tooLarge)
+                }
+                guard let value = try? JSONValue(parsing: bytes) else { return .failure(self.notEtcd(endpoint)) }
+                return .success(value)
+            }
+        } catch {
+            throw EtcdError(error)
+        }
+        return try answer.get()
+    }
+
+    /// A question, with what all have in common.
+    func request(
+        _ path: String, _ body: [UInt8], to endpoint: String, token: String?
+    ) async throws(EtcdError) -> FetchRequest {
+        let files = configuration.tls
+        return FetchRequest(
+            url: endpoint + path, headers: token.map { [(name: "Authorization", value: $0)] } ?? [], body: body,
+            tls: try await fromDisk { () throws(ConfigError) in try files.read() },
+            timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout))
+    }
+
+    /// What an answer with an error status means.
+    func complaint(
+        _ head: StreamHead, _ body: inout StreamBody, from endpoint: String
+    ) async throws(UpstreamError) -> EtcdError {
+        let text = try await collect(&body, atMost: 1 << 16) ?? []
+        if let value = try? JSONValue(parsing: text), let complaint = EtcdComplaint(value) {
+            return complaint.error(from: endpoint, status: head.status)
+        }
+        if head.status == 404 {
+            return EtcdError(
+                .unavailable, "\(endpoint) has no etcd gateway at /v3; the endpoint must be etcd 3.4 or newer")
+        }
+        return EtcdError(.unavailable, head.problem?.message ?? "\(endpoint) answered \(head.status)")
+    }
+
+    /// The whole body; nil if it is longer than allowed.
+    private func collect(_ body: inout StreamBody, atMost limit: Int) async throws(UpstreamError) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        while let piece = try await body.next() {
+            guard piece.count <= limit - bytes.count else { return nil }
+            bytes += piece
+        }
+        return bytes
+    }
+
+    // MARK: Tokens
+
+    /// The token to show; nil where none is wanted.
+    func authorization(at endpoint: String) async throws(EtcdError) -> String? {
+        guard let user = configuration.user else { return nil }
+        switch token.withLock({ $0 }) {
+        case .none: return nil
+        case .text(let text): return text
+        case .unknown: break
+        }
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("name", user.name)
+        writer.member("password", try await fromDisk { () throws(ConfigError) in try user.password.read() })
+        writer.endObject()
+        let answer: JSONValue
+        do throws(EtcdError) {
+            answer = try await post("/v3/auth/authenticate", writer.bytes, to: endpoint, isAuthorized: false)
+        } catch {
+            // A cluster without authentication answers whoever asks.
+            if error.message.contains("authentication is not enabled") {
+                token.withLock { $0 = .none }
+                return nil
+            }
+            guard error.kind == .refused else { throw error }
+            throw EtcdError(.refused, "\(error.message); check the user \(user.name) of the settings and its password")
+        }
+        guard let text = answer["token"]?.string else { throw notEtcd(endpoint) }
+        token.withLock { $0 = .text(text) }
+        return text
+    }
+
+    /// Has the next question ask for a new token.
+    func forgetToken() { token.withLock { $0 = .unknown } }
+
+    /// Reads a file with a secret or a certificate.
+    private func fromDisk<Value: Sendable>(
+        _ read: @escaping @Sendable () throws(ConfigError) -> Value
+    ) async throws(EtcdError) -> Value {
+        do throws(ConfigError) {
+            return try await blocking.run(read)
+        } catch {
+            throw EtcdError(.refused, error.message)
+        }
+    }
+
+    // MARK: Errors
+
+    /// What an endpoint said is nothing that etcd says.
+    func notEtcd(_ endpoint: String) -> EtcdError {
+        EtcdError(.unavailable, "\(endpoint) does not answer as etcd does; check the endpoint and proxies on the way")
+    }
+
+    /// There is more than may be held.
+    var tooLarge: EtcdError { EtcdError(.rejected, EtcdDocument.tooLarge(configuration.maximumBytes).message) }
+}
+
+extension EtcdError {
+    /// What a request that did not come through means.
+    init(_ error: UpstreamError) {
+        switch error.code {
+        case .cancelled: self.init(.cancelled, error.message)
+        case .invalidRequest, .invalidURL: self.init(.refused, error.message)
+        default: self.init(.unavailable, error.message)
+        }
+    }
+}
+
+extension JSONWriter {
+    /// The members that say which keys are meant.
+    package mutating func write(_ keys: EtcdKeys) {
+        member("key", Base64.text(of: keys.first))
+        if let end = keys.end { member("range_end", Base64.text(of: end)) }
+    }
+}

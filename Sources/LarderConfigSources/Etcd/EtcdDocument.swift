@@ -1,0 +1,212 @@
+import LarderConfigModel
+import LarderJSON
+
+/// Turns the keys and values that a source reads into a configuration.
+///
+/// Under a prefix each key is one value: what follows the prefix is its path, with `/` between the segments. The same
+/// keys always make the same document, whatever the order they were written in. What cannot be a document is refused as
+/// a whole, with the keys that are in the way by name; nothing is left out in silence.
+struct EtcdDocument: Sendable {
+    let keys: EtcdSourceSettings.Keys
+    let format: EtcdSourceSettings.Format
+    /// The most bytes that the document may have.
+    let maximumBytes: Int
+
+    private struct Leaf {
+        let key: [UInt8]
+        let value: [UInt8]
+    }
+
+    /// The document of these keys.
+    /// - Parameter mayBeEmpty: whether no key at all means an empty configuration.
+    /// - Throws: `rejected` with the key that is in the way.
+    func value(of entries: [[UInt8]: [UInt8]], mayBeEmpty: Bool) throws(ConfigError) -> JSONValue {
+        switch keys {
+        case .key(let key):
+            guard let value = entries[Array(key.utf8)] else {
+                throw Self.rejected("there is no key \(Self.shown(Array(key.utf8))); put the document there")
+            }
+            return try whole(value, Array(key.utf8))
+        case .prefix(let prefix):
+            guard mayBeEmpty || !isEmpty(entries) else {
+                throw Self.rejected(
+                    "no key with a value begins with \(Self.shown(Array(prefix.utf8))); put one there or correct the prefix, "
+                        + "or force a refresh if an empty configuration is intended")
+            }
+            return try nested(leaves(of: entries), under: prefix)
+        }
+    }
+
+    /// The key that what is at a path comes from; a prefix that ends in `/` where it comes from several; nil where it comes
+    /// from none.
+    func key(of path: [String], in entries: [[UInt8]: [UInt8]]) -> String? {
+        guard case .prefix(var key) = keys else {
+            if case .key(let key) = keys { return key }
+            return nil
+        }
+        for segment in path {
+            // A name with a slash cannot be a segment; it is inside of a value that would have been found.
+            if segment.contains("/") { return nil }
+            key += segment
+            if entries[Array(key.utf8)] != nil { return key }
+            key += "/"
+        }
+        return entries.keys.contains { $0.starts(with: key.utf8) } ? key : nil
+    }
+
+    /// Whether there is no key with a value under the prefix.
+    func isEmpty(_ entries: [[UInt8]: [UInt8]]) -> Bool { entries.allSatisfy { Self.isMark($0.key, $0.value) } }
+
+    /// Whether a key only marks a directory, as some tools make them: it ends in `/` and has no value.
+    private static func isMark(_ key: [UInt8], _ value: [UInt8]) -> Bool {
+        value.isEmpty && key.last == UInt8(ascii: "/")
+    }
+
+    // MARK: One key with all of it
+
+    private func whole(_ bytes: [UInt8], _ key: [UInt8]) throws(ConfigError) -> JSONValue {
+        try checkSize(bytes.count)
+        let value: JSONValue
+        do {
+            value = try JSONValue(parsing: bytes)
+        } catch {
+            throw Self.rejected("the value of key \(Self.shown(key)) is not JSON: \(error)")
+        }
+        guard value.kind == .object else {
+            throw Self.rejected(
+                "the value of key \(Self.shown(key)) is \(value.kind); a configuration is a JSON object")
+        }
+        return value
+    }
+
+    // MARK: One key for each value
+
+    /// The keys sorted by path, so that what belongs together is together.
+    private func leaves(of entries: [[UInt8]: [UInt8]]) throws(ConfigError) -> [Leaf] {
+        var leaves: [Leaf] = []
+        leaves.reserveCapacity(entries.count)
+        for (key, value) in entries where !Self.isMark(key, value) { leaves.append(Leaf(key: key, value: value)) }
+        leaves.sort { Self.precedes($0.key, $1.key) }
+        for (leaf, next) in zip(leaves, leaves.dropFirst()) where Self.isBelow(next.key, leaf.key) {
+            throw Self.rejected(
+                "\(Self.shown(leaf.key)) is both a value and the parent of \(Self.shown(next.key)); remove one of them")
+        }
+        return leaves
+    }
+
+    private static let slash = UInt8(ascii: "/")
+
+    private static func isBelow(_ key: [UInt8], _ parent: [UInt8]) -> Bool {
+        key.count > parent.count && key[parent.count] == slash && key.starts(with: parent)
+    }
+
+    /// Whether a key's path precedes another's, segment by segment: as if a slash were the smallest byte.
+    private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.withUnsafeBufferPointer { left in
+            right.withUnsafeBufferPointer { right in
+                for index in 0..<min(left.count, right.count) where left[index] != right[index] {
+                    return left[index] == slash || (right[index] != slash && left[index] < right[index])
+                }
+                return left.count < right.count
+            }
+        }
+    }
+
+    private func nested(_ leaves: [Leaf], under prefix: String) throws(ConfigError) -> JSONValue {
+        try checkSize(leaves.reduce(0) { $0 + $1.value.count })
+        var writer = JSONWriter()
+        var parser = JSONParser()
+        var open: [ArraySlice<UInt8>] = []
+        writer.beginObject()
+        for leaf in leaves {
+            let segments = leaf.key.dropFirst(prefix.utf8.count)
+                .split(separator: Self.slash, omittingEmptySubsequences: false)
+            let parents = segments.dropLast()
+            let shared = zip(open, parents).prefix { $0 == $1 }.count
+            while open.count > shared {
+                writer.endObject()
+                open.removeLast()
+            }
+            for parent in parents.dropFirst(shared) {
+                writer.name(try name(parent, leaf.key))
+                writer.beginObject()
+                open.append(parent)
+            }
+            writer.name(try name(segments.last ?? [], leaf.key))
+            writer.value(try value(leaf.value, of: leaf.key, &parser))
+        }
+        for _ in open { writer.endObject() }
+        writer.endObject()
+        try checkSize(writer.bytes.count)
+        do {
+            return try JSONValue(parsing: writer.bytes)
+        } catch {
+            throw Self.rejected("the keys make no document: \(error)")
+        }
+    }
+
+    private func name(_ segment: ArraySlice<UInt8>, _ key: [UInt8]) throws(ConfigError) -> String {
+        guard !segment.isEmpty else {
+            throw Self.rejected(
+                "key \(Self.shown(key)) has an empty segment; write it without a doubled \"/\" or one at its end")
+        }
+        guard let name = String(validating: segment, as: UTF8.self) else {
+            throw Self.rejected("key \(Self.shown(key)) is not UTF-8; rename it")
+        }
+        return name
+    }
+
+    /// What the value of a key is in the document.
+    /// - Parameter parser: Its memory is used again for the next value if this one is gone by then.
+    /// - Throws: `rejected` if the format does not allow it.
+    func value(_ bytes: [UInt8], of key: [UInt8], _ parser: inout JSONParser) throws(ConfigError) -> JSONValue {
+        if format != .text {
+            let result: Result<JSONValue, JSONError> = bytes.withUnsafeBytes { bytes in
+                Result { () throws(JSONError) in try parser.parse(bytes) }
+            }
+            switch result {
+            case .success(let value): return value
+            case .failure(let error):
+                // What begins like an array or object was meant as one; as a text it would be a surprise.
+                let first = bytes.first { !" \t\r\n".utf8.contains($0) }
+                guard format == .auto, first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
+                    throw Self.rejected(
+                        "the value of key \(Self.shown(key)) is not JSON (\(error)); correct it"
+                            + (format == .json ? ", or set \"format\" to \"text\" or \"auto\"" : ""))
+                }
+            }
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Self.rejected("the value of key \(Self.shown(key)) is not UTF-8; encode it as text")
+        }
+        return .string(text)
+    }
+
+    private func checkSize(_ bytes: Int) throws(ConfigError) {
+        guard bytes > maximumBytes else { return }
+        throw Self.tooLarge(maximumBytes)
+    }
+
+    // MARK: Errors
+
+    /// The error for keys that are more than a document may have.
+    static func tooLarge(_ maximumBytes: Int) -> ConfigError {
+        rejected("the keys have more than \(maximumBytes) bytes, which limits.documentBytes in the settings allows")
+    }
+
+    private static func rejected(_ message: String) -> ConfigError { ConfigError(.rejected, "etcd: " + message) }
+
+    /// A key for people: in quotation marks, in one line, cut if it is long.
+    static func shown(_ key: [UInt8]) -> String {
+        let isLong = key.count > 200
+        let text = String(decoding: isLong ? key.prefix(200) : key[...], as: UTF8.self)
+        var shown = ""
+        for scalar in text.unicodeScalars {
+            let isPlain =
+                scalar.value >= 0x20 && !(0x7f...0x9f).contains(scalar.value) && scalar.value != 0x2028
+                && scalar.value != 0x2029 && scalar != "\"" && scalar != "\\"
+            shown += isPlain ? String(scalar) : "\\u{\(String(scalar.value, radix: 16))}"
+        }
+        return "\"\(shown)\(isLong ? "…" : "")\""
+    }
+}

@@ -1,0 +1,94 @@
+import LarderConfigModel
+import LarderJSON
+
+/// Why etcd did not give what it was asked for.
+struct EtcdError: Error, Sendable, Equatable {
+    package enum Kind: Sendable {
+        /// This endpoint does not answer, or not now; another one, or this one later, may.
+        case unavailable
+        /// The token is no longer good, or there has to be one.
+        case unauthenticated
+        /// The revision asked for is gone, or never was: all has to be read again.
+        case compacted
+        /// Every endpoint would say the same.
+        case refused
+        /// The keys make no document that may be taken.
+        case rejected
+        /// The task that asked was cancelled.
+        case cancelled
+    }
+
+    let kind: Kind
+    /// What happened and what to do, in one line, without secrets.
+    let message: String
+
+    init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+
+    /// What a namespace's flow is told.
+    var configError: ConfigError {
+        switch kind {
+        case .cancelled: ConfigError(.cancelled, message)
+        case .rejected: ConfigError(.rejected, message)
+        case .unavailable, .unauthenticated, .compacted, .refused: ConfigError(.upstreamFailed, message)
+        }
+    }
+}
+
+/// An error as etcd's gateway words it. The shapes differ with the version and the place:
+///
+/// - a call, 3.4 and 3.5: `{"error":"TEXT","message":"TEXT","code":11}`; 3.6: `{"code":11,"message":"TEXT","details":[]}`
+/// - in a watch, 3.4: `{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"…"}}`; later:
+///   `{"error":{"code":14,"message":"TEXT","details":[]}}`
+struct EtcdComplaint: Sendable, Equatable {
+    /// The gRPC status code; nil where it could not be found.
+    var code: Int?
+    var text: String
+
+    /// Reads the body of an answer with an error status, or a message of a watch; nil if it is no error.
+    init?(_ value: JSONValue) {
+        let inner = value["error"]?.kind == .object ? value["error"] : value
+        guard let inner, let text = inner["message"]?.string ?? inner["error"]?.string else { return nil }
+        self.text = text
+        code = (inner["code"] ?? inner["grpc_code"])?.int
+    }
+
+    /// Reads what a cancelled watch gives as its reason: `rpc error: code = PermissionDenied desc = TEXT`, or only the
+    /// text.
+    init(cancelReason reason: String) {
+        guard let start = reason.firstRange(of: " desc = ") else {
+            code = nil
+            text = reason
+            return
+        }
+        text = String(reason[start.upperBound...])
+        let name = reason[..<start.lowerBound].split(separator: " ").last ?? ""
+        code = ["Unauthenticated": 16, "PermissionDenied": 7, "InvalidArgument": 3, "Unavailable": 14][name]
+    }
+
+    /// The error that this is, for an endpoint.
+    /// - Parameter status: the HTTP status of the answer, if it was an error.
+    func error(from endpoint: String, status: Int? = nil) -> EtcdError {
+        let said = "etcd at \(endpoint) says: \(Self.line(text))"
+        if text.contains("auth token") || text.contains("auth store is old") || text.contains("user name is empty") {
+            return EtcdError(.unauthenticated, said + "; check user and password of the settings")
+        }
+        switch code {
+        case 16: return EtcdError(.unauthenticated, said + "; check user and password of the settings")
+        case 11: return EtcdError(.compacted, said)
+        case 7: return EtcdError(.refused, said + "; grant the user's role to read these keys")
+        case 3, 5, 6, 9, 12: return EtcdError(.refused, said)
+        case nil:
+            let isTheirs = status.map { $0 >= 500 } ?? true
+            return EtcdError(isTheirs ? .unavailable : .refused, said)
+        default: return EtcdError(.unavailable, said)
+        }
+    }
+
+    /// Somebody else's words, held to one line of a sensible length.
+    static func line(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(300).map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) })
+    }
+}

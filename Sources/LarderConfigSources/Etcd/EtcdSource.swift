@@ -1,0 +1,227 @@
+import LarderConfigModel
+import LarderHTTPSemantics
+import LarderJSON
+import LarderUpstream
+import Logging
+import Synchronization
+
+/// A remote layer in etcd: read once, then followed by a watch for as long as somebody wants to hear of changes.
+final class EtcdSource: ConfigSource {
+    private struct State {
+        var follower: EtcdFollower
+        /// The document that was answered last.
+        var rendering: EtcdRendering?
+        /// The source of chance for the distance between two connections.
+        var generator: any RandomNumberGenerator & Sendable
+        /// Who hears of changes.
+        var changes: AsyncStream<Void>.Continuation?
+        /// What tells the step under way to look at the state.
+        var attention: AsyncStream<Void>.Continuation?
+    }
+
+    private let client: EtcdClient
+    private let document: EtcdDocument
+    private let timeout: Duration
+    private let clock: any Clock<Duration>
+    private let logger: Logger
+    private let state: Mutex<State>
+
+    let kind = "etcd"
+    let location: String
+    var reconnects: Bool { true }
+
+    init(
+        _ configuration: EtcdSourceSettings, client: EtcdClient, plan: ReconnectPlan,
+        clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable, logger: Logger
+    ) {
+        self.client = client
+        self.clock = clock
+        self.logger = logger
+        timeout = configuration.timeout
+        location = configuration.location
+        document = EtcdDocument(
+            keys: configuration.keys, format: configuration.format, maximumBytes: configuration.maximumBytes)
+        state = Mutex(
+            State(
+                follower: EtcdFollower(maximumBytes: configuration.maximumBytes, plan: plan), generator: generator))
+    }
+
+    // MARK: Answers
+
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
+        if occasion != .signalled {
+            do throws(EtcdError) {
+                try await read()
+            } catch {
+                throw error.configError
+            }
+        }
+        let failure = state.withLock { $0.follower.failure }
+        if occasion == .signalled, let failure { throw failure.configError }
+        return try await answer(validator, mayBeEmpty: occasion == .forced)
+    }
+
+    /// Large documents are made away from every actor.
+    @concurrent
+    private func answer(_ validator: Validator?, mayBeEmpty: Bool) async throws(ConfigError) -> SourceAnswer {
+        if let answer = try answerByEditing(validator) { return answer }
+        guard let known = state.withLock({ $0.follower.known }) else {
+            throw ConfigError(.upstreamFailed, "\(location) was not read yet; ask again")
+        }
+        let head = head(of: known)
+        if validator != nil, validator == head.validator { return .notModified }
+        let value = try document.value(of: known.values, mayBeEmpty: mayBeEmpty)
+        return answer(value, head)
+    }
+
+    /// The answer if it is the last document, or this one with other scalars; nil if it has to be made of all keys.
+    private func answerByEditing(_ validator: Validator?) throws(ConfigError) -> SourceAnswer? {
+        // The keys stay in the state: a copy outside of the lock would make the next event copy all of them.
+        let known = state.withLock { state -> (Head, EtcdRendering, [(key: [UInt8], value: [UInt8])])? in
+            guard let known = state.follower.known, let rendering = state.rendering,
+                let pairs = rendering.pairs(changedIn: known)
+            else { return nil }
+            return (head(of: known), rendering, pairs)
+        }
+        guard let (head, rendering, pairs) = known else { return nil }
+        if validator != nil, validator == head.validator { return .notModified }
+        guard let (value, edits) = try document.editing(rendering.document, pairs) else { return nil }
+        return answer(value, head, edits)
+    }
+
+    /// What an answer says about the keys.
+    private struct Head {
+        let stamp: EtcdKeyspace.Stamp
+        let version: UpstreamVersion
+        /// It says what was read and not when, so that neither a restart nor a change of other keys makes old news of it.
+        let validator: Validator?
+    }
+
+    private func head(of known: EtcdKeyspace) -> Head {
+        Head(
+            stamp: known.stamp, version: UpstreamVersion(String(known.changedAt), series: known.cluster),
+            validator: Validator(etag: "\"\(known.digest)-\(document.format.rawValue)\""))
+    }
+
+    private func answer(_ value: JSONValue, _ head: Head, _ edits: SourceDocument.Edits? = nil) -> SourceAnswer {
+        state.withLock { $0.rendering = EtcdRendering(stamp: head.stamp, document: value) }
+        var document = SourceDocument(value: value, version: head.version, validator: head.validator)
+        document.edits = edits
+        return .document(document)
+    }
+
+    func key(of path: [String]) -> String? {
+        state.withLock { $0.follower.known }.flatMap { document.key(of: path, in: $0.values) }
+    }
+
+    /// Reads all keys.
+    /// - Parameter number: that of the step to read; nil where the flow asks.
+    private func read(step number: Int? = nil) async throws(EtcdError) {
+        let start = state.withLock { $0.follower.readingBegins() }
+        do throws(EtcdError) {
+            let reading = try await client.read()
+            let former = state.withLock { $0.follower.known?.cluster }
+            if let former, former != reading.cluster {
+                logger.notice(
+                    "the endpoints belong to another cluster than before; its revisions are counted anew",
+                    metadata: ["source": "\(location)"])
+            }
+            let isElsewhere = client.isWatchElsewhere
+            tell { follower, _ in follower.readingCame(reading, began: start, isElsewhere: isElsewhere) }
+        } catch {
+            if error.kind == .cancelled { throw error }
+            tell { follower, generator in
+                guard let number else { return follower.flowsReadingFailed() }
+                return follower.readingFailed(error, number: number, using: &generator)
+            }
+            throw error
+        }
+    }
+
+    // MARK: Following
+
+    func changes() -> AsyncStream<Void>? {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        state.withLock { $0.changes = continuation }
+        let task = Task { await follow() }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
+    /// Goes from step to step, until it is cancelled.
+    private func follow() async {
+        tell { follower, generator in follower.begin(using: &generator) }
+        while !Task.isCancelled {
+            let (attention, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            let step = state.withLock { state in
+                state.attention = continuation
+                return state.follower.step
+            }
+            await withTaskGroup { group in
+                group.addTask { await self.carryOut(step) }
+                group.addTask { await self.attend(step, attention) }
+                await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+
+    private func carryOut(_ step: EtcdFollower.Step) async {
+        switch step.task {
+        case .pause(let time):
+            try? await clock.sleep(for: time)
+            if !Task.isCancelled { tell { follower, _ in follower.pauseEnded(step.number) } }
+        case .read:
+            // The follower is told of a failure, too.
+            try? await read(step: step.number)
+        case .watch(let revision):
+            let end = await client.watch(after: revision) { message throws(EtcdError) in
+                try self.heard(message, step.number)
+            }
+            if Task.isCancelled { return }
+            tell { follower, generator in follower.watchEnded(end, number: step.number, using: &generator) }
+        }
+    }
+
+    private func heard(_ message: EtcdWatchMessage, _ number: Int) throws(EtcdError) {
+        let result = state.withLock { state in
+            Result { () throws(EtcdError) in try state.follower.watchSaid(message, number: number) }
+        }
+        perform(try result.get())
+    }
+
+    /// Returns when the step was replaced. A watch under suspicion is given as long as a request may take.
+    private func attend(_ step: EtcdFollower.Step, _ attention: AsyncStream<Void>) async {
+        for await _ in attention {
+            guard let isSuspect = suspicion(step) else { return }
+            if !isSuspect { continue }
+            try? await clock.sleep(for: timeout)
+            guard !Task.isCancelled, let isStillSuspect = suspicion(step) else { return }
+            if !isStillSuspect { continue }
+            tell { follower, generator in follower.watchEnded(nil, number: step.number, using: &generator) }
+            return
+        }
+    }
+
+    /// Whether the watch of a step is suspected to be dead; nil if the step is over.
+    private func suspicion(_ step: EtcdFollower.Step) -> Bool? {
+        state.withLock { $0.follower.step == step ? $0.follower.isSuspect : nil }
+    }
+
+    // MARK: The follower
+
+    private func tell(
+        _ event: (inout EtcdFollower, inout any RandomNumberGenerator & Sendable) -> EtcdFollower.Effects
+    ) {
+        perform(state.withLock { event(&$0.follower, &$0.generator) })
+    }
+
+    /// Nothing is yielded under the lock.
+    private func perform(_ effects: EtcdFollower.Effects) {
+        let (changes, attention) = state.withLock { ($0.changes, $0.attention) }
+        if effects.contains(.signal) { changes?.yield() }
+        if !effects.isDisjoint(with: [.newStep, .suspicion]) { attention?.yield() }
+    }
+}

@@ -1,0 +1,128 @@
+import CLinuxShims
+import Glibc
+package import LarderJSON
+import LarderJSON5
+import LarderPlatform
+
+/// The files that together are one document, as they were at one moment.
+package struct DocumentFiles: Sendable {
+    package struct File: Sendable {
+        package let path: String
+        package let bytes: [UInt8]
+
+        /// Whether it is JSON5 by its name.
+        var isJSON5: Bool { path.hasSuffix(".json5") }
+    }
+
+    /// The files, the lowest first.
+    package let files: [File]
+
+    /// Stands for the names and contents of all files.
+    var stamp: ContentDigest { ContentDigest(of: files.map { ($0.path, $0.bytes) }) }
+
+    /// Reads a file, or the files of a directory, whichever is there now. Blocks until the disk has answered.
+    ///
+    /// - Throws: ``FileReadError``; a directory without files is an error as an empty file is one: so looks a directory
+    ///   on which nothing is mounted.
+    package static func read(at path: String, maximumBytes: Int) throws(FileReadError) -> DocumentFiles {
+        guard fileStatus(path.cPath)?.fileType == S_IFDIR else {
+            return try DocumentFile(path: path, maximumBytes: maximumBytes).read()
+        }
+        let reading = try DocumentDirectory(path: path, maximumBytes: maximumBytes).read()
+        guard !reading.files.isEmpty else {
+            throw FileReadError(.empty, path, "it has no *.json or *.json5 file; put one there, at least with {}")
+        }
+        return reading
+    }
+
+    /// What each file says, an object.
+    ///
+    /// - Throws: ``FileReadError`` naming the file that does not say one.
+    package func documents() throws(FileReadError) -> [JSONValue] {
+        var documents: [JSONValue] = []
+        for file in files { documents.append(try Self.parse(file)) }
+        return documents
+    }
+
+    /// What a file says, an object.
+    package static func parse(_ file: File) throws(FileReadError) -> JSONValue {
+        let (path, bytes) = (file.path, file.bytes)
+        if bytes.isEmpty {
+            throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
+        }
+        let document = file.isJSON5 ? try parseJSON5(bytes, path) : try parseJSON(bytes, path)
+        guard document.kind == .object else {
+            throw FileReadError(
+                .notAnObject, path, "it is JSON, but not an object; put the settings between { and }", at: (1, 1))
+        }
+        return document
+    }
+
+    private static func parseJSON(_ bytes: [UInt8], _ path: String) throws(FileReadError) -> JSONValue {
+        do throws(JSONError) {
+            return try JSONValue(parsing: bytes)
+        } catch {
+            let before = bytes.prefix(error.offset)
+            let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+            // Bytes that continue a character are no columns of their own.
+            let place = (
+                1 + before.count { $0 == UInt8(ascii: "\n") }, 1 + before[start...].count { $0 & 0xC0 != 0x80 }
+            )
+            let isCommented = bytes.dropFirst(error.offset).first == UInt8(ascii: "/")
+            let advice = isCommented ? "; rename it to *.json5 if it is to have comments" : ""
+            throw FileReadError(.invalidJSON, path, error.reason + advice, at: place)
+        }
+    }
+
+    private static func parseJSON5(_ bytes: [UInt8], _ path: String) throws(FileReadError) -> JSONValue {
+        do throws(JSON5Error) {
+            let scalars = try JSON5Parser.scalars(of: bytes)
+            do throws(JSON5Error) {
+                let document = try JSON5Parser.parse(scalars)
+                if let value = document.json { return value }
+                throw JSON5Error(.syntax, "a number is too large for JSON", offset: document.offset)
+            } catch {
+                throw error.placed(in: scalars)
+            }
+        } catch {
+            throw FileReadError(.invalidJSON, path, error.reason, at: error.place)
+        }
+    }
+
+    /// The line, from 1, in which the last name of a path stands in a file that was parsed.
+    package static func line(of path: JSONPath, in file: File, _ document: JSONValue) -> Int {
+        guard file.isJSON5 else { return document.place(of: path).line }
+        // The value was built from what the parser read, and has no places.
+        guard let scalars = try? JSON5Parser.scalars(of: file.bytes), let value = try? JSON5Parser.parse(scalars),
+            let offset = value.offset(of: path.segments)
+        else { return 1 }
+        return JSON5Text.place(of: offset, in: scalars).line
+    }
+}
+
+/// One file that holds a whole document.
+///
+/// Reading blocks until the disk has answered. Nothing is kept between two readings.
+struct DocumentFile: Sendable, Hashable {
+    let path: String
+    /// The largest content accepted, in bytes.
+    let maximumBytes: Int
+
+    /// Makes a reader of a file. The file need not exist yet.
+    init(path: String, maximumBytes: Int = 16 << 20) {
+        self.path = path
+        self.maximumBytes = maximumBytes
+    }
+
+    /// Reads the file. If it changes meanwhile it is read again, a few times.
+    ///
+    /// - Throws: ``FileReadError``; an empty file is an error, because it is what a file looks like that is about to be
+    ///   written.
+    func read() throws(FileReadError) -> DocumentFiles {
+        let reading = try StableFileReader(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
+        guard !reading.bytes.isEmpty else {
+            throw FileReadError(.empty, path, "it is empty; write a JSON object, at least {}", at: (1, 1))
+        }
+        return DocumentFiles(files: [DocumentFiles.File(path: path, bytes: reading.bytes)])
+    }
+}

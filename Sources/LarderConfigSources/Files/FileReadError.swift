@@ -1,0 +1,96 @@
+import CLinuxShims
+import Glibc
+
+/// Why a file or a directory of files gave no usable document.
+package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The kind of failure. More kinds may be added; compare with the static members.
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
+        private enum Kind: String {
+            case notFound, parentMissing, permissionDenied, notAFile, tooLarge, tooMany, empty, invalidJSON, notAnObject
+            case unstable, exposed, ioFailed
+        }
+
+        private let kind: Kind
+
+        private init(_ kind: Kind) { self.kind = kind }
+
+        /// There is no such file, or its symbolic link leads nowhere.
+        package static let notFound = Code(.notFound)
+        /// The directory does not exist, and neither does the one it should be in: a wrong path or a missing mount.
+        package static let parentMissing = Code(.parentMissing)
+        /// The agent may not read it.
+        package static let permissionDenied = Code(.permissionDenied)
+        /// It is there, but it is not a regular file (or not a directory, where one is asked for).
+        package static let notAFile = Code(.notAFile)
+        /// It has more bytes than allowed.
+        package static let tooLarge = Code(.tooLarge)
+        /// The directory has more files than allowed.
+        package static let tooMany = Code(.tooMany)
+        /// It has no bytes, as a file has that is about to be written, or no files.
+        package static let empty = Code(.empty)
+        /// It is not JSON, or not JSON5 in a file of that name; see ``FileReadError/line``.
+        package static let invalidJSON = Code(.invalidJSON)
+        /// It is JSON, but not an object.
+        package static let notAnObject = Code(.notAnObject)
+        /// It changed each time while it was read.
+        package static let unstable = Code(.unstable)
+        /// It holds a secret and is not guarded as one.
+        package static let exposed = Code(.exposed)
+        /// A system call failed in another way; see ``FileReadError/errno``.
+        package static let ioFailed = Code(.ioFailed)
+
+        /// The name of the code, as it is written here.
+        package var description: String { kind.rawValue }
+    }
+
+    package let code: Code
+    /// The file or directory that it is about.
+    package let path: String
+    /// The line, from 1, if there is a place in the file.
+    package let line: Int?
+    /// The column in characters, from 1, if there is a place in the file.
+    package let column: Int?
+    /// The error number of the system call that failed, if one did.
+    package let errno: CInt?
+    /// What is wrong and what to do, without the path.
+    package let reason: String
+
+    init(
+        _ code: Code, _ path: String, _ reason: String, at place: (line: Int, column: Int)? = nil, errno: CInt? = nil
+    ) {
+        self.code = code
+        self.path = path
+        self.reason = reason
+        (line, column) = (place?.line, place?.column)
+        self.errno = errno
+    }
+
+    /// A system call that failed.
+    init(_ path: String, errno number: CInt) {
+        let (code, advice): (Code, String) =
+            switch number {
+            case ENOENT: (.notFound, "create it or correct the path")
+            case EACCES, EPERM: (.permissionDenied, "let the agent's user read it and search the directories above it")
+            case ENOTDIR, EISDIR, ENXIO: (.notAFile, "correct the path")
+            case ELOOP: (.ioFailed, "repair the symbolic links")
+            default: (.ioFailed, "see the kernel's log")
+            }
+        // strerror(3) is safe here: glibc gives a constant or thread-local text for every number.
+        self.init(
+            code, path, "\(String(cString: strerror(number))); \(advice)\(Self.hidden(path) ? Self.hint : "")",
+            errno: number)
+    }
+
+    private static let hint = ", unless the agent's unit hides it (ProtectHome=, PrivateTmp=; systemctl edit)"
+
+    /// Whether a path is of those that a service of systemd often does not see (systemd.exec(5)).
+    private static func hidden(_ path: String) -> Bool {
+        getenv("INVOCATION_ID") != nil
+            && ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"].contains { path.hasPrefix($0) }
+    }
+
+    /// `FILE:LINE:COLUMN: REASON`, as compilers write it; one line.
+    package var description: String {
+        ([path] + [line, column].compactMap { $0.map(String.init) }).joined(separator: ":") + ": \(reason)"
+    }
+}

@@ -1,0 +1,61 @@
+import LarderConfigModel
+import LarderHTTPSemantics
+import LarderJSON
+import LarderPlatform
+import LarderUpstream
+import Synchronization
+
+/// A remote layer that is on this machine, such as another program writes or a ConfigMap brings: a file, or a directory
+/// whose `*.json` and `*.json5` files are merged in the order of their names. Which of the two is seen anew each time.
+final class FileSource: ConfigSource {
+    private let configuration: FileSourceSettings
+    private let watcher: FileWatcher
+    private let blocking: BlockingWork
+    private let problem = FileWatcher.Problem()
+
+    init(configuration: FileSourceSettings, watcher: FileWatcher, blocking: BlockingWork) {
+        self.configuration = configuration
+        self.watcher = watcher
+        self.blocking = blocking
+    }
+
+    var kind: String { "file" }
+    var location: String { configuration.path }
+
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
+        let (path, maximumBytes) = (configuration.path, configuration.maximumBytes)
+        do throws(FileReadError) {
+            let reading = try await blocking.run { () throws(FileReadError) in
+                try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
+            }
+            // A stamp does for files what an entity tag does for a web page.
+            let stamp = Validator(etag: reading.stamp.description)
+            if let validator, validator == stamp { return .notModified }
+            let document = try await Self.document(of: reading, configuration.versionPath, stamp)
+            return .document(document)
+        } catch {
+            let code: ConfigError.Code =
+                [.invalidJSON, .notAnObject].contains(error.code) ? .rejected : .upstreamFailed
+            throw ConfigError(code, error.description)
+        }
+    }
+
+    /// What the files say together. Large documents are parsed away from every actor.
+    @concurrent
+    private static func document(
+        of reading: DocumentFiles, _ versionPath: JSONPath?, _ stamp: Validator?
+    ) async throws(FileReadError) -> SourceDocument {
+        // A null stays, because it hides what the host layer says.
+        let composed = ComposedPatch(try reading.documents())
+        var document = SourceDocument(
+            value: composed.patch, versionPath: versionPath, requirement: .never, validator: stamp)
+        document.removals = composed.removals
+        return document
+    }
+
+    func changes() -> AsyncStream<Void>? { watcher.changes(at: configuration.path, reporting: problem) }
+
+    var watchProblem: String? { problem.message }
+}

@@ -1,0 +1,72 @@
+import LarderConfigModel
+import LarderJSON
+import LarderUpstream
+
+/// Sends a GraphQL request, at most twice, and judges the response.
+struct GraphQLExchange {
+    let fetcher: HTTPFetcher
+    let reading: DocumentReader
+    let request: GraphQLRequest
+
+    fileprivate enum Verdict {
+        case answer(SourceAnswer)
+        /// The server wants the query with the hash.
+        case queryIsUnknown
+        /// The server wants the query without the hash.
+        case persistingIsUnsupported
+    }
+
+    /// - Parameter isLongPoll: Whether an empty response means that nothing is new.
+    func answer(to original: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> SourceAnswer {
+        var http = original
+        http.readsProblems = true
+        if !http.headers.contains(where: { $0.name.lowercased() == "accept" }) {
+            http.headers.append(("Accept", GraphQLRequest.accept))
+        }
+        if let persisted = request.persisted { http.body = persisted.hashOnly }
+        var verdict = try await send(http, isLongPoll, hasOtherBody: request.persisted?.withQuery != nil)
+        switch verdict {
+        case .answer(let answer): return answer
+        case .queryIsUnknown: http.body = request.persisted?.withQuery
+        case .persistingIsUnsupported: http.body = request.persisted?.withoutHash
+        }
+        verdict = try await send(http, isLongPoll, hasOtherBody: false)
+        guard case .answer(let answer) = verdict else { return .notModified }
+        return answer
+    }
+
+    /// - Parameter hasOtherBody: Whether the request can be sent again with its query.
+    private func send(
+        _ http: FetchRequest, _ isLongPoll: Bool, hasOtherBody: Bool
+    ) async throws(ConfigError) -> Verdict {
+        switch try await fetcher.fetch(http, isLongPoll: isLongPoll) {
+        case nil, .notModified: return .answer(.notModified)
+        case .document(let document): return try await judge(document, hasOtherBody: hasOtherBody)
+        case .problem(let error, let document):
+            let isGraphQL = document.metadata.mediaType == GraphQLRequest.mediaType
+            if isGraphQL, 200..<300 ~= document.metadata.status {
+                return try await judge(document, hasOtherBody: hasOtherBody)
+            }
+            let errors = (try? JSONValue(parsing: document.body)).flatMap { GraphQLErrors(in: $0) }
+            if hasOtherBody, let verdict = errors?.verdict { return verdict }
+            // A proxy may have made a body of any other type.
+            guard isGraphQL, let errors else { throw ConfigError(error) }
+            throw ConfigError(
+                .upstreamFailed, "\(error.message): \(errors.text(without: reading.secrets))",
+                retryAfter: error.retryAfter)
+        }
+    }
+
+    private func judge(_ document: FetchDocument, hasOtherBody: Bool) async throws(ConfigError) -> Verdict {
+        let answer = try await reading.parse(document.body)
+        if hasOtherBody, let verdict = GraphQLErrors(in: answer)?.verdict { return verdict }
+        return .answer(.document(try reading.document(in: answer, validator: document.validator)))
+    }
+}
+
+extension GraphQLErrors {
+    fileprivate var verdict: GraphQLExchange.Verdict? {
+        if isPersistedQueryUnknown { return .queryIsUnknown }
+        return isPersistingUnsupported ? .persistingIsUnsupported : nil
+    }
+}

@@ -1,0 +1,62 @@
+import CLinuxShims
+import Glibc
+package import LarderConfigModel
+import LarderPlatform
+
+/// Where a secret is kept: a token or a password. It is read anew for each use, so that one that was exchanged counts at
+/// once, and it appears in no description.
+package enum Credential: Sendable, Equatable {
+    /// A file that belongs to the agent's user or to root and that others cannot read.
+    case file(String)
+    /// A credential that systemd hands to the service, by its name (`LoadCredential=`, systemd.exec(5)).
+    case systemd(String)
+
+    /// The longest secret, in bytes.
+    package static let maximumBytes = 64 * 1024
+
+    /// Reads the secret, without the line ends behind it. The disk is waited for.
+    ///
+    /// - Parameter directory: where systemd put the credentials; by default `$CREDENTIALS_DIRECTORY`
+    /// - Throws: `upstreamFailed`, naming the file and what to do, never what is in it
+    package func read(systemd directory: String? = Self.systemdDirectory) throws(ConfigError) -> String {
+        let path: String
+        switch self {
+        case .file(let file): path = file
+        case .systemd(let name):
+            guard let directory else {
+                throw ConfigError(
+                    .upstreamFailed,
+                    "there is no credential \(name): systemd gave the agent none; add LoadCredential=\(name):FILE to its "
+                        + "unit, or name a file")
+            }
+            path = directory + "/" + name
+        }
+        do throws(FileReadError) {
+            // systemd guards its directory by itself; the mode of the files in it is its own business.
+            let isGuarded = if case .systemd = self { true } else { false }
+            let bytes = try StableFileReader(
+                name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
+            ).read().bytes
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                throw FileReadError(.ioFailed, path, "it is not text in UTF-8; replace it")
+            }
+            let secret = text.trimmingLineEnds
+            guard !secret.isEmpty else { throw FileReadError(.empty, path, "it is empty; put the secret into it") }
+            return secret
+        } catch {
+            throw ConfigError(.upstreamFailed, "\(error)")
+        }
+    }
+
+    /// `$CREDENTIALS_DIRECTORY`, which nobody changes after the start.
+    private static var systemdDirectory: String? { getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) } }
+}
+
+extension String {
+    /// The text without the line ends behind it, which most editors and `echo` leave there.
+    fileprivate var trimmingLineEnds: String {
+        var scalars = unicodeScalars[...]
+        while let last = scalars.last, last == "\n" || last == "\r" { scalars.removeLast() }
+        return String(scalars)
+    }
+}

@@ -1,0 +1,81 @@
+package import LarderConfigModel
+import LarderHTTPSemantics
+import LarderJSON
+package import LarderUpstream
+import LarderPlatform
+
+/// A remote layer fetched over HTTP: with conditional requests, long polls, or a POST whose answer holds the document.
+struct HTTPSource: ConfigSource {
+    let fetcher: HTTPFetcher
+    let configuration: HTTPSourceSettings
+    let blocking: BlockingWork
+
+    var kind: String { "http" }
+
+    var location: String { SourceURL.display(configuration.url) }
+
+    var longPollWait: Duration? { configuration.longPoll.map { .seconds($0.waitSeconds) } }
+
+    func fetch(
+        ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    ) async throws(ConfigError) -> SourceAnswer {
+        let isLongPoll = occasion == .awaiting
+        var request = FetchRequest(
+            url: configuration.url, validator: validator, body: configuration.body,
+            timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout),
+            maximumBytes: configuration.maximumBytes)
+        if isLongPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
+        try await configuration.access.open(&request, blocking)
+        let graphQL = GraphQLRequest(url: configuration.url, body: configuration.body)
+        let reading = DocumentReader(
+            location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
+            hasErrorsMember: configuration.answerPath != nil || graphQL != nil, partialData: configuration.partialData,
+            versionRequirement: configuration.versionRequirement, secrets: request.headers.map(\.value))
+        if let graphQL {
+            return try await GraphQLExchange(fetcher: fetcher, reading: reading, request: graphQL)
+                .answer(to: request, isLongPoll: isLongPoll)
+        }
+        switch try await fetcher.fetch(request, isLongPoll: isLongPoll) {
+        case nil, .notModified: return .notModified
+        case .document(let answer):
+            return .document(try await reading.document(in: answer.body, validator: answer.validator))
+        case .problem(let error, _): throw ConfigError(error)
+        }
+    }
+
+    func changes() -> AsyncStream<Void>? { nil }
+}
+
+extension HTTPSourceSettings.LongPoll {
+    /// Has the origin wait, and us with it.
+    fileprivate func apply(to request: inout FetchRequest) {
+        if let queryMember {
+            request.url += (request.url.contains("?") ? "&" : "?") + "\(queryMember)=\(waitSeconds)"
+        } else {
+            request.headers.append(("Prefer", "wait=\(waitSeconds)"))
+        }
+        request.timeouts.idle += .seconds(waitSeconds)
+        request.timeouts.whole += .seconds(waitSeconds)
+    }
+}
+
+extension HTTPFetcher {
+    /// Fetches for a source.
+    package func fetch(_ request: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> FetchResponse? {
+        do {
+            return try await fetch(request)
+        } catch {
+            // Some origins say so that the wait is over.
+            if isLongPoll, error.code == .empty { return nil }
+            throw ConfigError(error)
+        }
+    }
+}
+
+extension ConfigError {
+    /// What a failed request means for a source.
+    package init(_ error: UpstreamError) {
+        self.init(
+            error.code == .cancelled ? .cancelled : .upstreamFailed, error.message, retryAfter: error.retryAfter)
+    }
+}

@@ -1,0 +1,74 @@
+package import LarderUpstream
+
+/// The settings of a remote source.
+package enum RemoteSourceSettings: Sendable, Equatable {
+    /// Asked over HTTP.
+    case http(HTTPSourceSettings)
+    /// Followed as server-sent events.
+    case sse(SSESourceSettings)
+    /// A file or a directory of files.
+    case file(FileSourceSettings)
+    /// Keys of an etcd cluster.
+    case etcd(EtcdSourceSettings)
+
+    /// The kind of the source as status and logs show it.
+    package var kind: String {
+        switch self {
+        case .http: "http"
+        case .sse: "sse"
+        case .file: "file"
+        case .etcd: "etcd"
+        }
+    }
+
+    /// The location of the source as status and logs show it.
+    package var location: String {
+        switch self {
+        case .http(let http): SourceURL.display(http.url)
+        case .sse(let sse): SourceURL.display(sse.url)
+        case .file(let file): file.path
+        case .etcd(let etcd): etcd.location
+        }
+    }
+
+    /// How long a document counts as stale, and not as failed, if the source fails; nil for ever.
+    package var staleIfError: Duration? {
+        if case .http(let http) = self { http.staleIfError } else { nil }
+    }
+
+    /// Limits the size of the source's documents.
+    package mutating func limitDocuments(to bytes: Int) {
+        switch self {
+        case .http(var http):
+            http.maximumBytes = bytes
+            self = .http(http)
+        case .sse(var sse):
+            sse.maximumBytes = bytes
+            self = .sse(sse)
+        case .file(var file):
+            file.maximumBytes = bytes
+            self = .file(file)
+        case .etcd(var etcd):
+            etcd.maximumBytes = bytes
+            self = .etcd(etcd)
+        }
+    }
+
+    /// When the source is polled. A file, an event stream and etcd signal changes; polling only finds what a signal missed.
+    package func schedule(hostIdentity: String) -> PollSchedule {
+        switch self {
+        case .http(let http):
+            PollSchedule(
+                interval: http.interval, seed: hostIdentity + "\u{0}" + http.url,
+                firstFetchWindow: http.firstFetchWindow)
+        case .sse(let sse):
+            PollSchedule(
+                interval: sse.interval, seed: sse.seed(hostIdentity), firstFetchWindow: sse.firstFetchWindow)
+        case .etcd(let etcd):
+            PollSchedule(
+                interval: etcd.interval, seed: etcd.seed(hostIdentity), firstFetchWindow: etcd.firstFetchWindow)
+        case .file:
+            PollSchedule(interval: .seconds(60), seed: hostIdentity)
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import LarderConfigModel
+import LarderJSON
+import LarderUpstream
+
+/// What the events of a stream make of a document.
+struct StreamedDocument: Sendable {
+    /// The stream, for messages.
+    var location: String
+    /// The types of the events that carry a merge patch.
+    var patchEvents: [String]
+    /// Where the document says its own version; nil where it does not.
+    var versionPath: JSONPath?
+    /// Whether a document without a version is rejected.
+    var versionRequirement = VersionRequirement.onceSeen
+    /// The most that the document may have.
+    var maximumBytes: Int
+
+    /// The document after an event; nil where the event says nothing of it.
+    ///
+    /// - Parameter base: the document before it; nil where the stream has not sent one yet
+    /// - Throws: `rejected`: what comes after the event cannot be understood either, until the document was read anew
+    func document(after event: EventStreamParser.Event, from base: JSONValue?) throws(ConfigError) -> SourceDocument? {
+        if patchEvents.contains(event.type) {
+            guard let base else {
+                throw ConfigError(
+                    .rejected, "\(location) sent a patch before any whole document; a stream must begin with one")
+            }
+            let patched = MergePatch.apply(try value(of: event, "a patch"), to: base)
+            guard patched.kind == .object else {
+                throw ConfigError(
+                    .rejected,
+                    "\(location) sent a patch that makes \(patched.kind) of the configuration; it must stay an object")
+            }
+            guard patched.textSize <= maximumBytes else {
+                throw ConfigError(
+                    .rejected, "\(location) sent a patch after which the document has more than \(maximumBytes) bytes")
+            }
+            return source(patched)
+        }
+        guard event.type == "message" else { return nil }
+        let document = try value(of: event, "an event")
+        guard document.kind == .object else {
+            throw ConfigError(
+                .rejected, "\(location) sent an event with \(document.kind); a configuration is a JSON object")
+        }
+        return source(document)
+    }
+
+    private func source(_ document: JSONValue) -> SourceDocument {
+        SourceDocument(value: document, versionPath: versionPath, requirement: versionRequirement, validator: nil)
+    }
+
+    private func value(of event: EventStreamParser.Event, _ what: String) throws(ConfigError) -> JSONValue {
+        do {
+            return try JSONValue(parsing: event.data)
+        } catch {
+            let advice = event.data.isEmpty ? "; a sign of life is better sent as a comment" : ""
+            throw ConfigError(.rejected, "\(location) sent \(what) that is not JSON: \(error)\(advice)")
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package import LarderUpstream
+package import Logging
+
+/// What all sources of the agent share.
+package struct SourceEnvironment: Sendable {
+    let fetcher: HTTPFetcher
+    package let watcher: FileWatcher
+    package let blocking: BlockingWork
+    /// Tells this host from others. The times at which it polls and reconnects follow from it.
+    package let hostIdentity: String
+    package let clock: any Clock<Duration>
+    /// The random numbers of delays.
+    package let generator: any RandomNumberGenerator & Sendable
+    package let logger: Logger
+
+    package init(
+        fetcher: HTTPFetcher, watcher: FileWatcher, blocking: BlockingWork, hostIdentity: String,
+        clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable, logger: Logger
+    ) {
+        self.fetcher = fetcher
+        self.watcher = watcher
+        self.blocking = blocking
+        self.hostIdentity = hostIdentity
+        self.clock = clock
+        self.generator = generator
+        self.logger = logger
+    }
+
+    /// Makes the source that settings describe.
+    package func source(_ settings: RemoteSourceSettings) -> any ConfigSource {
+        switch settings {
+        case .http(let http): return HTTPSource(fetcher: fetcher, configuration: http, blocking: blocking)
+        case .sse(let sse):
+            return SSESource(
+                configuration: sse, plan: sse.reconnectPlan(hostIdentity: hostIdentity), fetcher: fetcher,
+                blocking: blocking, clock: clock, generator: generator)
+        case .file(let file): return FileSource(configuration: file, watcher: watcher, blocking: blocking)
+        case .etcd(let etcd):
+            let client = EtcdClient(
+                etcd, fetcher: fetcher, blocking: blocking, startingAt: etcd.firstEndpoint(hostIdentity: hostIdentity),
+                clock: clock)
+            return EtcdSource(
+                etcd, client: client, plan: etcd.reconnectPlan(hostIdentity: hostIdentity), clock: clock,
+                generator: generator, logger: logger)
+        }
+    }
+}

@@ -1,0 +1,264 @@
+import CLinuxShims
+import Glibc
+package import LarderUpstream
+import Synchronization
+import LarderPlatform
+
+/// One inotify(7) queue for the process, shared by all watches: an instance per watch would soon use up what a user may
+/// have (128, together with everything else that the user runs).
+///
+/// The queue is read by one thread of its own. A blocking read must not occupy one of the few threads that run Swift
+/// tasks; a dispatch source would bring a second event library into a process that has one already; and the event loops
+/// that serve clients are not this module's to use. The thread sleeps in poll(2) and does nothing but look names up in
+/// the table below.
+package final class Inotify: Sendable {
+    /// Which events of a watched directory concern a subscriber.
+    package enum Interest: Sendable {
+        case everything
+        case names(Set<String>)
+    }
+
+    /// What to watch a path for.
+    package enum Kind: Sendable {
+        /// A directory on the way: names in it appear and vanish.
+        case passage
+        /// A directory whose entries' contents count too.
+        case directory
+        /// A file by itself: seen are writes through another hard link or on the other side of a bind mount, of which
+        /// its directory hears nothing.
+        case file
+
+        fileprivate var mask: Int32 {
+            let entries = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
+            let own = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF
+            let contents = IN_MODIFY | IN_CLOSE_WRITE
+            // IN_MASK_ADD: the same directory may be one subscriber's passage and another's goal.
+            switch self {
+            case .passage: return entries | own | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
+            case .directory: return entries | own | contents | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
+            case .file: return own | contents | IN_MASK_ADD
+            }
+        }
+    }
+
+    package enum WatchResult: Equatable {
+        case watching(Int32)
+        /// The path is gone or not readable, or the user has no watches left; 0 if there is no queue.
+        case failed(errno: Int32)
+    }
+
+    private struct Subscriber {
+        let signal: Signal
+        var watches: Set<Int32> = []
+    }
+
+    private struct State {
+        enum Phase {
+            case unused
+            /// `stopper` is one end of a socket pair; closing it ends the thread.
+            case running(queue: Int32, stopper: Int32)
+            /// The kernel gave no queue; everything is left to polling.
+            case unavailable(errno: Int32)
+            case stopping
+            case stopped
+        }
+
+        var phase = Phase.unused
+        var subscribers: [Int: Subscriber] = [:]
+        var interests: [Int32: [Int: Interest]] = [:]
+        var nextSubscriber = 0
+        var stopWaiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    /// The system calls that fail if a user has used up what the kernel grants, in a form that tests replace. They return
+    /// a number from 0, or -1 and set errno.
+    package struct System: Sendable {
+        var makeQueue: @Sendable () -> Int32 = { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) }
+        var addWatch: @Sendable (_ queue: Int32, _ path: String, _ mask: UInt32) -> Int32 = {
+            inotify_add_watch($0, $1, $2)
+        }
+    }
+
+    private let system: System
+    private let state = Mutex(State())
+
+    init(system: System = System()) { self.system = system }
+
+    /// The error number of the system call that gave no queue; nil if there is a queue. Tries again to get one.
+    func unavailability() -> Int32? {
+        state.withLock { state in
+            guard case .unavailable = state.phase else { return nil }
+            state.phase = start()
+            return if case .unavailable(let number) = state.phase { number } else { nil }
+        }
+    }
+
+    /// How many objects are watched.
+    var watchCount: Int { state.withLock { $0.interests.count } }
+
+    // MARK: Subscribers
+
+    /// Adds a subscriber, whose signal is raised for what it will watch. The first one starts the thread.
+    package func subscribe(_ signal: Signal) -> Int {
+        let (id, isStopped) = state.withLock { state in
+            if case .unused = state.phase { state.phase = start() }
+            let id = state.nextSubscriber
+            state.nextSubscriber += 1
+            switch state.phase {
+            case .stopping, .stopped: return (id, true)
+            default: state.subscribers[id] = Subscriber(signal: signal)
+            }
+            return (id, false)
+        }
+        if isStopped { signal.finish() }
+        return id
+    }
+
+    /// Removes a subscriber and the watches that nobody else needs.
+    package func unsubscribe(_ id: Int) {
+        state.withLock { state in
+            guard let subscriber = state.subscribers.removeValue(forKey: id) else { return }
+            for watch in subscriber.watches { Self.drop(watch, for: id, &state) }
+        }
+    }
+
+    /// Watches a path for a subscriber, besides what it watches already.
+    ///
+    package func watch(_ path: String, as kind: Kind, _ interest: Interest, for id: Int) -> WatchResult {
+        state.withLock { state in
+            guard case .running(let queue, _) = state.phase, state.subscribers[id] != nil else {
+                return .failed(errno: 0)
+            }
+            let watch = system.addWatch(queue, path, UInt32(kind.mask))
+            guard watch >= 0 else { return .failed(errno: errno) }
+            let known = state.interests[watch]?[id]
+            state.interests[watch, default: [:]][id] = known.map { $0.union(interest) } ?? interest
+            state.subscribers[id]?.watches.insert(watch)
+            return .watching(watch)
+        }
+    }
+
+    /// Drops a subscriber's watches but for these.
+    func keepOnly(_ interests: [Int32: Interest], for id: Int) {
+        state.withLock { state in
+            guard let subscriber = state.subscribers[id] else { return }
+            for watch in subscriber.watches where interests[watch] == nil { Self.drop(watch, for: id, &state) }
+            state.subscribers[id]?.watches = Set(interests.keys).filter { state.interests[$0] != nil }
+            for (watch, interest) in interests where state.interests[watch] != nil {
+                state.interests[watch]?[id] = interest
+            }
+        }
+    }
+
+    private static func drop(_ watch: Int32, for id: Int, _ state: inout State) {
+        state.interests[watch]?[id] = nil
+        guard state.interests[watch]?.isEmpty == true else { return }
+        state.interests[watch] = nil
+        if case .running(let queue, _) = state.phase { inotify_rm_watch(queue, watch) }
+    }
+
+    // MARK: Events
+
+    /// Raises the signals of everybody whom these events concern. `bytes` is what read(2) gave.
+    func handle(_ bytes: UnsafeRawBufferPointer) {
+        var offset = 0
+        var event = larder_inotify_event()
+        while larder_inotify_next(bytes.baseAddress, bytes.count, &offset, &event) {
+            let name = event.name.map { String(cString: $0) }
+            for signal in concerned(event.watch, event.mask, name) { signal.raise() }
+        }
+    }
+
+    private func concerned(_ watch: Int32, _ mask: UInt32, _ name: String?) -> [Signal] {
+        state.withLock { state in
+            // Events were lost, and nobody knows whose.
+            if mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.subscribers.values.map(\.signal) }
+            let interests = state.interests[watch] ?? [:]
+            // The kernel dropped the watch, because its object is gone or unmounted. Its number is not used again.
+            if mask & UInt32(IN_IGNORED) != 0 {
+                state.interests[watch] = nil
+                for id in interests.keys { state.subscribers[id]?.watches.remove(watch) }
+            }
+            return interests.compactMap { id, interest in
+                interest.includes(name) ? state.subscribers[id]?.signal : nil
+            }
+        }
+    }
+
+    // MARK: Life
+
+    private func start() -> State.Phase {
+        let queue = system.makeQueue()
+        guard queue >= 0 else { return .unavailable(errno: errno) }
+        var pair: [Int32] = [-1, -1]
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &pair) == 0 else {
+            let number = errno
+            close(queue)
+            return .unavailable(errno: number)
+        }
+        guard InotifyThread.start(self, queue: queue, stop: pair[1]) else {
+            for descriptor in [queue] + pair { close(descriptor) }
+            return .unavailable(errno: EAGAIN)
+        }
+        return .running(queue: queue, stopper: pair[0])
+    }
+
+    /// Ends all subscriptions and asks the thread to end.
+    func requestStop() {
+        let signals = state.withLock { state in
+            let signals = state.subscribers.values.map(\.signal)
+            state.subscribers = [:]
+            state.interests = [:]
+            switch state.phase {
+            case .running(_, let stopper):
+                close(stopper)
+                state.phase = .stopping
+            case .unused, .unavailable: state.phase = .stopped
+            case .stopping, .stopped: break
+            }
+            return signals
+        }
+        for signal in signals { signal.finish() }
+    }
+
+    /// Ends all subscriptions and returns when the thread has ended.
+    package func stop() async {
+        requestStop()
+        await withCheckedContinuation { continuation in
+            let hasEnded = state.withLock { state in
+                if case .stopped = state.phase { return true }
+                state.stopWaiters.append(continuation)
+                return false
+            }
+            if hasEnded { continuation.resume() }
+        }
+    }
+
+    /// The thread's last words. The queue is closed here and not before, so that its number cannot belong to another file
+    /// while somebody adds a watch.
+    func threadEnded(queue: Int32, stop: Int32) {
+        let waiters = state.withLock { state in
+            close(queue)
+            close(stop)
+            state.phase = .stopped
+            defer { state.stopWaiters = [] }
+            return state.stopWaiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension Inotify.Interest {
+    /// Whether an event with this name matters; one without is about the watched object itself and always does.
+    package func includes(_ name: String?) -> Bool {
+        switch self {
+        case .everything: true
+        case .names(let names): name.map { names.contains($0) } ?? true
+        }
+    }
+
+    package func union(_ other: Self) -> Self {
+        guard case .names(let left) = self, case .names(let right) = other else { return .everything }
+        return .names(left.union(right))
+    }
+}

@@ -1,0 +1,311 @@
+import CLinuxShims
+import LarderPlatform
+import Glibc
+import LarderUpstream
+
+/// The real file system.
+package struct LocalFileSystem: FileSystem {
+    /// The directory below which no symbolic link is followed; nil for none.
+    private let root: String?
+
+    /// - Parameter root: the directory of the agent below which symbolic links are refused. The path of the directory
+    ///   itself may have some. nil: links are followed everywhere.
+    package init(beneath root: String? = nil) {
+        self.root = root
+    }
+
+    /// Follows mkdir(2).
+    package func createDirectory(_ path: String) throws(FileError) {
+        if try makeDirectory(path) { return }
+        guard let parent = Self.parent(path) else { throw FileError("make directory", path, errno: ENOENT) }
+        try createDirectory(parent)
+        guard try makeDirectory(path) else { throw FileError("make directory", path, errno: ENOENT) }
+    }
+
+    /// - Returns: false if the parent does not exist.
+    private func makeDirectory(_ path: String) throws(FileError) -> Bool {
+        do throws(FileError) {
+            try inParent(of: path, "make directory", OpenBeneath.placeFlags) { parent, name in
+                uninterrupted { mkdirat(parent, name, 0o700) } == 0 || errno == EEXIST
+            }
+            return true
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+            return false
+        }
+    }
+
+    /// Follows readdir(3).
+    package func list(_ path: String) throws(FileError) -> [String] {
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY)
+        guard descriptor >= 0 else { throw failure("list", path) }
+        do throws(Errno) {
+            return try DirectoryListing.names(closing: descriptor).map { String(decoding: $0, as: UTF8.self) }
+        } catch {
+            throw FileError("list", path, errno: error.number)
+        }
+    }
+
+    /// Follows read(2).
+    package func read(_ path: String) throws(FileError) -> [UInt8]? {
+        guard let (descriptor, size) = try openForReading(path) else { return nil }
+        defer { close(descriptor) }
+        var failure: CInt = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            count = 0
+            while count < size {
+                let got = uninterrupted { Glibc.read(descriptor, buffer.baseAddress! + count, size - count) }
+                if got < 0 { failure = errno }
+                if got <= 0 { break }
+                count += got
+            }
+        }
+        if failure != 0 { throw FileError("read", path, errno: failure) }
+        return bytes
+    }
+
+    /// Follows pread(2).
+    package func head(of path: String, bytes: Int) throws(FileError) -> (bytes: [UInt8], size: Int)? {
+        guard let (descriptor, size) = try openForReading(path) else { return nil }
+        defer { close(descriptor) }
+        var head = [UInt8](repeating: 0, count: bytes)
+        let count = uninterrupted { pread(descriptor, &head, bytes, 0) }
+        guard count >= 0 else { throw FileError("read", path, errno: errno) }
+        return (Array(head.prefix(count)), size)
+    }
+
+    /// Follows read(2). The zeros, a quarter of a megabyte in each namespace, are looked at piece by piece in the same few
+    /// pages, and take none of the memory: a start reads the journals of all namespaces.
+    package func readJournal(_ path: String) throws(FileError) -> JournalContent? {
+        guard let (descriptor, _) = try openForReading(path) else { return nil }
+        defer { close(descriptor) }
+        var content = JournalContent(bytes: [], zeros: 0)
+        let failure = withUnsafeTemporaryAllocation(byteCount: 64 * 1024, alignment: 16) { buffer -> CInt in
+            while true {
+                let count = uninterrupted { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
+                if count <= 0 { return count < 0 ? errno : 0 }
+                content.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+        }
+        if failure != 0 { throw FileError("read", path, errno: failure) }
+        return content
+    }
+
+    /// Follows rename(2) and fsync(2): the directory is synchronised too, or the new name could be lost.
+    package func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
+        let temporary = path + ".tmp"
+        let descriptor = try create(temporary)
+        do throws(FileError) {
+            defer { close(descriptor) }
+            try Self.writeAll(bytes, to: descriptor, at: nil, path: temporary)
+            guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", temporary, errno: errno) }
+            try rename(temporary, to: path)
+        } catch {
+            try? remove(temporary)
+            throw error
+        }
+        try synchronizeDirectory(of: path)
+    }
+
+    /// Makes a file for writing. Anything that has its name is removed.
+    private func create(_ path: String) throws(FileError) -> CInt {
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        var descriptor = open(path, flags, mode: 0o600)
+        if descriptor < 0, errno == EEXIST {
+            try remove(path)
+            descriptor = open(path, flags, mode: 0o600)
+        }
+        guard descriptor >= 0 else { throw failure("create", path) }
+        return descriptor
+    }
+
+    /// Follows rename(2).
+    package func rename(_ path: String, to newPath: String) throws(FileError) {
+        let newName = Self.split(newPath).name
+        try inParent(of: path, "rename", OpenBeneath.placeFlags) { parent, name in
+            uninterrupted { renameat(parent, name, parent, newName) } == 0
+        }
+    }
+
+    /// Follows unlink(2).
+    package func remove(_ path: String) throws(FileError) {
+        do throws(FileError) {
+            try inParent(of: path, "remove", OpenBeneath.placeFlags) { parent, name in
+                uninterrupted { unlinkat(parent, name, 0) } == 0
+            }
+        } catch {
+            guard error.errno == ENOENT else { throw error }
+        }
+    }
+
+    /// The file is filled with zeros once, so that later writes in place need no change of its metadata and fdatasync
+    /// waits for the data alone.
+    package func openJournal(_ path: String, size: Int) throws(FileError) -> any JournalFile {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600)
+        guard descriptor >= 0 else { throw failure("open", path) }
+        let file = LocalJournalFile(descriptor: descriptor, path: path)
+        let current = try Self.size(descriptor, path)
+        if current < size {
+            try Self.writeAll([UInt8](repeating: 0, count: size - current), to: descriptor, at: current, path: path)
+            guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", path, errno: errno) }
+        }
+        // Also where the file is there already: what made it may have failed at this, and been told so.
+        try synchronizeDirectory(of: path)
+        return file
+    }
+
+    private func synchronizeDirectory(of path: String) throws(FileError) {
+        try inParent(of: path, "fsync the directory of", O_RDONLY | O_DIRECTORY | O_CLOEXEC) { parent, _ in
+            uninterrupted { fsync(parent) } == 0
+        }
+    }
+
+    fileprivate static func writeAll(
+        _ bytes: [UInt8], to descriptor: CInt, at offset: Int?, path: String
+    ) throws(FileError) {
+        do throws(Errno) {
+            try LarderPlatform.writeAll(bytes, to: descriptor, at: offset)
+        } catch {
+            throw FileError("write", path, errno: error.number)
+        }
+    }
+}
+
+// MARK: Paths
+
+extension LocalFileSystem {
+    /// Opens a regular file without waiting for the writer of a FIFO.
+    /// - Returns: the descriptor and the size of the file; nil if it does not exist.
+    private func openForReading(_ path: String) throws(FileError) -> (descriptor: CInt, size: Int)? {
+        let descriptor = open(path, O_RDONLY | O_NONBLOCK)
+        if descriptor < 0 {
+            if errno == ENOENT { return nil }
+            throw failure("open", path)
+        }
+        do throws(FileError) {
+            return (descriptor, try Self.size(descriptor, path))
+        } catch {
+            close(descriptor)
+            throw error
+        }
+    }
+
+    /// The size of a regular file.
+    fileprivate static func size(_ descriptor: CInt, _ path: String) throws(FileError) -> Int {
+        var information = stat()
+        guard fstat(descriptor, &information) == 0 else { throw FileError("stat", path, errno: errno) }
+        guard information.st_mode & S_IFMT == S_IFREG else { throw FileError(notARegularFile: path) }
+        return Int(information.st_size)
+    }
+
+    /// Opens a file, close-on-exec. Below the root no symbolic link is followed.
+    private func open(_ path: String, _ flags: CInt, mode: mode_t = 0) -> CInt {
+        guard let root, let name = Self.relative(path, to: root) else {
+            return uninterrupted { Glibc.open(path, flags | O_CLOEXEC, mode) }
+        }
+        let directory = uninterrupted { Glibc.open(root.isEmpty ? "/" : root, OpenBeneath.placeFlags) }
+        guard directory >= 0 else { return -1 }
+        let result = OpenBeneath.open(directory, name, flags, mode: mode)
+        let number = errno
+        close(directory)
+        errno = number
+        return result
+    }
+
+    /// Makes a system call with the directory that a file is in, opened with `flags`, and the name of the file in it.
+    /// - Parameter call: returns false and sets errno if it fails
+    private func inParent(
+        of path: String, _ operation: String, _ flags: CInt, _ call: (CInt, String) -> Bool
+    ) throws(FileError) {
+        let (directory, name) = Self.split(path)
+        let parent = open(directory, flags)
+        guard parent >= 0 else { throw failure(operation, path) }
+        defer { close(parent) }
+        guard call(parent, name) else { throw failure(operation, path) }
+    }
+
+    /// The error of the system call that failed just now. If a symbolic link is the cause, the error names it.
+    private func failure(_ operation: String, _ path: String) -> FileError {
+        let number = errno
+        guard number == ELOOP || number == ENOTDIR, let root, let name = Self.relative(path, to: root) else {
+            return FileError(operation, path, errno: number)
+        }
+        var place = root
+        for step in name.split(separator: "/") {
+            place += "/" + step
+            var information = stat()
+            guard lstat(place, &information) == 0 else { break }
+            guard information.st_mode & S_IFMT == S_IFLNK else { continue }
+            return FileError(
+                operation, path, errno: number,
+                reason: "\(place) is a symbolic link, and none is followed below \(root); "
+                    + "move what it leads to into its place")
+        }
+        return FileError(operation, path, errno: number)
+    }
+
+    /// The rest of a path below a directory; nil for the directory itself and for a path elsewhere.
+    private static func relative(_ path: String, to root: String) -> String? {
+        guard path.hasPrefix(root + "/") else { return nil }
+        let name = path.utf8.dropFirst(root.utf8.count + 1)
+        return name.isEmpty ? nil : String(name)
+    }
+
+    /// A path as directory and name.
+    private static func split(_ path: String) -> (directory: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let directory = slash == path.startIndex ? "/" : String(path[..<slash])
+        return (directory, String(path[path.index(after: slash)...]))
+    }
+
+    private static func parent(_ path: String) -> String? {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return nil }
+        return String(path[..<slash])
+    }
+}
+
+extension JournalContent {
+    private static let block = 4096
+
+    fileprivate mutating func append(_ piece: UnsafeRawBufferPointer) {
+        var end = piece.count
+        // Block by block first, with memcmp(3): a block is zeros if its first byte is one and each equals the next.
+        while end > 0, let base = piece.baseAddress {
+            let start = max(0, end - Self.block)
+            guard piece[start] == 0, memcmp(base + start, base + start + 1, end - start - 1) == 0 else { break }
+            end = start
+        }
+        while end > 0, piece[end - 1] == 0 { end -= 1 }
+        if end > 0 {
+            bytes.append(contentsOf: repeatElement(0, count: zeros))
+            zeros = 0
+            bytes.append(contentsOf: piece[..<end])
+        }
+        zeros += piece.count - end
+    }
+}
+
+/// An open journal file; the descriptor is closed with the last reference.
+private final class LocalJournalFile: JournalFile {
+    private let descriptor: CInt
+    private let path: String
+
+    init(descriptor: CInt, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit { close(descriptor) }
+
+    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) {
+        try LocalFileSystem.writeAll(bytes, to: descriptor, at: offset, path: path)
+        guard uninterrupted({ fdatasync(descriptor) }) == 0 else {
+            throw FileError("fdatasync", path, errno: errno)
+        }
+    }
+    func truncate(to size: Int) throws(FileError) {
+        guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else {
+            throw FileError("truncate", path, errno: errno)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+package import LarderConfigModel
+import LarderJSON
+import Logging
+import Synchronization
+
+/// The files of a namespace's generations: which there are, which are pinned, and which are removed. Every function here blocks
+/// on the disk.
+///
+/// - `generations/<revision>.json`: see ``Generation``.
+/// - `pinned`: a JSON array of revisions.
+package final class GenerationDirectory: Sendable {
+    /// What became of a pin.
+    package enum PinResult: Sendable, Equatable {
+        case changed
+        case unchanged
+        /// The pinned files would take more than they may.
+        case tooLarge(bytes: Int, limit: Int)
+    }
+
+    private struct State {
+        var limits = HistoryLimits()
+        /// Newest first; nil until it is needed, so that a start does not read them.
+        var files: [HistoryLimits.File]?
+    }
+
+    /// The header line of a file and the members of its body up to the time of publication are shorter.
+    private static let headBytes = 512
+
+    private let namespace: String
+    private let path: String
+    private let pinsPath: String
+    private let fileSystem: any FileSystem
+    private let logger: Logger
+    /// Held while a file is written, so that two writes of one file do not meet.
+    private let state = Mutex(State())
+
+    /// - Parameter directory: the directory of the namespace.
+    init(namespace: String, directory: String, files: any FileSystem, logger: Logger) {
+        self.namespace = namespace
+        path = directory + "/generations"
+        pinsPath = directory + "/pinned"
+        fileSystem = files
+        self.logger = logger
+    }
+
+    /// Sets the limits, which count from the next write on.
+    package func configure(_ limits: HistoryLimits) { state.withLock { $0.limits = limits } }
+
+    /// The files that the limits keep once the newest generations are written, and those, newest first.
+    /// - Parameter newest: newest first; some of them may be on disk already.
+    package func kept(with newest: [HistoryLimits.File]) -> [HistoryLimits.File] {
+        state.withLock { state in
+            let onDisk = (try? loaded(&state)) ?? []
+            let known = Dictionary(onDisk.map { ($0.revision, $0) }) { first, _ in first }
+            let oldest = newest.last?.revision ?? 0
+            let files = newest.map { known[$0.revision] ?? $0 } + onDisk.filter { $0.revision < oldest }
+            let kept = state.limits.kept(of: files)
+            return files.filter { kept.contains($0.revision) }
+        }
+    }
+
+    /// Writes a generation and removes those that the limits do not keep.
+    package func write(_ generation: Generation, _ bytes: [UInt8]) throws(FileError) {
+        try state.withLock { (state) throws(FileError) -> Void in
+            try write(generation, bytes, &state)
+            let files = try loaded(&state)
+            let kept = state.limits.kept(of: files)
+            for file in files where !kept.contains(file.revision) {
+                try fileSystem.remove(path + "/" + Self.name(revision: file.revision))
+                state.files?.removeAll { $0.revision == file.revision }
+            }
+        }
+    }
+
+    /// Pins a generation, which is written if it is not on disk yet, or ends that.
+    package func pin(
+        _ isPinned: Bool, _ generation: Generation, encoded: () -> [UInt8]
+    ) throws(FileError) -> PinResult {
+        try state.withLock { (state) throws(FileError) -> PinResult in
+            var files = try loaded(&state)
+            let known = files.first { $0.revision == generation.revision }
+            if known?.isPinned ?? false == isPinned { return .unchanged }
+            if isPinned {
+                let bytes = known == nil ? encoded() : []
+                let size = known?.bytes ?? bytes.count
+                let total = files.reduce(size) { $0 + ($1.isPinned ? $1.bytes : 0) }
+                let limit = state.limits.maximumBytes / 2
+                if total > limit { return .tooLarge(bytes: total, limit: limit) }
+                if known == nil { try write(generation, bytes, &state) }
+                files = try loaded(&state)
+            }
+            for index in files.indices where files[index].revision == generation.revision {
+                files[index].isPinned = isPinned
+            }
+            let pins = files.filter(\.isPinned).map { JSONValue.int($0.revision) }
+            try fileSystem.replace(pinsPath, with: Array((JSONValue.array(pins).compactText + "\n").utf8))
+            state.files = files
+            return .changed
+        }
+    }
+
+    private func write(_ generation: Generation, _ bytes: [UInt8], _ state: inout State) throws(FileError) {
+        try fileSystem.replace(path + "/" + Self.name(revision: generation.revision), with: bytes)
+        var files = try loaded(&state)
+        var file = HistoryLimits.File(
+            revision: generation.revision, publishedAt: generation.publishedAt, bytes: bytes.count)
+        if let index = files.firstIndex(where: { $0.revision <= file.revision }) {
+            let isKnown = files[index].revision == file.revision
+            file.isPinned = isKnown && files[index].isPinned
+            files.replaceSubrange(index..<(isKnown ? index + 1 : index), with: [file])
+        } else {
+            files.append(file)
+        }
+        state.files = files
+    }
+
+    private func loaded(_ state: inout State) throws(FileError) -> [HistoryLimits.File] {
+        if let files = state.files { return files }
+        let pins = try pins()
+        var files: [HistoryLimits.File] = []
+        for name in try fileSystem.list(path).sorted(by: >) where name.hasSuffix(".json") {
+            guard let revision = Self.revision(inName: name),
+                let head = try fileSystem.head(of: path + "/" + name, bytes: Self.headBytes)
+            else { continue }
+            files.append(
+                HistoryLimits.File(
+                    revision: revision, publishedAt: Generation.publishedAt(inHead: head.bytes) ?? 0, bytes: head.size,
+                    isPinned: pins.contains(revision)))
+        }
+        state.files = files
+        return files
+    }
+
+    /// Zero-padded, so that names sort as their numbers do.
+    package static func name(revision: Int) -> String {
+        let digits = String(revision)
+        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits + ".json"
+    }
+
+    package static func revision(inName name: String) -> Int? {
+        let number = name.firstIndex(of: ".").flatMap { Int(name[..<$0]) } ?? 0
+        return ExactIntegers.range.contains(number) ? number : nil
+    }
+
+    private func pins() throws(FileError) -> Set<Int> {
+        guard let bytes = try fileSystem.read(pinsPath) else { return [] }
+        if let list = try? JSONValue(parsing: bytes), list.kind == .array {
+            return Set(list.elements.compactMap(\.int))
+        }
+        logger.error(
+            "the list of pinned revisions is damaged; pin them again",
+            metadata: ["namespace": "\(namespace)", "file": "\(pinsPath)"])
+        return []
+    }
+}
+
+extension Generation {
+    /// The time of publication in the beginning of a file; nil if it is not there.
+    fileprivate static func publishedAt(inHead bytes: [UInt8]) -> Int? {
+        let name = Array(#""publishedAt":"#.utf8)
+        guard let start = bytes.firstRange(of: name)?.upperBound else { return nil }
+        let digits = bytes[start...].prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        return Int(String(decoding: digits, as: UTF8.self))
+    }
+}

@@ -1,0 +1,94 @@
+import Crypto
+package import LarderConfigModel
+import LarderEncoding
+import LarderJSON
+
+/// The file of a ``Generation``: two lines, both JSON, so that an administrator can read them. The first line holds the format and
+/// the SHA-256 of the second, so that no bit of it can change unnoticed. The second line holds everything else.
+package enum GenerationFile {
+    package static let format = 1
+
+    /// Why a file is not used.
+    struct Damage: Error {
+        let reason: String
+        /// The format of a file that another version of this program wrote; nil if the file is damaged.
+        let otherFormat: String?
+
+        init(_ reason: String, otherFormat: String? = nil) {
+            self.reason = reason
+            self.otherFormat = otherFormat
+        }
+    }
+
+    /// Returns the bytes of the file.
+    package static func encode(_ generation: Generation, epoch: String, namespace: String) -> [UInt8] {
+        var body = JSONWriter(reservingCapacity: 4096)
+        body.beginObject()
+        body.member("format", format)
+        body.member("epoch", epoch)
+        body.member("namespace", namespace)
+        body.member("revision", generation.revision)
+        body.member("digest", generation.digest.text)
+        body.member("publishedAt", generation.publishedAt)
+        body.member("journal", generation.journalSequence)
+        body.member("released", generation.released)
+        body.member("bytes", generation.bytes)
+        body.member("causes", generation.causes)
+        body.name("layers")
+        generation.layers.write(to: &body)
+        if let published = generation.published {
+            body.name("published")
+            published.write(to: &body)
+        }
+        body.endObject()
+        var file = JSONWriter(reservingCapacity: body.bytes.count + 128)
+        file.beginObject()
+        file.member("format", format)
+        file.member("sha256", SHA256.hash(data: body.bytes).hex)
+        file.endObject()
+        file.endLine()
+        file.raw(body.bytes)
+        file.endLine()
+        return file.bytes
+    }
+
+    /// Reads a file.
+    /// - Throws: ``Damage`` saying what is wrong with it, or that it is of another version of this program. The format is in
+    ///   both lines, so that one which changed by itself is told from one that was written.
+    static func decode(_ bytes: [UInt8]) throws(Damage) -> Generation {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        guard lines.count == 3, lines[2].isEmpty else { throw Damage("it does not have its two lines") }
+        let header: JSONValue
+        let body: JSONValue
+        do {
+            header = try JSONValue(parsing: Array(lines[0]))
+            guard header["sha256"]?.string == SHA256.hash(data: lines[1]).hex else {
+                throw Damage("its content does not have the digest that its header names")
+            }
+            body = try JSONValue(parsing: Array(lines[1]), maximumDepth: 256)
+        } catch let damage as Damage {
+            throw damage
+        } catch {
+            throw Damage("it is not JSON: \(error)")
+        }
+        guard header["format"]?.int == format else {
+            let written = header["format"] == body["format"] ? header["format"]?.compactText : nil
+            throw Damage("its format is not \(format)", otherFormat: written)
+        }
+        guard let revision = body["revision"]?.int, let digest = body["digest"]?.string,
+            let publishedAt = body["publishedAt"]?.int, let journal = body["journal"]?.int,
+            let released = body["released"]?.int, let layers = body["layers"].flatMap(Layers.init),
+            [revision, journal, released].allSatisfy(ExactIntegers.range.contains)
+        else { throw Damage("a member is missing or cannot be what it says") }
+        var published: Layers?
+        if let value = body["published"] {
+            published = Layers(value)
+            if published == nil { throw Damage("what it was published with cannot be what it says") }
+        }
+        return Generation(
+            revision: revision, digest: SnapshotDigest(known: digest), publishedAt: publishedAt,
+            journalSequence: journal, released: released, bytes: body["bytes"]?.int,
+            causes: ChangeCause.list(body["causes"]), epoch: body["epoch"]?.string, layers: layers,
+            published: published)
+    }
+}

@@ -1,0 +1,250 @@
+package import LarderConfigModel
+import LarderHTTPSemantics
+package import LarderJSON
+import LarderUpstream
+
+// How layers look on disk: in a generation whole, in the journal as single operations.
+
+extension Layers {
+    package init?(_ value: JSONValue) {
+        guard value.kind == .object else { return nil }
+        self.init()
+        for layer in FileLayer.allCases {
+            guard let files = value[layer.rawValue] else { continue }
+            guard let files = FileDocument(files) else { return nil }
+            self[layer] = files
+        }
+        if let remote = value["remote"] {
+            guard let remote = RemoteDocument(remote) else { return nil }
+            self.remote = remote
+        }
+        guard let override = OverrideLayer(value["override"] ?? .array([])) else { return nil }
+        self.override = override
+        if let hold = value["hold"] {
+            guard let hold = RollbackHold(hold) else { return nil }
+            self.hold = hold
+        }
+        if let layer = value["experiment"] {
+            guard let experiment = ExperimentLayer(layer) else { return nil }
+            self.experiment = experiment
+        }
+        var locks: [JSONPath] = []
+        for lock in (value["locks"] ?? .array([])).elements {
+            guard let path = try? JSONPath(lock) else { return nil }
+            locks.append(path)
+        }
+        rules.locks = LockedPaths(locks)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        for layer in FileLayer.allCases {
+            guard let files = self[layer] else { continue }
+            writer.name(layer.rawValue)
+            files.write(to: &writer)
+        }
+        if let remote {
+            writer.name("remote")
+            remote.write(to: &writer)
+        }
+        writer.name("override")
+        override.write(to: &writer)
+        if let hold {
+            writer.name("hold")
+            hold.write(to: &writer)
+        }
+        if !experiment.overlays.isEmpty {
+            writer.name("experiment")
+            experiment.write(to: &writer)
+        }
+        if !rules.locks.isEmpty {
+            writer.name("locks")
+            writer.beginArray()
+            for path in rules.locks.paths { writer.path(path.segments) }
+            writer.endArray()
+        }
+        writer.endObject()
+    }
+}
+
+extension ExperimentLayer {
+    package init?(_ value: JSONValue) {
+        guard let list = value["overlays"], list.kind == .array else { return nil }
+        self.init(updatedAt: value["updatedAt"]?.int)
+        for overlay in list.elements {
+            guard let name = overlay["name"]?.string, let values = overlay["values"], values.kind == .object,
+                let isRemote = overlay["remote"]?.bool
+            else { return nil }
+            overlays.append(Overlay(name: name, values: values.detached(), isRemote: isRemote))
+        }
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.name("overlays")
+        writer.beginArray()
+        for overlay in overlays {
+            writer.beginObject()
+            writer.member("name", overlay.name)
+            writer.member("remote", overlay.isRemote)
+            writer.member("values", overlay.values)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+}
+
+extension FileDocument {
+    package init?(_ value: JSONValue) {
+        guard let document = value["document"], document.kind == .object, let updatedAt = value["updatedAt"]?.int
+        else { return nil }
+        let removals = value["removals"]
+        if let removals, removals.kind != .object { return nil }
+        self.init(removals: removals, document: document, updatedAt: updatedAt)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("updatedAt", updatedAt)
+        writer.member("removals", removals)
+        writer.member("document", document)
+        writer.endObject()
+    }
+}
+
+extension OverrideLayer {
+    package init?(_ value: JSONValue) {
+        var entries: [OverrideEntry] = []
+        for entry in value.elements {
+            guard let entry = OverrideEntry(entry) else { return nil }
+            entries.append(entry)
+        }
+        self.init(entries: entries)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginArray()
+        for entry in entries { entry.write(to: &writer) }
+        writer.endArray()
+    }
+}
+
+extension RemoteDocument {
+    package init?(_ value: JSONValue) {
+        guard let document = value["document"], document.kind == .object, let origin = value["origin"]?.string,
+            let updatedAt = value["updatedAt"]?.int
+        else { return nil }
+        var experiments: (member: String, list: JSONValue)?
+        if let declared = value["experiments"] {
+            guard let member = declared["member"]?.string, let list = declared["list"] else { return nil }
+            experiments = (member, list.detached())
+        }
+        let removals = value["removals"]
+        if let removals, removals.kind != .object { return nil }
+        let version = value["version"]?.string.map { UpstreamVersion($0, series: value["versionSeries"]?.string) }
+        self.init(
+            removals: removals, document: document, experiments: experiments, version: version,
+            validator: Validator(etag: value["etag"]?.string, lastModified: value["lastModified"]?.string),
+            origin: origin, updatedAt: updatedAt, pushedBy: value["pushedBy"].flatMap(Peer.init),
+            seenVersions: value["seenVersions"].map(SeenVersions.init) ?? SeenVersions(of: version, from: origin))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("origin", origin)
+        writer.member("updatedAt", updatedAt)
+        writer.member("version", version?.text)
+        writer.member("versionSeries", version?.series)
+        writer.member("etag", validator?.etag)
+        writer.member("lastModified", validator?.lastModified)
+        writer.member("pushedBy", pushedBy)
+        if let experiments {
+            writer.name("experiments")
+            writer.beginObject()
+            writer.member("member", experiments.member)
+            writer.member("list", experiments.list)
+            writer.endObject()
+        }
+        // Absent if it follows from the version and the origin, as in files of earlier versions of this program.
+        if seenVersions != SeenVersions(of: version, from: origin) {
+            writer.name("seenVersions")
+            seenVersions.write(to: &writer)
+        }
+        writer.member("removals", removals)
+        writer.member("document", document)
+        writer.endObject()
+    }
+}
+
+extension SeenVersions {
+    package init(_ value: JSONValue) {
+        self.init(
+            highest: value["highest"]?.string.map { UpstreamVersion($0, series: value["highestSeries"]?.string) },
+            source: value["source"]?.string)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("highest", highest?.text)
+        writer.member("highestSeries", highest?.series)
+        writer.member("source", source)
+        writer.endObject()
+    }
+}
+
+extension OverrideEntry {
+    package init?(_ value: JSONValue) {
+        guard let path = value["path"], path.kind == .array, let content = value["value"],
+            let setAt = value["setAt"]?.int
+        else { return nil }
+        var names: [String] = []
+        for name in path.elements {
+            guard let name = name.string else { return nil }
+            names.append(name)
+        }
+        self.init(
+            path: names, value: content, setAt: setAt, expiresAt: value["expiresAt"]?.int,
+            setBy: value["setBy"].flatMap(Peer.init))
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.name("path")
+        writer.path(path)
+        writer.member("setAt", setAt)
+        writer.member("expiresAt", expiresAt)
+        writer.member("setBy", setBy)
+        writer.member("value", value)
+        writer.endObject()
+    }
+}
+
+extension Peer {
+    package init?(_ value: JSONValue) {
+        guard let pid = value["pid"]?.int, let uid = value["uid"]?.int, let command = value["command"]?.string
+        else { return nil }
+        self.init(pid: pid, uid: uid, command: command)
+    }
+}
+
+extension JSONWriter {
+    /// A path as an array of names.
+    package mutating func path(_ names: [String]) {
+        beginArray()
+        for name in names { string(name) }
+        endArray()
+    }
+
+    /// A member that is a peer, or none.
+    package mutating func member(_ name: StaticString, _ peer: Peer?) {
+        guard let peer else { return }
+        self.name(name)
+        beginObject()
+        member("pid", peer.pid)
+        member("uid", peer.uid)
+        member("command", peer.command)
+        endObject()
+    }
+}

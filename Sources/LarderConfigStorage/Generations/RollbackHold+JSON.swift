@@ -1,0 +1,97 @@
+package import LarderConfigModel
+package import LarderJSON
+import LarderUpstream
+
+// How a hold and the causes of snapshots look on disk.
+
+extension RollbackHold {
+    package init?(_ value: JSONValue) {
+        guard let revision = value["revision"]?.int, let since = value["since"]?.int else { return nil }
+        self.init(revision: revision, since: since)
+        if let refused = value["refused"] {
+            guard let digest = refused["digest"]?.string, let origin = refused["origin"]?.string else { return nil }
+            let version = refused["version"]?.string.map {
+                UpstreamVersion($0, series: refused["versionSeries"]?.string)
+            }
+            self.refused = Refused(version: version, digest: digest, origin: origin)
+        }
+        for layer in FileLayer.allCases {
+            guard let held = value[layer.rawValue] else { continue }
+            let content = FileDocument(held)
+            if !held.isNull, content == nil { return nil }
+            files[layer] = Layer(content: content)
+        }
+        if let held = value["remote"] {
+            remote = Layer(content: RemoteDocument(held))
+            if !held.isNull, remote?.content == nil { return nil }
+        }
+        peer = value["by"].flatMap(Peer.init)
+        // Earlier versions of this program recorded no rule.
+        rule = value["rule"]?.string.flatMap(HoldRule.init) ?? defaultRule
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("revision", revision)
+        writer.member("since", since)
+        writer.member("rule", rule.rawValue)
+        writer.member("by", peer)
+        if let refused {
+            writer.name("refused")
+            writer.beginObject()
+            writer.member("version", refused.version?.text)
+            writer.member("versionSeries", refused.version?.series)
+            writer.member("digest", refused.digest)
+            writer.member("origin", refused.origin)
+            writer.endObject()
+        }
+        // A layer that was not there is held as null.
+        for layer in FileLayer.allCases {
+            guard let held = files[layer] else { continue }
+            writer.name(layer.rawValue)
+            if let content = held.content { content.write(to: &writer) } else { writer.null() }
+        }
+        if let remote {
+            writer.name("remote")
+            if let content = remote.content { content.write(to: &writer) } else { writer.null() }
+        }
+        writer.endObject()
+    }
+}
+
+extension ChangeCause {
+    /// The causes in an array; one of a kind that this version does not know is left out.
+    package static func list(_ value: JSONValue?) -> [ChangeCause] {
+        value?.elements.compactMap(ChangeCause.init) ?? []
+    }
+
+    package init?(_ value: JSONValue) {
+        guard let kind = value["kind"]?.string.flatMap(Kind.init) else { return nil }
+        self.init(
+            kind, path: value["path"].map { $0.elements.compactMap(\.string) }, revision: value["revision"]?.int,
+            peer: value["peer"].flatMap(Peer.init), origin: value["origin"]?.string)
+    }
+
+    package func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("kind", kind.rawValue)
+        if let path {
+            writer.name("path")
+            writer.path(path)
+        }
+        writer.member("revision", revision)
+        writer.member("peer", peer)
+        writer.member("origin", origin)
+        writer.endObject()
+    }
+}
+
+extension JSONWriter {
+    /// A member that is an array of causes.
+    package mutating func member(_ name: StaticString, _ causes: [ChangeCause]) {
+        self.name(name)
+        beginArray()
+        for cause in causes { cause.write(to: &self) }
+        endArray()
+    }
+}

@@ -1,0 +1,108 @@
+import CLinuxShims
+import LarderEncoding
+import LarderPlatform
+import Glibc
+import LarderUpstream
+
+/// The state directory: held by one agent at a time, and with a random name for its life.
+package final class StateDirectory: Sendable {
+    /// Another agent holds the directory.
+    package struct Locked: Error, CustomStringConvertible {
+        package let path: String
+        /// The process that holds it, where it could be read.
+        package let holder: String
+        /// One line.
+        package var description: String {
+            "another agent\(holder.isEmpty ? "" : " (pid \(holder))") uses the state directory \(path); "
+                + "stop it, or give this one another directory with --state-directory"
+        }
+    }
+
+    /// Sixteen hex digits that change when revisions can stand for other content than before: when the directory is made anew,
+    /// restored from a backup or on another machine.
+    package let epoch: String
+    /// Whether the state was found in another place than the one that its epoch belonged to, so that a new epoch began.
+    package let isMoved: Bool
+    private let lock: FileLock
+
+    /// - Parameter machine: what tells this host from others
+    package init(path: String, machine: String = "", files: any FileSystem) throws {
+        try files.createDirectory(path)
+        try UnsafeDirectory.check(path)
+        let lockPath = path + "/lock"
+        let descriptor = try Self.openLock(lockPath)
+        do throws(FileLock.Failure) {
+            lock = try FileLock(descriptor)
+        } catch {
+            switch error {
+            case .failed(let error): throw FileError("lock", lockPath, errno: error.number)
+            case .isHeld(let holder): throw Locked(path: path, holder: holder)
+            }
+        }
+        lock.writeProcessID()
+
+        let epochPath = path + "/epoch"
+        let identity = try StateIdentity(machine: machine, directory: path, lock: lock.descriptor)
+        let known = try files.read(epochPath).flatMap(EpochFile.init)
+        isMoved = known?.isMoved(from: identity) ?? false
+        let file = EpochFile(
+            epoch: isMoved ? Self.newEpoch() : known?.epoch ?? Self.newEpoch(), identity: identity.text)
+        epoch = file.epoch
+        if file == known { return }
+        do throws(FileError) {
+            try files.replace(epochPath, with: file.encoded())
+        } catch {
+            // Without an epoch on disk there is nothing that could be served yet. A known one only lacks its record, or gets
+            // another epoch at the next start, too.
+            if known == nil { throw error }
+        }
+    }
+
+    /// Opens the lock file, and makes it if it does not exist. A symbolic link is refused, because the file is truncated.
+    private static func openLock(_ path: String) throws(FileError) -> CInt {
+        let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        var descriptor = uninterrupted { open(path, O_RDWR | O_CREAT | flags, 0o600) }
+        let failure = errno
+        // A file system that turned read-only after an error still has what is to be served.
+        if descriptor < 0, failure == EROFS { descriptor = uninterrupted { open(path, O_RDONLY | flags) } }
+        guard descriptor >= 0 else {
+            let reason = failure == ELOOP ? "\(path) is a symbolic link; remove it" : nil
+            throw FileError("open", path, errno: failure, reason: reason)
+        }
+        var information = stat()
+        guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+            close(descriptor)
+            throw FileError(notARegularFile: path)
+        }
+        return descriptor
+    }
+
+    /// A name that no other life has.
+    package static func newEpoch() -> String { withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { $0.hex } }
+}
+
+/// The epoch file: the epoch in its first line, and behind it the record of ``StateIdentity``, which earlier versions of this
+/// program did not write.
+struct EpochFile: Equatable {
+    var epoch: String
+    /// Empty if there is no record.
+    var identity: String
+
+    init(epoch: String, identity: String) {
+        self.epoch = epoch
+        self.identity = identity
+    }
+
+    /// Reads a file; nil if it does not begin with an epoch.
+    init?(_ bytes: [UInt8]) {
+        let line = bytes.prefix { $0 != 0x0A }
+        epoch = String(decoding: line, as: UTF8.self)
+        identity = String(decoding: bytes.dropFirst(line.count + 1), as: UTF8.self)
+        if epoch.utf8.count != 16 || [UInt8](hex: epoch) == nil { return nil }
+    }
+
+    func encoded() -> [UInt8] { Array("\(epoch)\n\(identity)".utf8) }
+
+    /// Whether the file was written for another place. One without a record is taken to be where it was.
+    func isMoved(from identity: StateIdentity) -> Bool { !self.identity.isEmpty && self.identity != identity.text }
+}

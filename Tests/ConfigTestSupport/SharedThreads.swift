@@ -1,0 +1,16 @@
+package import Logging
+package import NIOPosix
+
+/// Threads for blocking work, shared by the tests of a process.
+package enum SharedThreads {
+    package static let pool = {
+        let threads = NIOThreadPool(numberOfThreads: 2)
+        threads.start()
+        return threads
+    }()
+}
+
+extension Logger {
+    /// Writes nothing.
+    package static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+}

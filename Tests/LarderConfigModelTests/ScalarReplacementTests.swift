@@ -1,0 +1,74 @@
+import LarderJSON
+import TestSupport
+import Testing
+
+@testable import LarderConfigModel
+
+@Suite("Scalars replaced in the resolved configuration")
+struct ScalarReplacementTests {
+    private static let names = ["a", "b", "c", "d"]
+
+    private func value(_ chance: inout SeededGenerator, depth: Int = 0) -> JSONValue {
+        switch Int.random(in: 0..<(depth < 2 ? 8 : 6), using: &chance) {
+        case 0: .null
+        case 1: [1, 2]
+        case 2: .bool(Bool.random(using: &chance))
+        case 3...5: .string(String(repeating: "x", count: Int.random(in: 0...3, using: &chance)))
+        default:
+            JSONValue.building { writer in
+                writer.beginObject()
+                for name in Self.names.shuffled(using: &chance).prefix(Int.random(in: 0...3, using: &chance)) {
+                    writer.name(name)
+                    writer.value(value(&chance, depth: depth + 1))
+                }
+                writer.endObject()
+            }
+        }
+    }
+
+    @Test(
+        "whatever is set, replacements give what the layers resolve to",
+        arguments: [1, 2, 3, SeededGenerator.randomSeed] as [UInt64])
+    func sameAsResolved(seed: UInt64) throws {
+        var chance = SeededGenerator(seed: seed)
+        var replaced = 0
+        for _ in 0..<400 {
+            var base = value(&chance)
+            while base.kind != .object { base = value(&chance) }
+            var layers = Layers(host: FileDocument(document: base, updatedAt: 0))
+            var current = layers.resolved()
+            for _ in 0..<12 {
+                var replacements: [JSONValue.Replacement]? = []
+                for _ in 0..<Int.random(in: 1...3, using: &chance) {
+                    let path = (0..<Int.random(in: 1...3, using: &chance)).compactMap { _ in
+                        Self.names.randomElement(using: &chance)
+                    }
+                    let change = LayerChange.set(path: path, value: value(&chance), timeToLive: nil, by: nil)
+                    let effect = try? change.apply(
+                        to: &layers, resolved: layers.resolved(), maximumBytes: .max, maximumDeletion: nil, now: 1)
+                    guard case .changed(_, let some, _) = effect else { continue }
+                    if let some { replacements?.append(contentsOf: some) } else { replacements = nil }
+                }
+                let expected = layers.resolved()
+                if let quick = replacements.flatMap({ current.replacing($0) }) {
+                    replaced += 1
+                    #expect(quick.compactText == expected.compactText, "seed \(seed)")
+                }
+                current = expected
+            }
+        }
+        #expect(replaced > 100)
+    }
+
+    @Test("a digest is worked out once, whoever asks, and is that of the text", arguments: [3, 3_000_000])
+    func digest(length: Int) async {
+        let value: JSONValue = ["a": .string(String(repeating: "x", count: length))]
+        let digest = SnapshotDigest(of: value)
+        let texts = await withTaskGroup(of: String.self) { group in
+            for _ in 0..<4 { group.addTask { digest.text } }
+            return await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(texts == [SnapshotDigest.text(of: value)])
+        #expect(SnapshotDigest(known: "d").text == "d")
+    }
+}

@@ -1,0 +1,80 @@
+import LarderJSON
+import Testing
+
+@testable import LarderConfigModel
+
+@Suite("Secrets are masked where patterns say")
+struct SecretPatternsTests {
+    private func mask(_ patterns: [String], _ text: String, at path: String = "") throws -> (String, Bool) {
+        let (value, isMasked) = try SecretPatterns(patterns).masked(
+            JSONValue(parsing: text), at: JSONPath(parsing: path))
+        return (value.compactText, isMasked)
+    }
+
+    @Test("A name, one segment, and any number of segments")
+    func forms() throws {
+        let document = #"{"db":{"host":"h","password":"p"},"tls":{"key":"k","sub":{"pin":1}},"a":{"token":"t"}}"#
+        #expect(
+            try mask(["db.password"], document)
+                == (
+                    #"{"db":{"host":"h","password":"<masked>"},"tls":{"key":"k","sub":{"pin":1}},"a":{"token":"t"}}"#,
+                    true
+                ))
+        #expect(
+            try mask(["*.token", "tls.**"], document)
+                == (#"{"db":{"host":"h","password":"p"},"tls":"<masked>","a":{"token":"<masked>"}}"#, true))
+        #expect(try mask(["**.pin"], document).0.contains(#""sub":{"pin":"<masked>"}"#))
+        #expect(try mask(["**.password"], #"{"password":1}"#) == (#"{"password":"<masked>"}"#, true))
+        #expect(try mask(["*"], document) == (#"{"db":"<masked>","tls":"<masked>","a":"<masked>"}"#, true))
+        #expect(try mask(["**"], document) == (#""<masked>""#, true))
+    }
+
+    @Test("A JSON Pointer names members with dots in them")
+    func pointers() throws {
+        #expect(try mask(["/a.b/c~1d"], #"{"a.b":{"c/d":1,"c":2}}"#) == (#"{"a.b":{"c/d":"<masked>","c":2}}"#, true))
+        #expect(try mask(["/*/k.v"], #"{"x":{"k.v":1}}"#) == (#"{"x":{"k.v":"<masked>"}}"#, true))
+    }
+
+    @Test("What is inside a secret is a secret, and a value knows where in the document it is")
+    func below() throws {
+        #expect(try mask(["db"], "1", at: "db.port") == (#""<masked>""#, true))
+        #expect(try mask(["db.password"], #"{"password":1}"#, at: "db") == (#"{"password":"<masked>"}"#, true))
+        #expect(try mask(["db.password"], #"{"password":1}"#, at: "cache") == (#"{"password":1}"#, false))
+        #expect(try SecretPatterns(["tls.**"]).isSecret(JSONPath(["tls", "a", "b"])))
+        #expect(try !SecretPatterns(["tls.*.key"]).isSecret(JSONPath(["tls", "a"])))
+    }
+
+    @Test("Elements of arrays are segments, too")
+    func arrays() throws {
+        #expect(
+            try mask(["users.*.token"], #"{"users":[{"token":1,"n":2},{"token":3}]}"#)
+                == (#"{"users":[{"token":"<masked>","n":2},{"token":"<masked>"}]}"#, true))
+    }
+
+    @Test("Null says that nothing is there, and stays")
+    func nulls() throws {
+        #expect(try mask(["a.b"], #"{"a":{"b":null}}"#) == (#"{"a":{"b":null}}"#, false))
+        #expect(try mask(["a"], #"{"a":[null]}"#) == (#"{"a":"<masked>"}"#, true))
+    }
+
+    @Test("Names are compared by their bytes")
+    func names() throws {
+        #expect(try mask(["\u{E9}"], "{\"e\u{301}\":1}") == ("{\"e\u{301}\":1}", false))
+        #expect(try mask(["\u{E9}"], "{\"\\u00e9\":1}").1)
+    }
+
+    @Test("Many `**` in a row take no longer than there are places in the patterns")
+    func manyStars() throws {
+        let pattern = Array(repeating: "**.a", count: 40).joined(separator: ".") + ".b"
+        let depth = 120
+        let text = String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth)
+        #expect(try mask([pattern], text) == (text, false))
+    }
+
+    @Test("Without patterns a value is handed back as it is")
+    func none() throws {
+        #expect(SecretPatterns.none.isEmpty)
+        #expect(try mask([], #"{"a":1}"#) == (#"{"a":1}"#, false))
+        #expect(throws: JSONError.self) { try SecretPatterns(["a..b"]) }
+    }
+}

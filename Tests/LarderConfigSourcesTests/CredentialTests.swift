@@ -1,0 +1,106 @@
+import ConfigTestSupport
+import Foundation
+import LarderPlatform
+import LarderUpstream
+import Testing
+
+@testable import LarderConfigModel
+@testable import LarderConfigSources
+
+@Suite("Credentials")
+struct CredentialTests {
+    private let scratch: ScratchDirectory
+
+    init() throws { scratch = try ScratchDirectory() }
+
+    private func write(_ text: String, mode: mode_t, to name: String = "token") throws -> String {
+        try scratch.write(text, to: name)
+        #expect(chmod(scratch.at(name), mode) == 0)
+        return scratch.at(name)
+    }
+
+    private func refusal(of credential: Credential, in directory: String? = nil) throws -> String {
+        let error = try #require(
+            #expect(throws: ConfigError.self) { try credential.read(systemd: directory) })
+        #expect(error.code == .upstreamFailed)
+        #expect(!error.message.contains("hunter2"))
+        return error.message
+    }
+
+    @Test("a file is read anew each time, without the line ends behind it", arguments: [0o600, 0o400] as [mode_t])
+    func file(_ mode: mode_t) throws {
+        let path = try write("hunter2\r\n\n", mode: mode)
+        #expect(try Credential.file(path).read() == "hunter2")
+        try scratch.remove("token")
+        _ = try write(" s p a c e ", mode: mode)
+        #expect(try Credential.file(path).read() == " s p a c e ")
+    }
+
+    @Test(
+        "a file that others may read or change is refused, with what to chmod", arguments: [0o604, 0o644, 0o620, 0o666])
+    func exposed(_ mode: Int) throws {
+        let path = try write("hunter2", mode: mode_t(mode))
+        let message = try refusal(of: .file(path))
+        #expect(message.hasPrefix(path))
+        #expect(message.contains("chmod 600"))
+    }
+
+    @Test("root may let a group read it, anybody else may not")
+    func group() throws {
+        let path = try write("hunter2", mode: 0o640)
+        if geteuid() == 0 {
+            #expect(try Credential.file(path).read() == "hunter2")
+            #expect(chown(path, 1, 1) == 0)
+            #expect(try refusal(of: .file(path)).contains("belongs to user 1"))
+        } else {
+            #expect(try refusal(of: .file(path)).contains("chmod 600"))
+        }
+    }
+
+    @Test("systemd's credentials are found by name, whatever their mode")
+    func systemd() throws {
+        _ = try write("hunter2\n", mode: 0o440, to: "upstream.token")
+        #expect(try Credential.systemd("upstream.token").read(systemd: scratch.path) == "hunter2")
+        #expect(try refusal(of: .systemd("other"), in: scratch.path).contains(scratch.at("other")))
+        #expect(try refusal(of: .systemd("other"), in: nil).contains("LoadCredential=other:FILE"))
+    }
+
+    @Test("a file that is missing, empty, or no text is refused")
+    func unusable() throws {
+        #expect(try refusal(of: .file(scratch.at("none"))).contains("No such file"))
+        #expect(try refusal(of: .file(write("\n", mode: 0o600))).contains("empty"))
+        #expect(try refusal(of: .file(scratch.path)).contains("regular file"))
+        let path = try write("", mode: 0o600, to: "bytes")
+        try Data([0x68, 0xff]).write(to: URL(fileURLWithPath: path))
+        #expect(chmod(path, 0o600) == 0)
+        #expect(try refusal(of: .file(path)).contains("UTF-8"))
+    }
+
+    @Test("a token goes into the request beside the headers, and one that no header can hold is refused")
+    func request() async throws {
+        let blocking = BlockingWork(SharedThreads.pool)
+        let access = HTTPAccess(headers: ["X-Fleet": "kiosk"], token: .file(try write("hunter2\n", mode: 0o600)))
+        var request = FetchRequest(url: "http://127.0.0.1/")
+        try await access.open(&request, blocking)
+        #expect(request.headers.map(\.name) == ["X-Fleet", "Authorization"])
+        #expect(request.headers.map(\.value) == ["kiosk", "Bearer hunter2"])
+        #expect(request.tls == nil)
+        _ = try write("hunter2\nX-Other: 1", mode: 0o600)
+        let error = await #expect(throws: ConfigError.self) { try await access.open(&request, blocking) }
+        #expect(error?.message.hasPrefix(scratch.at("token")) == true)
+        #expect(error?.message.contains("hunter2") == false)
+    }
+
+    @Test("a private key is a secret, certificates are not; what is wrong with a file is said with its path")
+    func certificates() throws {
+        let garbage = try write("garbage", mode: 0o644, to: "ca.pem")
+        let key = try write("garbage", mode: 0o644, to: "client.key")
+        #expect(try TLSFiles().read() == nil)
+        func message(_ files: TLSFiles) throws -> String {
+            try #require(#expect(throws: ConfigError.self) { try files.read() }).message
+        }
+        #expect(try message(TLSFiles(certificateAuthority: garbage)).hasPrefix("\(garbage) holds no certificate"))
+        #expect(try message(TLSFiles(certificateAuthority: scratch.at("none"))).hasPrefix(scratch.at("none")))
+        #expect(try message(TLSFiles(certificate: garbage, privateKey: key)).hasPrefix("\(key): it holds a secret"))
+    }
+}

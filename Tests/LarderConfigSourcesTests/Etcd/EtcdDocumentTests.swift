@@ -1,0 +1,213 @@
+import LarderJSON
+import Testing
+
+@testable import LarderConfigModel
+@testable import LarderConfigSources
+
+@Suite("Keys of etcd as a document")
+struct EtcdDocumentTests {
+    private func document(
+        _ entries: [String: String], format: EtcdSourceSettings.Format = .json, prefix: String = "/c/",
+        maximumBytes: Int = 1 << 20
+    ) throws -> JSONValue {
+        let pairs = entries.map { (Array($0.key.utf8), Array($0.value.utf8)) }
+        return try EtcdDocument(keys: .prefix(prefix), format: format, maximumBytes: maximumBytes)
+            .value(of: Dictionary(uniqueKeysWithValues: pairs), mayBeEmpty: false)
+    }
+
+    private func refusal(_ body: () throws -> JSONValue) throws -> String {
+        let error = try #require(throws: ConfigError.self) { try body() }
+        #expect(error.code == .rejected)
+        return error.message
+    }
+
+    @Test("each key under the prefix is one value, and the segments of its path are nested")
+    func nested() throws {
+        let value = try document([
+            "/c/search/limit": "25", "/c/search/engine/name": "\"x\"", "/c/banner": "null",
+            "/c/search-x": "[1,{\"a\":2}]",
+            "/c/a/b/c/d": "true", "/c/a/e": "1.5",
+        ])
+        #expect(
+            value == [
+                "search": ["limit": 25, "engine": ["name": "x"]], "banner": .null, "search-x": [1, ["a": 2]],
+                "a": ["b": ["c": ["d": true]], "e": 1.5],
+            ])
+        #expect(try document(["/c/a": "1.50"])["a"]?.numberText == "1.50")
+    }
+
+    @Test("the same keys make the same bytes, whatever the order they came in")
+    func deterministic() throws {
+        let names = (0..<200).map { "/c/\($0 % 7)/k\($0)" }
+        let first = try document(Dictionary(uniqueKeysWithValues: names.map { ($0, "1") })).compactBytes
+        for _ in 0..<5 {
+            let again = try document(Dictionary(uniqueKeysWithValues: names.shuffled().map { ($0, "1") })).compactBytes
+            #expect(again == first)
+        }
+    }
+
+    @Test("names of members are the bytes of the keys: what Unicode takes for the same is not")
+    func names() throws {
+        let value = try document(["/c/\u{e9}/a": "1", "/c/e\u{301}/b": "2", "/c/ \"\\\n/x": "3"])
+        #expect(value.count == 3)
+        #expect(value["\u{e9}"] == ["a": 1])
+        #expect(value["e\u{301}"] == ["b": 2])
+        #expect(value[" \"\\\n"] == ["x": 3])
+    }
+
+    @Test("a prefix that is empty takes all keys")
+    func emptyPrefix() throws {
+        #expect(try document(["a/b": "1", "c": "2"], prefix: "") == ["a": ["b": 1], "c": 2])
+    }
+
+    @Test(
+        "a key that is a value and the parent of another refuses the document, and both are named",
+        arguments: [
+            ["/c/a": "1", "/c/a/b": "2"], ["/c/a": "{}", "/c/a/b": "2", "/c/a-": "1", "/c/a.b": "1"],
+            ["/c/a": "1", "/c/a/b/c/d": "2", "/c/x": "1"],
+        ])
+    func conflict(entries: [String: String]) throws {
+        let message = try refusal { try document(entries) }
+        #expect(message.contains("\"/c/a\" is both a value and the parent of \"/c/a/b"), "\(message)")
+    }
+
+    @Test("a segment without a name, a key that is not UTF-8 and too many segments refuse the document")
+    func badKeys() throws {
+        for key in ["/c//a", "/c/a//b", "/c/a/"] {
+            #expect(try refusal { try document([key: "1"]) }.contains("\"\(key)\" has an empty segment"))
+        }
+        let deep = "/c/" + Array(repeating: "a", count: 200).joined(separator: "/")
+        #expect(try refusal { try document([deep: "1"]) }.contains("make no document"))
+        let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
+        let message = try refusal {
+            try mapping.value(of: [Array("/c/".utf8) + [0xff]: Array("1".utf8)], mayBeEmpty: false)
+        }
+        #expect(message.contains("is not UTF-8"))
+    }
+
+    @Test("the mark of an empty directory is no value")
+    func marks() throws {
+        #expect(try document(["/c/": "", "/c/a/": "", "/c/a/b": "1"]) == ["a": ["b": 1]])
+    }
+
+    @Test("JSON that is none refuses the document and says which key, and what can be done")
+    func notJSON() throws {
+        for text in ["", "hello", "{\"a\":", "01"] {
+            let message = try refusal { try document(["/c/a": text]) }
+            #expect(message.contains("the value of key \"/c/a\" is not JSON"), "\(message)")
+            #expect(message.contains("\"text\" or \"auto\""))
+            #expect(!message.contains("hello"))
+        }
+    }
+
+    @Test("as text every value is a string")
+    func text() throws {
+        #expect(
+            try document(["/c/a": "25", "/c/b": "", "/c/c": "{\"\n"], format: .text) == [
+                "a": "25", "b": "", "c": "{\"\n",
+            ])
+        let mapping = EtcdDocument(keys: .prefix("/c/"), format: .text, maximumBytes: 1000)
+        #expect(
+            try refusal { try mapping.value(of: [Array("/c/a".utf8): [0xff]], mayBeEmpty: false) }.contains("not UTF-8")
+        )
+    }
+
+    @Test("by itself a value is JSON where it is, else text, but never a broken array or object")
+    func auto() throws {
+        let value = try document(["/c/a": "25", "/c/b": "hello", "/c/c": "", "/c/d": " [1]"], format: .auto)
+        #expect(value == ["a": 25, "b": "hello", "c": "", "d": [1]])
+        for text in ["{\"a\":", " [1,]"] {
+            #expect(try refusal { try document(["/c/a": text], format: .auto) }.contains("\"/c/a\" is not JSON"))
+        }
+    }
+
+    @Test("no key at all is refused, unless an empty configuration is meant")
+    func empty() throws {
+        let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
+        for entries in [[:], [Array("/c/a/".utf8): []]] as [[[UInt8]: [UInt8]]] {
+            #expect(
+                try refusal { try mapping.value(of: entries, mayBeEmpty: false) }
+                    .contains("no key with a value begins with \"/c/\""))
+            #expect(try mapping.value(of: entries, mayBeEmpty: true) == .emptyObject)
+            #expect(mapping.isEmpty(entries))
+        }
+        #expect(!mapping.isEmpty([Array("/c/a".utf8): []]))
+    }
+
+    @Test("more than the limit is refused")
+    func limit() throws {
+        #expect(
+            try refusal { try document(["/c/a": "\"\(String(repeating: "x", count: 100))\""], maximumBytes: 100) }
+                .contains("more than 100 bytes"))
+    }
+
+    @Test("one key holds a whole document, or it is refused")
+    func wholeDocument() throws {
+        let mapping = EtcdDocument(keys: .key("/c"), format: .json, maximumBytes: 100)
+        func value(_ text: String?) throws -> JSONValue {
+            try mapping.value(of: text.map { [Array("/c".utf8): Array($0.utf8)] } ?? [:], mayBeEmpty: true)
+        }
+        #expect(try value("{\"a\":{\"b\":1}}") == ["a": ["b": 1]])
+        #expect(try refusal { try value(nil) }.contains("there is no key \"/c\""))
+        #expect(try refusal { try value("[]") }.contains("is array"))
+        #expect(try refusal { try value("") }.contains("is not JSON"))
+        #expect(try refusal { try value("{\"a\":\"\(String(repeating: "x", count: 100))\"}") }.contains("100 bytes"))
+    }
+
+    @Test("each place in the document has a key, or a prefix where several made it")
+    func keysOfPaths() {
+        let mapping = EtcdDocument(keys: .prefix("/c/"), format: .json, maximumBytes: 1000)
+        let entries: [[UInt8]: [UInt8]] = [
+            Array("/c/a/b".utf8): Array("{}".utf8), Array("/c/a/d".utf8): [], [0x78]: [],
+        ]
+        for (path, key) in [
+            (["a", "b"], "/c/a/b"), (["a", "b", "inside", "x/y"], "/c/a/b"), (["a"], "/c/a/"), ([], "/c/"),
+            (["a", "c"], nil), (["a/b"], nil), (["x"], nil),
+        ] as [([String], String?)] {
+            #expect(mapping.key(of: path, in: entries) == key, "\(path)")
+        }
+        let whole = EtcdDocument(keys: .key("/doc"), format: .json, maximumBytes: 1000)
+        #expect(whole.key(of: ["a"], in: [:]) == "/doc")
+    }
+
+    @Test("an error shows a key on one line")
+    func shown() {
+        #expect(EtcdDocument.shown(Array("/a\n\"b".utf8)) == "\"/a\\u{a}\\u{22}b\"")
+        #expect(EtcdDocument.shown([UInt8](repeating: 0x61, count: 300)).count == 203)
+    }
+}
+
+extension JSONValue {
+    fileprivate var compactBytes: [UInt8] { withTextBytes { Array($0) } }
+}
+
+@Suite("Ranges of keys")
+struct EtcdKeysTests {
+    @Test(
+        "a prefix ends before the first key that does not begin with it",
+        arguments: [
+            ("/c/", "/c/", "/c0"), ("a", "a", "b"), ("", "\0", "\0"), ("a\u{7f}", "a\u{7f}", nil),
+        ])
+    func prefix(prefix: String, first: String, end: String?) {
+        let keys = EtcdKeys(.prefix(prefix))
+        #expect(keys.first == Array(first.utf8))
+        #expect(keys.end == end.map { Array($0.utf8) } ?? Array("a".utf8) + [0x80])
+    }
+
+    @Test("one key is a range without end, and a page goes on behind the last key")
+    func key() {
+        #expect(EtcdKeys(.key("a")).end == nil)
+        let next = EtcdKeys(.prefix("a/")).from(after: Array("a/x".utf8))
+        #expect(next.first == Array("a/x\0".utf8))
+        #expect(next.end == Array("a0".utf8))
+    }
+
+    @Test("base64 goes both ways")
+    func base64() {
+        for count in 0..<10 {
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: 250 + $0) }
+            #expect(Base64.bytes(of: Base64.text(of: bytes)) == bytes)
+        }
+        #expect(Base64.bytes(of: "a") == nil)
+    }
+}

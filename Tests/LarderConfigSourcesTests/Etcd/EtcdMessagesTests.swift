@@ -1,0 +1,127 @@
+import LarderJSON
+import Testing
+
+@testable import LarderConfigSources
+
+@Suite("What etcd's gateway says")
+struct EtcdMessagesTests {
+    private static let header =
+        #""header":{"cluster_id":"18446744073709551615","member_id":"1","revision":"8","raft_term":"2"}"#
+
+    private func message(_ rest: String) throws -> EtcdWatchMessage {
+        try #require(EtcdWatchMessage(try JSONValue(parsing: "{\"result\":{\(Self.header)\(rest)}}")))
+    }
+
+    @Test("a page has its revision, its keys and whether there are more")
+    func page() throws {
+        let page = try #require(
+            EtcdPage(
+                try JSONValue(
+                    parsing: """
+                        {\(Self.header),"kvs":[{"key":"YQ==","create_revision":"2","mod_revision":"7","version":"4","value":"Mw=="},
+                        {"key":"Yg==","create_revision":"4","mod_revision":"4","version":"1"}],"more":true,"count":"3"}
+                        """)))
+        #expect(page.header == EtcdHeader(cluster: "18446744073709551615", revision: 8))
+        #expect(
+            page.pairs == [
+                EtcdPair(key: [0x61], value: [0x33], modified: 7), EtcdPair(key: [0x62], value: [], modified: 4),
+            ])
+        #expect(page.hasMore)
+    }
+
+    @Test("numbers may come as numbers, and what is left out is 0")
+    func numbers() throws {
+        let page = try #require(EtcdPage(["header": ["cluster_id": 5, "revision": 3]]))
+        #expect(page.header == EtcdHeader(cluster: "5", revision: 3))
+        #expect(page.pairs.isEmpty && !page.hasMore)
+        #expect(try #require(EtcdPage(["header": ["cluster_id": "5"]])).header.revision == 0)
+    }
+
+    @Test("what is no answer of etcd is none")
+    func garbage() {
+        let bad: [JSONValue] = [
+            [:], ["header": 1], ["header": ["cluster_id": [], "revision": "1"]],
+            ["header": ["cluster_id": "1", "revision": "x"]],
+            ["header": ["cluster_id": "1", "revision": "1"], "kvs": [["key": "%%%"]]],
+            ["header": ["cluster_id": "1", "revision": "1"], "kvs": [1]],
+        ]
+        for value in bad { #expect(EtcdPage(value) == nil, "\(value)") }
+        #expect(EtcdWatchMessage(["result": ["header": ["cluster_id": "1"], "events": [["type": "DELETE"]]]]) == nil)
+        #expect(EtcdWatchMessage(["error": ["message": "x"]]) == nil)
+    }
+
+    @Test("events, the beginning, the end and progress are told apart")
+    func watch() throws {
+        #expect(try message(#","created":true"#).isCreated)
+        #expect(!(try message(#","created":true"#).isProgress))
+        #expect(try message("").isProgress)
+        // The answer to a progress request may overtake events.
+        #expect(!(try message(#","watch_id":"-1""#).isProgress))
+        #expect(!(try message(#","fragment":true"#).isProgress))
+        let events = try message(
+            #","events":[{"kv":{"key":"YQ==","mod_revision":"5","value":"MQ=="}},{"type":"DELETE","kv":{"key":"Yg==","mod_revision":"6"}}]"#
+        )
+        #expect(
+            events.events == [
+                EtcdEvent(pair: EtcdPair(key: [0x61], value: [0x31], modified: 5), isDeletion: false),
+                EtcdEvent(pair: EtcdPair(key: [0x62], value: [], modified: 6), isDeletion: true),
+            ])
+        #expect(!events.isProgress)
+        let end = try message(#","canceled":true,"compact_revision":"5""#)
+        #expect(end.cancelReason == "" && end.compactRevision == 5)
+    }
+
+    @Test(
+        "errors are understood in the shapes of all versions",
+        arguments: [
+            (#"{"error":"TEXT","message":"TEXT","code":11}"#, EtcdError.Kind.compacted),
+            (#"{"code":11,"message":"TEXT","details":[]}"#, .compacted),
+            (
+                #"{"error":{"grpc_code":14,"http_code":503,"message":"TEXT","http_status":"Service Unavailable"}}"#,
+                .unavailable
+            ),
+            (#"{"error":{"code":14,"message":"TEXT","details":[]}}"#, .unavailable),
+            (#"{"error":"TEXT","message":"TEXT","code":16}"#, .unauthenticated),
+            (#"{"error":"TEXT","message":"TEXT","code":7}"#, .refused),
+            (#"{"error":"TEXT","message":"TEXT","code":3}"#, .refused),
+            (#"{"error":"TEXT"}"#, .unavailable),
+        ])
+    func complaints(text: String, kind: EtcdError.Kind) throws {
+        let complaint = try #require(EtcdComplaint(try JSONValue(parsing: text)))
+        let error = complaint.error(from: "http://a:1")
+        #expect(error.kind == kind)
+        #expect(error.message.hasPrefix("etcd at http://a:1 says: TEXT"))
+    }
+
+    @Test(
+        "a token that is wanted or too old is told from other refusals by the text",
+        arguments: [
+            "etcdserver: user name is empty", "etcdserver: revision of auth store is old",
+            "etcdserver: invalid auth token",
+        ])
+    func tokens(text: String) throws {
+        let complaint = try #require(EtcdComplaint(["code": 3, "message": .string(text)]))
+        #expect(complaint.error(from: "a").kind == .unauthenticated)
+    }
+
+    @Test("the reason of a cancelled watch is an error like any other")
+    func cancelReasons() {
+        let denied = EtcdComplaint(
+            cancelReason: "rpc error: code = PermissionDenied desc = etcdserver: permission denied")
+        #expect(denied.error(from: "a").kind == .refused)
+        #expect(denied.text == "etcdserver: permission denied")
+        let token = EtcdComplaint(
+            cancelReason: "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token")
+        #expect(token.error(from: "a").kind == .unauthenticated)
+        #expect(EtcdComplaint(cancelReason: "etcdserver: no leader").error(from: "a").kind == .unavailable)
+    }
+
+    @Test("somebody else's words stay on one line")
+    func oneLine() throws {
+        let complaint = try #require(
+            EtcdComplaint(["message": .string("a\nb\u{1b}" + String(repeating: "x", count: 999))]))
+        let message = complaint.error(from: "e").message
+        #expect(!message.contains("\n") && !message.contains("\u{1b}"))
+        #expect(message.count < 400)
+    }
+}

@@ -1,0 +1,127 @@
+import ConfigTestSupport
+import Foundation
+import Testing
+
+@testable import LarderConfigSources
+
+@Suite("A document in a file", .timeLimit(.minutes(5)))
+struct DocumentFileTests {
+    private let scratch: ScratchDirectory
+
+    init() throws { scratch = try ScratchDirectory() }
+
+    private func code(of name: String, maximumBytes: Int = 1 << 20) -> FileReadError.Code? {
+        let error = #expect(throws: FileReadError.self) {
+            try DocumentFile(path: scratch.at(name), maximumBytes: maximumBytes).read()
+        }
+        #expect(error?.path == scratch.at(name))
+        #expect(error?.description.contains(scratch.at(name)) == true)
+        return error?.code
+    }
+
+    @Test("the stamp is the same exactly as long as the content is")
+    func stamps() throws {
+        let file = DocumentFile(path: scratch.at("c"))
+        try scratch.write("{\"a\":1}", to: "c")
+        let first = try file.read()
+        #expect(first.files.map(\.bytes) == [Array("{\"a\":1}".utf8)])
+        #expect(first.stamp.description.hasPrefix("sha256:"))
+        #expect(first.stamp.description.utf8.count == 71)
+        try scratch.replace("c", with: "{\"a\":1}")
+        #expect(try file.read().stamp == first.stamp)
+        // The same size, within the same tick of the file system's clock.
+        try scratch.write("{\"a\":2}", to: "c")
+        #expect(try file.read().stamp != first.stamp)
+    }
+
+    @Test("a file that is not there, or not a file, is an error that says which")
+    func missing() throws {
+        #expect(code(of: "none") == .notFound)
+        #expect(code(of: "none/below") == .notFound)
+        try scratch.link("dangling", to: "nowhere")
+        #expect(code(of: "dangling") == .notFound)
+        try scratch.link("loop", to: "loop")
+        #expect(code(of: "loop") == .ioFailed)
+        try scratch.makeDirectory("d")
+        #expect(code(of: "d") == .notAFile)
+        try scratch.write("x", to: "file")
+        #expect(code(of: "file/below") == .notAFile)
+    }
+
+    @Test("an empty file is an error, because so looks a file that is about to be written")
+    func empty() throws {
+        try scratch.write("", to: "c")
+        #expect(code(of: "c") == .empty)
+    }
+
+    @Test("a directory's files are read in its place, and its stamp is of their names and contents")
+    func directory() throws {
+        try scratch.publish(["b.json": "{}", "a.json": "{}"], version: 1, in: "d")
+        func read() throws -> DocumentFiles { try .read(at: scratch.at("d"), maximumBytes: 100) }
+        let first = try read()
+        #expect(first.files.map(\.path) == [scratch.at("d/a.json"), scratch.at("d/b.json")])
+        try scratch.publish(["b.json": "{}", "a.json": "{}"], version: 2, in: "d")
+        #expect(try read().stamp == first.stamp)
+        try scratch.publish(["b.json": "{}", "a.json": "{ }"], version: 3, in: "d")
+        #expect(try read().stamp != first.stamp)
+        #expect(try DocumentFiles.read(at: scratch.at("d/a.json"), maximumBytes: 3).files.count == 1)
+    }
+
+    @Test("as a source, a directory that is gone or has no file is an error: so looks one on which nothing is mounted")
+    func emptyDirectory() throws {
+        for (name, code) in [("none", FileReadError.Code.notFound), ("d", .empty)] {
+            let error = #expect(throws: FileReadError.self) {
+                try DocumentFiles.read(at: scratch.at(name), maximumBytes: 100)
+            }
+            #expect(error?.code == code)
+            try scratch.makeDirectory("d")
+            try scratch.write("{}", to: "d/.hidden.json")
+        }
+    }
+
+    @Test("a FIFO does not hold the reader up")
+    func fifo() {
+        #expect(mkfifo(scratch.at("f"), 0o600) == 0)
+        #expect(code(of: "f") == .notAFile)
+    }
+
+    @Test("a file over the limit is refused, one of exactly the limit is not")
+    func limit() throws {
+        try scratch.write("12345678", to: "c")
+        #expect(code(of: "c", maximumBytes: 7) == .tooLarge)
+        #expect(try DocumentFile(path: scratch.at("c"), maximumBytes: 8).read().files[0].bytes.count == 8)
+    }
+
+    @Test("a file whose size is said to be 0 is read to its end")
+    func procfs() throws {
+        #expect(try DocumentFile(path: "/proc/self/status").read().files[0].bytes.count > 100)
+    }
+
+    @Test("no permission to read is an error of its own", .enabled(if: getuid() != 0))
+    func permission() throws {
+        try scratch.write("{}", to: "c")
+        chmod(scratch.at("c"), 0)
+        #expect(code(of: "c") == .permissionDenied)
+    }
+
+    @Test("a file that is replaced again and again is always read whole")
+    func replaced() throws {
+        let contents = [String(repeating: "a", count: 30_000), String(repeating: "b", count: 20_000)]
+        try scratch.replace("c", with: contents[0])
+        let writer = Flag()
+        writer.repeatOnThread { round in try scratch.replace("c", with: contents[round % 2]) }
+        defer { writer.raise() }
+        let file = DocumentFile(path: scratch.at("c"))
+        var (last, exchanges) = ([UInt8](), 0)
+        while exchanges < 200 {
+            do {
+                let bytes = try file.read().files[0].bytes
+                #expect(contents.contains { $0.utf8.elementsEqual(bytes) })
+                if bytes != last { exchanges += 1 }
+                last = bytes
+            } catch {
+                #expect(error.code == .unstable)
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import ConfigTestSupport
+import Foundation
+import LarderPlatform
+import LarderUpstream
+import Synchronization
+import Testing
+
+@testable import LarderConfigSources
+
+@Suite("The inotify queue", .timeLimit(.minutes(5)))
+struct InotifyTests {
+    private let scratch: ScratchDirectory
+    private let inotify = Inotify()
+
+    init() throws { scratch = try ScratchDirectory() }
+
+    @Test("events for other names in the directories on the way wake nobody")
+    func noise() async throws {
+        let count = Atomic<Int>(0)
+        let (wakes, continuation) = AsyncStream.makeStream(of: Void.self)
+        let signal = Signal { signal in
+            signal.take()
+            count.add(1, ordering: .relaxed)
+            continuation.yield()
+        }
+        let subscriber = inotify.subscribe(signal)
+        var survey = PathSurvey(inotify, subscriber: subscriber)
+        survey.run(scratch.at("wanted"))
+        inotify.keepOnly(survey.interests, for: subscriber)
+        for number in 0..<100 { try scratch.write("x", to: "other\(number)") }
+        #expect(mkdir(scratch.at("wanted"), 0o700) == 0)
+        // The queue has an order: when this one arrives, all others have been looked at.
+        for await _ in wakes { break }
+        #expect(count.load(ordering: .relaxed) == 1)
+        await inotify.stop()
+    }
+
+    @Test("watches that nobody needs any more are given back to the kernel")
+    func watchesEnd() async throws {
+        try scratch.makeDirectory("a/b")
+        let (one, two) = (inotify.subscribe(Signal { _ in }), inotify.subscribe(Signal { _ in }))
+        for (subscriber, path) in [(one, "a/b/c"), (two, "a/x")] {
+            var survey = PathSurvey(inotify, subscriber: subscriber)
+            survey.run(scratch.at(path))
+            inotify.keepOnly(survey.interests, for: subscriber)
+        }
+        let depth = scratch.path.split(separator: "/").count
+        // "/" and each directory down to a/b.
+        #expect(inotify.watchCount == depth + 3)
+        inotify.unsubscribe(one)
+        #expect(inotify.watchCount == depth + 2)
+        var survey = PathSurvey(inotify, subscriber: two)
+        survey.run("/nowhere/at/all")
+        inotify.keepOnly(survey.interests, for: two)
+        #expect(inotify.watchCount == 1)
+        inotify.unsubscribe(two)
+        #expect(inotify.watchCount == 0)
+        await inotify.stop()
+    }
+
+    @Test("bytes that are no events are ignored", arguments: [[], [1], Array(repeating: UInt8(0xff), count: 64)])
+    func garbage(_ bytes: [UInt8]) {
+        _ = inotify.subscribe(Signal { _ in })
+        bytes.withUnsafeBytes { inotify.handle($0) }
+        inotify.requestStop()
+    }
+}

@@ -1,0 +1,197 @@
+import ConfigTestSupport
+import LarderJSON
+import LarderPlatform
+import LarderUpstream
+import TestSupport
+import Testing
+
+@testable import LarderConfigModel
+@testable import LarderConfigSources
+
+@Suite("A GraphQL origin", .timeLimit(.minutes(5)))
+struct GraphQLSourceTests {
+    private static let query = #"{"query":"{ prices { list } }"}"#
+
+    /// Asks a source once about an origin with this script.
+    private func ask(
+        _ change: (inout HTTPSourceSettings) -> Void = { _ in }, path: String = "", body: String? = query,
+        script: @escaping RawOrigin.Script
+    ) async throws -> (result: Result<SourceAnswer, ConfigError>, requests: [RawOrigin.Request]) {
+        let origin = try RawOrigin.listening(script: script)
+        defer { origin.stop() }
+        let fetcher = HTTPFetcher(configuration: HTTPFetcher.Configuration(version: "1.2.3"))
+        var configuration = HTTPSourceSettings(url: origin.url + path, body: body.map { Array($0.utf8) })
+        configuration.timeout = .seconds(300)
+        change(&configuration)
+        let source = HTTPSource(
+            fetcher: fetcher, configuration: configuration, blocking: BlockingWork(SharedThreads.pool))
+        let result: Result<SourceAnswer, ConfigError>
+        do throws(ConfigError) {
+            result = .success(try await source.fetch(ifChangedFrom: nil, on: .asked))
+        } catch {
+            result = .failure(error)
+        }
+        await fetcher.shutdown()
+        return (result, origin.requests.map(RawOrigin.Request.init))
+    }
+
+    private static func response(
+        _ body: String, _ status: String = "200 OK", type: String = "application/json"
+    ) -> RawOrigin.Answer {
+        [.send("HTTP/1.1 \(status)\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")]
+    }
+
+    private func document(_ result: Result<SourceAnswer, ConfigError>) throws -> JSONValue? {
+        guard case .document(let document) = try result.get() else { return nil }
+        return document.value
+    }
+
+    private func failure(_ result: Result<SourceAnswer, ConfigError>) throws -> ConfigError {
+        guard case .failure(let error) = result else { throw HarnessError("the source answered") }
+        return error
+    }
+
+    @Test(
+        "any errors beside the data reject the response, whatever their form",
+        arguments: [
+            (#""errors":[{"code":7}]"#, "an error without a message"),
+            (#""errors":[{"extensions":{}},{"message":"no price"}]"#, "2 errors: no price"),
+            (#""errors":["boom"]"#, "an error: boom"), (#""errors":{"message":"boom"}"#, "an error: boom"),
+            (#""errors":"boom""#, "an error: boom"), (#""errors":true"#, "an error without a message"),
+            (#""errors":{}"#, "an error without a message"), (#""errors":[null]"#, "an error without a message"),
+        ])
+    func partialData(errors: String, text: String) async throws {
+        for (answerPath, body) in [
+            (JSONPath(["data", "prices"]), Self.query), (JSONPath(["data", "prices"]), nil), (nil, Self.query),
+        ] {
+            let (result, _) = try await ask({ $0.answerPath = answerPath }, body: body) { _, _ in
+                Self.response("{\"data\":{\"prices\":{\"list\":3}},\(errors)}")
+            }
+            let error = try failure(result)
+            #expect(error.code == .upstreamFailed)
+            #expect(error.message.contains("answered with \(text); set partialData to \"accept\""), "\(error)")
+        }
+    }
+
+    @Test("errors that are null or an empty list reject nothing", arguments: ["null", "[]"])
+    func noErrors(_ errors: String) async throws {
+        let (result, _) = try await ask({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
+            Self.response("{\"data\":{\"v\":1},\"errors\":\(errors)}")
+        }
+        #expect(try document(result) == ["v": 1])
+    }
+
+    @Test("partial data is used if the settings accept it, and its absence is a failure")
+    func acceptedPartialData() async throws {
+        for (data, expected) in [(#"{"prices":{"list":3}}"#, ["list": 3] as JSONValue?), ("null", nil)] {
+            let (result, _) = try await ask({
+                $0.answerPath = JSONPath(["data", "prices"])
+                $0.partialData = .accept
+            }) { _, _ in Self.response("{\"data\":\(data),\"errors\":[{\"message\":\"no stock\"}]}") }
+            if let expected {
+                #expect(try document(result) == expected)
+            } else {
+                #expect(try failure(result).message.hasSuffix("answered with an error: no stock"))
+            }
+        }
+    }
+
+    @Test("without a query and answerPath, a member named errors is configuration")
+    func plainDocument() async throws {
+        for body in [nil, #"{"query":{"match":"all"}}"#, "[]"] {
+            let (result, requests) = try await ask(body: body) { _, _ in Self.response(#"{"errors":["retry"]}"#) }
+            #expect(try document(result) == ["errors": ["retry"]])
+            #expect(requests[0]["accept"] == "*/*")
+        }
+    }
+
+    @Test("a GraphQL request asks for the media type of GraphQL responses, unless the settings name another")
+    func accept() async throws {
+        for (body, path, own, expected) in [
+            (Self.query, "", nil, "application/graphql-response+json, application/json"),
+            (nil, "graphql?query=%7Bv%7D", nil, "application/graphql-response+json, application/json"),
+            (nil, "search?query=v", nil, "*/*"), (Self.query, "", "application/json", "application/json"),
+        ] as [(String?, String, String?, String)] {
+            let (_, requests) = try await ask(
+                { $0.access.headers = own.map { ["accept": $0] } ?? [:] }, path: path, body: body
+            ) {
+                _, _ in Self.response(#"{"v":1}"#)
+            }
+            #expect(requests.map { $0["accept"] } == [expected])
+        }
+    }
+
+    @Test("the body of an error status counts if its type is that of GraphQL responses, and no other")
+    func errorStatus() async throws {
+        let body = #"{"errors":[{"message":"syntax error"}]}"#
+        for (type, text) in [
+            ("application/graphql-response+json; charset=utf-8", "syntax error"), ("application/json", nil),
+        ] {
+            let (result, _) = try await ask { _, _ in Self.response(body, "400 Bad Request", type: type) }
+            let error = try failure(result)
+            #expect(error.code == .upstreamFailed)
+            #expect(error.message.contains("answered 400"))
+            #expect(error.message.contains("syntax error") == (text != nil), "\(error)")
+        }
+        let (result, _) = try await ask { _, _ in
+            [.send("HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")]
+        }
+        #expect(try failure(result).retryAfter == .seconds(7))
+    }
+
+    @Test("data comes with every status of success if the type is that of GraphQL responses")
+    func successStatus() async throws {
+        for (type, isTaken) in [("application/graphql-response+json", true), ("application/json", false)] {
+            let (result, _) = try await ask({ $0.answerPath = JSONPath(["data"]) }) { _, _ in
+                Self.response(#"{"data":{"v":1}}"#, "207 Partial", type: type)
+            }
+            if isTaken { #expect(try document(result) == ["v": 1]) } else { _ = try failure(result) }
+        }
+    }
+
+    private static let persisted = #"{"query":"{ v }","extensions":{"persistedQuery":{},"trace":1}}"#
+    private static let hash = "e464f5e30160d7477bc5a87ece1153599437de5689ca9de842bb7396c9213a66"
+    private static let hashed = #""extensions":{"trace":1,"persistedQuery":{"version":1,"sha256Hash":"\#(hash)"}}"#
+
+    @Test(
+        "a persisted query is sent by its hash, and with its text if the server does not know it",
+        arguments: [
+            ("200 OK", #"{"errors":[{"message":"PersistedQueryNotFound"}]}"#),
+            ("400 Bad Request", #"{"errors":[{"message":"?","extensions":{"code":"PERSISTED_QUERY_NOT_FOUND"}}]}"#),
+        ])
+    func persistedQuery(status: String, refusal: String) async throws {
+        let (result, requests) = try await ask(
+            { $0.answerPath = JSONPath(["data"]) }, body: Self.persisted
+        ) { number, _ in
+            number == 0 ? Self.response(refusal, status) : Self.response(#"{"data":{"v":1}}"#)
+        }
+        #expect(try document(result) == ["v": 1])
+        #expect(requests.map { $0[":body"] } == ["{\(Self.hashed)}", "{\"query\":\"{ v }\",\(Self.hashed)}"])
+        let (known, once) = try await ask(body: Self.persisted) { _, _ in Self.response(#"{"v":1}"#) }
+        #expect(try document(known) == ["v": 1])
+        #expect(once.count == 1)
+    }
+
+    @Test("a server that does not persist queries gets the query alone")
+    func unsupported() async throws {
+        let (result, requests) = try await ask(body: Self.persisted) { number, _ in
+            number == 0
+                ? Self.response(#"{"errors":[{"message":"PersistedQueryNotSupported"}]}"#) : Self.response(#"{"v":1}"#)
+        }
+        #expect(try document(result) == ["v": 1])
+        #expect(requests.last?[":body"] == #"{"query":"{ v }","extensions":{"trace":1}}"#)
+    }
+
+    @Test("a query that is unknown twice, or of which only the hash is set, is a failure")
+    func unknown() async throws {
+        for (body, count) in [
+            (Self.persisted, 2), (#"{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}"#, 1),
+        ] {
+            let (result, requests) = try await ask(body: body) { _, _ in
+                Self.response(#"{"errors":[{"message":"PersistedQueryNotFound"}]}"#)
+            }
+            #expect(try failure(result).message.contains("PersistedQueryNotFound"))
+            #expect(requests.count == count)
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import LarderConfigStorage
+import LarderJSON
+import LarderUpstream
+import Testing
+
+@testable import LarderConfigModel
+
+/// Members of the layers that version 0.1 did not write.
+@Suite("Later members of the layers on disk")
+struct LayerFormatTests {
+    private static let remote = #"""
+        {"origin":"https://h/a.json","updatedAt":5,"seenVersions":{"highest":"15","highestSeries":"main","source":"https://h/a.json"},\#
+        "removals":{"o":null},"document":{"o":{"b":2}}}
+        """#
+
+    @Test("removals and seen versions of a remote document are read, and written with the same bytes")
+    func remoteLayer() throws {
+        let remote = try #require(RemoteDocument(JSONValue(parsing: Self.remote)))
+        #expect(remote.removals == ["o": .null])
+        #expect(
+            remote.seenVersions
+                == SeenVersions(highest: UpstreamVersion("15", series: "main"), source: "https://h/a.json"))
+        #expect(JSONValue.building { remote.write(to: &$0) }.compactText == Self.remote)
+    }
+
+    @Test("removals of files are read, and written with the same bytes")
+    func fileLayer() throws {
+        let text = #"{"updatedAt":5,"removals":{"o":null},"document":{"o":{"b":2}}}"#
+        let files = try #require(FileDocument(JSONValue(parsing: text)))
+        #expect(JSONValue.building { files.write(to: &$0) }.compactText == text)
+        let layers = Layers(host: files)
+        #expect(layers.resolved() == ["o": ["b": 2]])
+    }
+
+    @Test(
+        "a remote document of version 0.1 has seen its own version",
+        arguments: [
+            (#"{"origin":"https://h/a.json","updatedAt":5,"version":"7","document":{}}"#, "7", "https://h/a.json"),
+            (#"{"origin":"push","updatedAt":5,"version":"7","document":{}}"#, "7", nil),
+            (#"{"origin":"https://h/a.json","updatedAt":5,"document":{}}"#, nil, nil),
+        ] as [(String, String?, String?)])
+    func earlierVersion(text: String, highest: String?, source: String?) throws {
+        let remote = try #require(RemoteDocument(JSONValue(parsing: text)))
+        #expect(remote.seenVersions == SeenVersions(highest: highest.map(UpstreamVersion.init), source: source))
+        #expect(JSONValue.building { remote.write(to: &$0) }.compactText == text)
+    }
+}

@@ -1,0 +1,228 @@
+import ConfigTestSupport
+import Foundation
+import LarderJSON
+import Testing
+
+@testable import LarderConfigSources
+@testable import LarderConfig
+
+@Suite("The administrator's directory", .timeLimit(.minutes(5)))
+struct HostDirectoryTests {
+    private let scratch: ScratchDirectory
+
+    init() throws {
+        scratch = try ScratchDirectory()
+        try scratch.makeDirectory("config.d")
+    }
+
+    private func read() throws(FileReadError) -> JSONValue {
+        try HostDirectory(path: scratch.at("config.d")).read().patch
+    }
+
+    private func failure(_ directory: HostDirectory? = nil) -> FileReadError? {
+        #expect(throws: FileReadError.self) {
+            try (directory ?? HostDirectory(path: scratch.at("config.d"))).read()
+        }
+    }
+
+    @Test("files are merged in the byte order of their names, members one by one, null removing")
+    func order() throws {
+        try scratch.write(#"{"a":{"x":1,"y":1,"gone":1},"who":"10"}"#, to: "config.d/10-base.json")
+        try scratch.write(#"{"a":{"y":2,"gone":null},"who":"9"}"#, to: "config.d/9-over.json")
+        try scratch.write(#"{"who":"B"}"#, to: "config.d/B.json")
+        try scratch.write(#"{"who":"a"}"#, to: "config.d/a.json")
+        let files = try DocumentDirectory(path: scratch.at("config.d")).read().files
+        #expect(
+            files.map(\.path)
+                == ["10-base.json", "9-over.json", "B.json", "a.json"].map { scratch.at("config.d/" + $0) })
+        #expect(try read() == ["a": ["x": 1, "y": 2], "who": "a"])
+    }
+
+    @Test("hidden files, backups and other names are no files of the layer")
+    func ignored() throws {
+        for name in [".hidden.json", "a.json~", "#a.json#", "a.json.bak", "a.txt", "json", ".json", "a.JSON"] {
+            try scratch.write("not json", to: "config.d/" + name)
+        }
+        #expect(try read() == .emptyObject)
+    }
+
+    @Test("what has a file's name and is none is an error that names it, and does not hold the reader up")
+    func notFiles() throws {
+        try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
+        try scratch.makeDirectory("config.d/dir.json")
+        #expect(failure()?.code == .notAFile)
+        #expect(failure()?.path == scratch.at("config.d/dir.json"))
+        try scratch.remove("config.d/dir.json")
+        #expect(mkfifo(scratch.at("config.d/fifo.json"), 0o600) == 0)
+        #expect(failure()?.code == .notAFile)
+        #expect(failure()?.path == scratch.at("config.d/fifo.json"))
+        try scratch.remove("config.d/fifo.json")
+        #expect(try read() == ["a": 1])
+    }
+
+    @Test("a directory that was there and is gone is an error until it comes back, empty even")
+    func gone() throws {
+        try scratch.write(#"{"a":1}"#, to: "config.d/x.json")
+        let (named, usual) = (
+            HostDirectory(path: scratch.at("config.d")), HostDirectory(path: scratch.at("config.d"), isNamed: false)
+        )
+        for directory in [named, usual] { #expect(try directory.read().patch == ["a": 1]) }
+        try scratch.move("config.d", to: "aside")
+        for directory in [named, usual] { #expect(failure(directory)?.code == .notFound) }
+        #expect(failure(HostDirectory(path: scratch.at("config.d"), wasThere: true))?.code == .notFound)
+        #expect(try read() == .emptyObject, "one that never was there is empty")
+        try scratch.makeDirectory("config.d")
+        for directory in [named, usual] { #expect(try directory.read().patch == .emptyObject) }
+    }
+
+    @Test("what the settings name is missed at a start too")
+    func remembered() throws {
+        var settings = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("none"))
+        let named = settings.host(holding: ["a": 1])
+        #expect(failure(named)?.code == .notFound)
+        #expect(try settings.host(holding: .emptyObject)?.read().patch == .emptyObject)
+        #expect(try settings.host(holding: nil)?.read().patch == .emptyObject)
+        settings.isHostDirectoryNamed = false
+        #expect(try settings.host(holding: ["a": 1])?.read().patch == .emptyObject)
+        settings.hostDirectory = nil
+        #expect(settings.host(holding: ["a": 1]) == nil)
+    }
+
+    @Test("a directory that is not there is empty only if its parent is")
+    func missing() throws {
+        try scratch.remove("config.d")
+        #expect(try read() == .emptyObject)
+        #expect(try HostDirectory(path: scratch.at("config.d//")).read().patch == .emptyObject)
+        let lost = failure(HostDirectory(path: scratch.at("no/config.d")))
+        #expect(lost?.code == .parentMissing)
+        #expect(try HostDirectory(path: scratch.at("no/config.d"), isNamed: false).read().patch == .emptyObject)
+        try scratch.link("config.d", to: "nowhere")
+        #expect(failure()?.code == .notFound)
+        try scratch.remove("config.d")
+        try scratch.write("{}", to: "config.d")
+        #expect(failure()?.code == .notAFile)
+    }
+
+    @Test(
+        "a file that cannot be understood names itself, the place and the reason, and is never left out",
+        arguments: [
+            ("", FileReadError.Code.empty, "1:1"), (#"{"a":1"#, .invalidJSON, "1:7"),
+            (#"{"a":x}"#, .invalidJSON, "1:6"),
+            ("[1]", .notAnObject, "1:1"), ("null", .notAnObject, "1:1"), ("{}{}", .invalidJSON, "1:3"),
+            ("{\n  \"ä😀\": x}", .invalidJSON, "2:9"), ("{\r\n}\r\n // a comment", .invalidJSON, "3:2"),
+        ])
+    func broken(_ text: String, _ code: FileReadError.Code, _ place: String) throws {
+        try scratch.write(#"{"good":1}"#, to: "config.d/1.json")
+        try scratch.write(text, to: "config.d/2.json")
+        let error = try #require(failure())
+        #expect(error.code == code)
+        #expect(error.description.contains("config.d/2.json:\(place): "), "\(error)")
+        #expect(error.description.contains("config.d/2.json"))
+        #expect(!error.reason.isEmpty)
+    }
+
+    @Test("a file *.json5 may have comments, bare names and commas at the end, one *.json may not")
+    func json5() throws {
+        let text = "// of the host\n{ search: { limit: 15, exact: 1.10, }, /* names */ 'a b': [0x0, ], }".replacing(
+            "0x0", with: "1e2")
+        try scratch.write(#"{"search":{"limit":1,"name":"x"}}"#, to: "config.d/10.json")
+        try scratch.write(text, to: "config.d/10.json5")
+        #expect(
+            try read().compactText
+                == #"{"search":{"limit":15,"name":"x","exact":1.10},"a b":[1e2]}"#, "in the order of the names")
+        try scratch.write(text, to: "config.d/20.json")
+        let error = try #require(failure())
+        #expect(error.description.contains("config.d/20.json:1:1: "), "\(error)")
+        #expect(error.reason.hasSuffix("rename it to *.json5 if it is to have comments"))
+        try scratch.remove("config.d/20.json")
+        try scratch.write("{\n  a: 1,\n  a: 2,\n}", to: "config.d/20.json5")
+        #expect(failure()?.description.contains("config.d/20.json5:3:3: a is given twice, first in line 2") == true)
+        try scratch.write("[]", to: "config.d/20.json5")
+        #expect(failure()?.code == .notAnObject)
+    }
+
+    @Test("an examination finds what is wrong with each file, and goes on")
+    func examination() throws {
+        try scratch.write(#"{"search":{"limit": 15}, // comment"#, to: "config.d/10.json")
+        try scratch.write("{}", to: "config.d/20.json")
+        try scratch.write("{\n a b }", to: "config.d/30.json5")
+        try scratch.link("config.d/40.json", to: "nowhere")
+        try scratch.write("[]", to: "defaults.json")
+        let configuration = NamespaceConfiguration(
+            name: "default", defaultsPath: scratch.at("defaults.json"), hostDirectory: scratch.at("config.d"),
+            remote: .file(.init(path: scratch.at("none.json"))))
+        let problems = configuration.examineFiles()
+        #expect(
+            problems.map { $0.error.path.split(separator: "/").last } == [
+                "defaults.json", "10.json", "30.json5", "40.json", "none.json",
+            ])
+        #expect(
+            problems.map { "\($0.error.line ?? 0):\($0.error.column ?? 0)" } == ["1:1", "1:26", "2:4", "0:0", "0:0"])
+        #expect(problems.map(\.isCircumstance) == [false, false, false, false, true])
+        #expect(
+            NamespaceConfiguration(name: "a", hostDirectory: scratch.at("none"), isHostDirectoryNamed: false)
+                .examineFiles().isEmpty)
+    }
+
+    @Test("a link that leads nowhere is an error, not a missing file")
+    func danglingEntry() throws {
+        try scratch.link("config.d/x.json", to: "nowhere")
+        let error = try #require(failure())
+        #expect(error.code == .notFound)
+        #expect(error.path.hasSuffix("config.d/x.json"))
+    }
+
+    @Test("an unreadable file is an error, not a missing one", .enabled(if: getuid() != 0))
+    func unreadable() throws {
+        try scratch.write("{}", to: "config.d/x.json")
+        chmod(scratch.at("config.d/x.json"), 0)
+        #expect(failure()?.code == .permissionDenied)
+        chmod(scratch.at("config.d"), 0)
+        #expect(failure()?.code == .permissionDenied)
+        chmod(scratch.at("config.d"), 0o700)
+    }
+
+    @Test("limits hold for each file, for all together and for their number")
+    func limits() throws {
+        try scratch.write(#"{"a":1}"#, to: "config.d/1.json")
+        try scratch.write(#"{"b":1}"#, to: "config.d/2.json")
+        let path = scratch.at("config.d")
+        #expect(failure(HostDirectory(path: path, maximumBytes: 6))?.code == .tooLarge)
+        #expect(failure(HostDirectory(path: path, maximumBytes: 13))?.code == .tooLarge)
+        #expect(failure(HostDirectory(path: path, maximumFiles: 1))?.code == .tooMany)
+        #expect(try HostDirectory(path: path, maximumBytes: 14, maximumFiles: 2).read().patch == ["a": 1, "b": 1])
+    }
+
+    @Test("names that are not UTF-8 are read like others")
+    func bytesInNames() throws {
+        let name: [UInt8] = Array(scratch.at("config.d/").utf8) + [0xff] + Array(".json".utf8) + [0]
+        let file = try #require(name.withUnsafeBytes { fopen($0.bindMemory(to: CChar.self).baseAddress!, "w") })
+        fputs(#"{"a":1}"#, file)
+        fclose(file)
+        #expect(try read() == ["a": 1])
+    }
+
+    @Test("a ConfigMap that is exchanged while it is read is read as one version")
+    func exchanged() throws {
+        @Sendable func files(_ version: Int) -> [String: String] {
+            var files: [String: String] = [:]
+            for name in 0..<10 { files["\(name).json"] = #"{"\#(name)":\#(version)}"# }
+            return files
+        }
+        try scratch.publish(files(0), version: 0, in: "config.d")
+        let writer = Flag()
+        writer.repeatOnThread { try scratch.publish(files($0), version: $0, in: "config.d") }
+        defer { writer.raise() }
+        var seen: Set<Int> = []
+        // Until so many exchanges fell between two readings, others have fallen into one.
+        while seen.count < 200 {
+            do {
+                let versions = Set(try read().members.map { $0.value.int ?? -1 })
+                #expect(versions.count == 1, "\(versions)")
+                seen.formUnion(versions)
+            } catch {
+                #expect(error.code == .unstable)
+            }
+        }
+    }
+}
