@@ -1,6 +1,5 @@
 public import LarderEventLoop
 import LarderJSON
-import LarderConfig
 import LarderProtocol
 import Logging
 import NIOCore

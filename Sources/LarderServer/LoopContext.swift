@@ -1,6 +1,5 @@
 import LarderEventLoop
 import LarderJSON
-import LarderConfig
 import LarderProtocol
 import NIOCore
 

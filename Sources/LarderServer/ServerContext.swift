@@ -1,7 +1,7 @@
-public import LarderConfig
+package import LarderConfig
 import LarderPlatform
 public import LarderProtocol
-public import Logging
+package import Logging
 import Synchronization
 
 /// What every connection and method may know: the namespaces, the limits in force, and who the agent is.
@@ -35,7 +35,7 @@ public final class ServerContext: Sendable {
         }
     }
 
-    public let namespaces: ConfigNamespaces
+    package let namespaces: ConfigNamespaces
     /// Who the agent is.
     public let identity: Identity
     /// The plain copies of the snapshots; nil if the settings want none or the socket is abstract.
@@ -55,7 +55,7 @@ public final class ServerContext: Sendable {
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
-    public init(
+    package init(
         namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,
         access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil,
         imageProblem: String? = nil, logger: Logger

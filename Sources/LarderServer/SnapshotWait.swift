@@ -1,3 +1,4 @@
+import LarderConfigModel
 import LarderJSON
 import LarderConfig
 import LarderProtocol

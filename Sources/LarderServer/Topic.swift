@@ -1,4 +1,5 @@
 import CLinuxShims
+import LarderConfigModel
 import LarderJSON
 import LarderConfig
 import LarderProtocol

@@ -1,6 +1,7 @@
 import LarderEventLoop
 import CLinuxShims
 import LarderConfig
+import LarderConfigStorage
 import LarderImages
 import LarderPlatform
 import LarderServer

@@ -1,5 +1,6 @@
 import CLinuxShims
 import LarderConfig
+import LarderConfigSources
 import LarderServer
 import LarderSettings
 import Logging

@@ -1,4 +1,5 @@
 import Foundation
+import LarderConfigModel
 import LarderJSON
 import LarderConfig
 import LarderProtocol

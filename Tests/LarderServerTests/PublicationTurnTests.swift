@@ -1,5 +1,6 @@
 import LarderEventLoop
 import Foundation
+import LarderConfigModel
 import LarderJSON
 import LarderProtocol
 import NIOCore

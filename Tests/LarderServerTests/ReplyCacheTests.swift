@@ -1,3 +1,4 @@
+import LarderConfigModel
 import LarderJSON
 import LarderProtocol
 import NIOCore

@@ -1,6 +1,6 @@
 import Foundation
-import LarderJSON
 import LarderConfig
+import LarderJSON
 import LarderProtocol
 import NIOCore
 import NIOEmbedded

@@ -2,7 +2,6 @@ import LarderEventLoop
 import CLinuxShims
 import Foundation
 import LarderJSON
-import LarderConfig
 import LarderProtocol
 import NIOCore
 

@@ -1,6 +1,7 @@
 import Glibc
-import LarderJSON
 import LarderConfig
+import LarderConfigModel
+import LarderJSON
 import LarderProtocol
 import Testing
 

@@ -1,8 +1,8 @@
 import LarderEventLoop
 import CLinuxShims
 import Foundation
-import LarderJSON
 import LarderConfig
+import LarderJSON
 import LarderProtocol
 import NIOCore
 import Testing

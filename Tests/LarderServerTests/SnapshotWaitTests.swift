@@ -1,5 +1,6 @@
-import LarderJSON
 import LarderConfig
+import LarderConfigModel
+import LarderJSON
 import LarderProtocol
 import NIOCore
 import NIOEmbedded

@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderConfigSources
 import LarderSettings
 import Testing
 

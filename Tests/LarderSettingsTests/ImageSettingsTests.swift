@@ -1,4 +1,4 @@
-import LarderConfig
+import LarderConfigSources
 import LarderImageFormats
 import LarderImages
 import LarderSettings

@@ -1,5 +1,6 @@
-import LarderJSON
 import LarderConfig
+import LarderConfigSources
+import LarderJSON
 import LarderSettings
 import Testing
 

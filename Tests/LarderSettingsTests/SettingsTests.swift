@@ -1,5 +1,7 @@
 import Foundation
 import Glibc
+import LarderConfigModel
+import LarderConfigSources
 import LarderJSON
 import LarderConfig
 import LarderServer

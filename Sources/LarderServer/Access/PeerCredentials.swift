@@ -1,5 +1,5 @@
 import CLinuxShims
-import LarderConfig
+import LarderConfigModel
 import LarderProtocol
 import Glibc
 

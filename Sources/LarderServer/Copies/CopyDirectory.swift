@@ -1,5 +1,6 @@
 import CLinuxShims
 import LarderConfig
+import LarderConfigStorage
 import LarderPlatform
 import LarderUpstream
 import Glibc

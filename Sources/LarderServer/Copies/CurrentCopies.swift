@@ -1,6 +1,7 @@
 import CLinuxShims
+import LarderConfigModel
 import LarderJSON
-public import LarderConfig
+package import LarderConfig
 public import LarderPlatform
 public import Logging
 import Synchronization
@@ -78,7 +79,7 @@ public final class CurrentCopies: Sendable {
 
     /// Writes the first copies, so that they are there when the agent says that it is ready.
     /// - Parameter rules: who may read them.
-    public func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
+    package func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         follow(namespaces)
         _ = await writeDifferences()
@@ -97,7 +98,7 @@ public final class CurrentCopies: Sendable {
     }
 
     /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
-    public func follow(_ namespaces: [ConfigNamespace]) {
+    package func follow(_ namespaces: [ConfigNamespace]) {
         let new = state.withLock { state in
             namespaces.map(\.publication).filter { publication in
                 let former = state.publications.updateValue(publication, forKey: publication.namespace)

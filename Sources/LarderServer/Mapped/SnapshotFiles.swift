@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderConfigModel
 import LarderProtocol
 import LarderSnapshotFile
 import Synchronization

@@ -1,7 +1,8 @@
 import CLinuxShims
 import CProtocolDescription
-import LarderJSON
 import LarderConfig
+import LarderConfigModel
+import LarderJSON
 import LarderImages
 import LarderProtocol
 import NIOCore

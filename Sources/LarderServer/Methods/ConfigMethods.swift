@@ -1,3 +1,4 @@
+import LarderConfigModel
 import LarderEventLoop
 import LarderJSON
 import LarderConfig

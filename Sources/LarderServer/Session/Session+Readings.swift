@@ -1,5 +1,4 @@
 import LarderJSON
-import LarderConfig
 import LarderProtocol
 import NIOCore
 

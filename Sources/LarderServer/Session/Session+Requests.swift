@@ -1,5 +1,5 @@
-import LarderJSON
 import LarderConfig
+import LarderJSON
 import LarderProtocol
 import NIOCore
 

@@ -1,6 +1,6 @@
 import LarderEventLoop
-import LarderJSON
 import LarderConfig
+import LarderJSON
 import LarderProtocol
 import NIOCore
 

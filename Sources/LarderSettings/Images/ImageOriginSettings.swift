@@ -1,11 +1,11 @@
-public import LarderConfig
+package import LarderConfigSources
 import LarderJSON5
 
 /// `images.origins["https://img.example.org"]`: what requests to one origin show, who may have its images, and what of its
 /// URLs does not tell them apart.
 public struct ImageOriginSettings: Sendable, Equatable {
     /// `headers`, `tokenFile` or `tokenCredential`: sent to this origin only, never behind a redirect to another.
-    public var access = HTTPAccess()
+    package var access = HTTPAccess()
     /// `users`: who may have images that are fetched with these, beside root and the agent's user. Default: nobody.
     public var users: [Account] = []
     /// `groups`: the same for all who are in one of these groups. Default: none.

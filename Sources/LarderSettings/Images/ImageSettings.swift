@@ -1,4 +1,5 @@
-internal import LarderConfig
+import LarderConfigModel
+import LarderConfigSources
 public import LarderImageFormats
 public import LarderImages
 import LarderJSON5

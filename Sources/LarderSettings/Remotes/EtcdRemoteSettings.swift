@@ -1,4 +1,4 @@
-import LarderConfig
+import LarderConfigSources
 import LarderJSON5
 
 /// `namespaces.NAME.remote.etcd`: keys of an etcd cluster. The limit on their size is the agent's, `limits.documentBytes`.

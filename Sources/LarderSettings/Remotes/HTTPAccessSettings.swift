@@ -1,4 +1,4 @@
-internal import LarderConfig
+import LarderConfigSources
 import LarderJSON5
 
 extension HTTPAccess {

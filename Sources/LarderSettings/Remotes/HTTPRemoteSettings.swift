@@ -1,5 +1,5 @@
+import LarderConfigSources
 import LarderJSON
-import LarderConfig
 import LarderJSON5
 
 /// `namespaces.NAME.remote.http`. The limit on the document's size is the agent's, `limits.documentBytes`.

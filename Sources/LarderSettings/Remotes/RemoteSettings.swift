@@ -1,5 +1,6 @@
+import LarderConfigModel
+import LarderConfigSources
 import LarderJSON
-import LarderConfig
 import LarderJSON5
 
 /// `namespaces.NAME.remote`: the one upstream of a namespace.

@@ -1,5 +1,5 @@
+import LarderConfigModel
 import LarderJSON
-import LarderConfig
 import LarderJSON5
 
 extension ExperimentRules {

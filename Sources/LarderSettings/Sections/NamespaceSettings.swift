@@ -1,3 +1,5 @@
+import LarderConfigModel
+import LarderConfigSources
 import LarderJSON
 import LarderConfig
 import LarderJSON5
@@ -23,7 +25,7 @@ extension NamespaceConfiguration {
         defaultsPath = try reader.section("defaults", Self.defaultsPath)
         hostDirectory = try reader.section("host", Self.hostDirectory) ?? nil
         isHostDirectoryNamed = hostDirectory != nil
-        remote = try reader.section("remote", Remote.init)
+        remote = try reader.section("remote", RemoteSourceSettings.init)
         if reader.isNull("maximumDeletionPercent") {
             maximumDeletion = nil
         } else {

@@ -1,4 +1,4 @@
-public import LarderConfig
+package import LarderConfig
 import LarderJSON5
 public import LarderServer
 public import Logging
@@ -32,7 +32,7 @@ public struct Settings: Sendable, Equatable {
     /// `service`: the agent as a service of systemd.
     public var service = ServiceSettings()
     /// `namespaces`: the configuration documents by their names. `default` is always among them.
-    public var namespaces: [String: NamespaceConfiguration] = ["default": .usual("default")]
+    package var namespaces: [String: NamespaceConfiguration] = ["default": .usual("default")]
     /// `namespaces.NAME.access`: who may do what in a namespace, instead of ``access``.
     public var namespaceAccess: [String: AccessSettings] = [:]
 

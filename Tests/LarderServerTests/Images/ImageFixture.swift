@@ -2,8 +2,8 @@ import LarderEventLoop
 import CLinuxShims
 import Foundation
 import LarderHTTPSemantics
-import LarderJSON
 import LarderConfig
+import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import LarderProtocol
