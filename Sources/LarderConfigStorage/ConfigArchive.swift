@@ -58,46 +58,10 @@ package final class ConfigArchive: Sendable {
     private var journalPath: String { directory + "/journal" }
     private var reservedPath: String { directory + "/reserved" }
 
-    /// What a start finds.
-    package struct Restored: Sendable {
-        package var layers = Layers()
-        /// The newest snapshots that are known for certain, as far as they had to be read: the newest generation that is
-        /// whole, and what the journal made of it.
-        package var history = GenerationHistory()
-        /// The files of the generations before it, newest first; see ``generations(inFiles:before:)``.
-        package var olderFiles: [String] = []
-        /// Those of them that are in the journal only.
-        package var unwritten: [Generation] = []
-        /// The revision that the layers resolved to.
-        package var revision = 0
-        /// The digest that the layers had then.
-        package var digest = ""
-        /// In milliseconds since 1970.
-        package var publishedAt = 0
-        /// What they were published for, as far as that is on disk.
-        package var causes: [ChangeCause] = []
-        /// The last journal record contained.
-        package var journalSequence = 0
-        /// The highest bound that was ever reserved.
-        package var reservedBound = 0
-        /// Reservations up to this bound are settled.
-        package var released = 0
-        /// The highest number of a generation on disk, readable or not.
-        var highestName = 0
-
-        /// The highest number that a record which is lost may have carried.
-        package var highestLost = 0
-
-        /// The highest number that somebody may have seen although nothing with it is on disk.
-        package var highestSeen: Int {
-            max(highestName, highestLost, reservedBound > released ? reservedBound : 0)
-        }
-    }
-
     /// Reads the newest whole state. A damaged file is set aside under the name `….damaged`, and the one before it serves.
-    package func restore() throws(FileError) -> Restored {
+    package func restore() throws(FileError) -> RecoveredState {
         try files.createDirectory(generations)
-        var restored = Restored()
+        var restored = RecoveredState()
         let names = try files.list(generations)
         let setAside = names.filter { $0.hasSuffix(".damaged") }.sorted(by: >)
         for name in names.filter({ $0.hasSuffix(".tmp") }) + setAside.dropFirst(Self.keptDamaged) {
@@ -135,7 +99,7 @@ package final class ConfigArchive: Sendable {
     }
 
     /// - Returns: the snapshots that the records made, as far as they are certain.
-    private func replayJournal(into restored: inout Restored) throws(FileError) -> [Generation] {
+    private func replayJournal(into restored: inout RecoveredState) throws(FileError) -> [Generation] {
         // One that is not there any more has lost all that it had.
         let found = try files.readJournal(journalPath)
         if found == nil, restored.journalSequence == 0 { return [] }

@@ -27,10 +27,10 @@ struct CommitOrderTests {
     /// Hands over a change, notes its reply, and returns once the commit is complete.
     private func change(_ store: ConfigStore, _ name: String, to value: JSONValue, _ steps: Steps) async {
         let publication = store.publication
-        let writer = await store.writer
+        let storage = await store.storage
         _ = store.set(JSONPath([name]), to: value, timeToLive: nil, by: nil, on: nil) { result in
             let text = publication.current.snapshot.value.compactText
-            steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(writer.isAtWork)")
+            steps.add("reply \(name) \((try? result.get().revision) ?? 0): \(text), pending: \(storage.isAtWork)")
         }
         await store.changes.waitUntilIdle()
     }
@@ -51,16 +51,16 @@ struct CommitOrderTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         try await store.writeNow()
-        let (steps, publication, writer) = (Steps(), store.publication, await store.writer)
-        #expect(!writer.isAtWork)
+        let (steps, publication, storage) = (Steps(), store.publication, await store.storage)
+        #expect(!storage.isAtWork)
         observe(store, steps) {
             "publish \(publication.current.snapshot.revision): \(publication.current.snapshot.value.compactText), "
-                + "pending: \(writer.isAtWork)"
+                + "pending: \(storage.isAtWork)"
         }
         await change(store, "a", to: 1, steps)
         #expect(
             steps.all == [#"publish 2: {"a":1}, pending: false"#, #"reply a 2: {"a":1}, pending: false"#])
-        #expect(writer.isAtWork)
+        #expect(storage.isAtWork)
         await store.stop()
     }
 
@@ -71,20 +71,20 @@ struct CommitOrderTests {
         defer { fixture.remove() }
         let store = try await fixture.open()
         try await store.writeNow()
-        let (steps, publication, writer) = (Steps(), store.publication, await store.writer)
+        let (steps, publication, storage) = (Steps(), store.publication, await store.storage)
         let journal = fixture.directory + "/journal"
         observe(store, steps) {
             let content = (try? LocalFileSystem().readJournal(journal))?.flatMap { $0 }
             let onDisk = content.map { JournalReader($0.bytes, zeros: $0.zeros, after: 0).records.map(\.revision) }
             return "publish \(publication.current.snapshot.revision), journal: \(onDisk ?? []), "
-                + "pending: \(writer.isAtWork)"
+                + "pending: \(storage.isAtWork)"
         }
         await change(store, "a", to: 1, steps)
         #expect(
             steps.all == [
                 "publish 2, journal: [2], pending: false", #"reply a 2: {"a":1}, pending: false"#,
             ])
-        #expect(writer.isAtWork)
+        #expect(storage.isAtWork)
         await store.stop()
     }
 

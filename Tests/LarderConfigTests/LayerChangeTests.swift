@@ -182,7 +182,9 @@ struct LayerChangeTests {
     func size() async throws {
         try await withStore { store async throws in
             await store.configure(
-                durability: .relaxed, maximumBytes: 1000, maximumDeletion: nil, status: NamespaceStatus(source: nil))
+                StoreLimits(durability: .relaxed, documents: DocumentLimits(maximumBytes: 1000)),
+                history: HistoryLimits(),
+                status: NamespaceStatus(source: nil))
             _ = try await store.set(JSONPath([String(repeating: "n", count: 900)]), to: 1, timeToLive: nil)
             await #expect(throws: ConfigError.self) {
                 try await store.set(JSONPath([String(repeating: "m", count: 900)]), to: 1, timeToLive: nil)

@@ -192,11 +192,11 @@ struct OverrideExpiryTests {
             await clock.waitForSleepers(2)
             files.failReplacements(with: EIO)
             clock.advance(by: .seconds(10))
-            while await store.expiryRetry == nil { await Task.yield() }
+            while await store.expiry.retry == nil { await Task.yield() }
             let retry = ExpiryQueue.Moment(timeOfDay: 1_070_000, uptime: 70_000)
             // As every change of an override with a lifetime does.
             await store.armExpiry()
-            #expect(await store.expiryTimer?.next == retry)
+            #expect(await store.expiry.armedFor == retry)
             files.failReplacements(with: nil)
             clock.advance(by: .seconds(60))
             while await changes.next()?.snapshot.value != .emptyObject {}

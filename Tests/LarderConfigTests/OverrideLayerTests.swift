@@ -203,7 +203,7 @@ struct OverrideLayerTests {
         _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
         let revision = try await store.set(JSONPath(["b", "c"]), to: 2, timeToLive: nil).revision
         #expect(try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil).revision == revision)
-        #expect(await store.layersDigest === store.snapshot.contentDigest)
+        #expect(await store.core.resolvedDigest === store.core.snapshot.contentDigest)
         _ = try await store.set(JSONPath(["b", "d"]), to: 3, timeToLive: nil)
         #expect(store.value.compactText == #"{"a":1,"b":{"c":2,"d":3}}"#)
         await store.stop()

@@ -45,12 +45,16 @@ struct StoreFixture {
         var restored = try archive.restore()
         if let host { restored.layers.host = FileDocument(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(
-            restored, archive: archive, blocking: BlockingWork(SharedThreads.pool), wallClock: wallClock,
-            clock: clock, durability: durability, maximumBytes: 1 << 20,
-            maximumDeletion: maximumDeletion, rules: rules,
+            restored,
+            storage: NamespaceStorage(
+                archive, blocking: BlockingWork(SharedThreads.pool), clock: clock, logger: .silent),
+            rules: rules,
+            limits: StoreLimits(
+                durability: durability,
+                documents: DocumentLimits(maximumBytes: 1 << 20, maximumDeletion: maximumDeletion)),
             status: NamespaceStatus(
                 source: hasRemote ? ("scripted", "scripted:source") : nil, staleIfError: staleIfError),
-            logger: .silent)
+            wallClock: wallClock, clock: clock, logger: .silent)
     }
 
     /// One without a remote source.
@@ -101,5 +105,5 @@ extension ConfigStore {
     }
 
     /// Writes the current generation and those that are pending.
-    func writeNow() async throws { await writer.catchUp(with: currentGeneration) }
+    func writeNow() async throws { await storage.writeNow(core.currentGeneration) }
 }

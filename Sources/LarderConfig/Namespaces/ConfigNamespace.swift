@@ -73,7 +73,7 @@ package final class ConfigNamespace: Sendable {
     struct Found: Sendable {
         var configuration: NamespaceConfiguration
         var archive: ConfigArchive
-        var restored: ConfigArchive.Restored
+        var restored: RecoveredState
         var status: NamespaceStatus
         var sources: PerFileLayer<FileLayerReader>
     }
@@ -120,12 +120,12 @@ package final class ConfigNamespace: Sendable {
         name = configuration.name
         self.environment = environment
         store = try await ConfigStore.open(
-            found.restored, archive: found.archive, blocking: environment.blocking,
-            wallClock: environment.wallClock,
-            clock: environment.clock, durability: configuration.durability,
-            maximumBytes: configuration.maximumBytes, maximumDeletion: configuration.maximumDeletion,
-            rules: configuration.rules(hostIdentity: environment.hostIdentity),
-            status: found.status, logger: environment.logger)
+            found.restored,
+            storage: NamespaceStorage(
+                found.archive, blocking: environment.blocking, clock: environment.clock, logger: environment.logger),
+            rules: configuration.rules(hostIdentity: environment.hostIdentity), limits: configuration.limits,
+            status: found.status, wallClock: environment.wallClock, clock: environment.clock,
+            logger: environment.logger)
         let source = configuration.remote.map(environment.sources.source)
         refresher = ConfigRefreshService(store: store, source: source, wallClock: environment.wallClock)
         let store = store
@@ -169,9 +169,7 @@ package final class ConfigNamespace: Sendable {
             await refresher.use(source)
         }
         await store.configure(
-            durability: configuration.durability, maximumBytes: configuration.maximumBytes,
-            maximumDeletion: configuration.maximumDeletion, status: configuration.initialStatus)
-        store.archive.generationDirectory.configure(configuration.history)
+            configuration.limits, history: configuration.history, status: configuration.initialStatus)
         await store.follow(configuration.rules(hostIdentity: environment.hostIdentity))
         await store.dropRemote(unlessFrom: configuration.remote?.location)
         running.withLock { $0.isApplying = false }

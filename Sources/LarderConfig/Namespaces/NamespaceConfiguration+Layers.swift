@@ -60,6 +60,13 @@ extension NamespaceConfiguration {
         return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
     }
 
+    /// What the settings say of how the store takes changes.
+    var limits: StoreLimits {
+        StoreLimits(
+            durability: durability,
+            documents: DocumentLimits(maximumBytes: maximumBytes, maximumDeletion: maximumDeletion))
+    }
+
     /// The status of a namespace with these settings before anything has happened.
     var initialStatus: NamespaceStatus {
         var files: [FileLayer: String] = [:]

@@ -166,7 +166,7 @@ struct NamespaceStatus: Sendable {
     }
 
     /// Whether the source has given nothing yet.
-    func awaitsSource(holding layers: Layers) -> Bool { hasRemote && layers.remote == nil }
+    func awaitsSource(holding layers: Layers) -> Bool { hasRemote && !layers.hasRemote }
 
     fileprivate func report(layers: Layers) -> ConfigStatusReport {
         var report = ConfigStatusReport(freshness: freshness, since: since)

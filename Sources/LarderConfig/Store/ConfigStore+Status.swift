@@ -12,23 +12,23 @@ import LarderUpstream
 extension ConfigStore {
     /// What proves to a source that its document is held; nil where another document is held, such as a pushed one.
     func validator(ofOrigin origin: String) -> Validator? {
-        layers.remote?.origin == origin ? layers.remote?.validator : nil
+        core.layers.validator(ofOrigin: origin)
     }
 
     /// Whether a document of the remote source or of a push is held.
-    var hasRemoteDocument: Bool { layers.remote != nil }
+    var hasRemoteDocument: Bool { core.layers.hasRemote }
 
     /// Whether experiments are left out of the document held, which its source may have corrected.
-    var lacksExperiments: Bool { layers.experiment.problem != nil }
+    var lacksExperiments: Bool { core.layers.experiment.problem != nil }
 
     /// The layers with what a rollback holds.
-    var shownLayers: Layers { layers.shown }
+    var shownLayers: Layers { core.layers.shown }
 
     /// What the store has to do within a time, as ``ConfigNamespace/pendingWork(within:)``.
     func pendingWork(within time: Duration) -> String? {
         if changes.isAtWork { return "is being changed" }
-        if writer.isAtWork { return "is being written to the disk" }
-        let ends = layers.override.expiringEntries.compactMap(\.expiresAt)
+        if storage.isAtWork { return "is being written to the disk" }
+        let ends = core.layers.override.expiringEntries.compactMap(\.expiresAt)
         if let next = ends.min(), next - wallClock.now <= time.milliseconds {
             return "has an override that ends soon"
         }
@@ -56,7 +56,7 @@ extension ConfigStore {
     }
 
     func refreshFailed(_ error: ConfigError) {
-        status.failed(error, heldSince: layers.remote?.updatedAt, now: wallClock.now)
+        status.failed(error, heldSince: core.layers.remote?.updatedAt, now: wallClock.now)
         report()
     }
 
@@ -99,20 +99,17 @@ extension ConfigStore {
     }
 
     /// Takes over what the settings now say of the namespace.
-    func configure(
-        durability: Durability, maximumBytes: Int, maximumDeletion: Int?, status newStatus: NamespaceStatus
-    ) {
-        self.durability = durability
-        self.maximumBytes = maximumBytes
-        self.maximumDeletion = maximumDeletion
-        status = newStatus.continuing(status, layers: layers, now: wallClock.now)
+    func configure(_ limits: StoreLimits, history: HistoryLimits, status newStatus: NamespaceStatus) {
+        self.limits = limits
+        storage.configure(history)
+        status = newStatus.continuing(status, layers: core.layers, now: wallClock.now)
         report()
     }
 
     /// Publishes the status.
     func report() {
-        publication.update(StatusRecord(status, holding: layers))
+        publication.update(StatusRecord(status, holding: core.layers))
         // Who acts on a line in the log finds what it says.
-        sourceLog.note(status, now: wallClock.now)
+        log.note(status, now: wallClock.now)
     }
 }

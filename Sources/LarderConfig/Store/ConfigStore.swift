@@ -1,192 +1,100 @@
 package import LarderConfigModel
 import LarderConfigStorage
 package import LarderJSON
-import LarderPlatform
-import LarderUpstream
 import Logging
+
+/// What the settings say of how a store takes changes.
+package struct StoreLimits: Sendable, Equatable {
+    package var durability: Durability
+    package var documents: DocumentLimits
+
+    package init(durability: Durability, documents: DocumentLimits) {
+        self.durability = durability
+        self.documents = documents
+    }
+}
 
 /// The only writer of one namespace's configuration.
 ///
-/// Changes wait in a queue and are committed strictly one batch after the other by a single committer; that, and not
-/// the actor, keeps them apart while the disk is waited for. A batch is resolved into one snapshot, put on disk where a
-/// client was promised that, and only then published, in one step without a suspension point. Writers that wait
-/// together share one disk write.
+/// Changes wait in a queue and are committed strictly one batch after the other by a single committer. That, and not the actor,
+/// keeps them apart while the disk is waited for. A batch is resolved into one snapshot, put on disk if a client was promised
+/// that, and only then published, in one step without a suspension point. Writers that wait together share one disk write.
 package actor ConfigStore {
+    /// The size of a batch. The other work of the thread waits meanwhile.
+    private static let maxChanges = 16
+    /// The size of a batch if a write to the disk, or resolving a large configuration, takes longer than the changes.
+    private static let maxChangesIfSlow = 256
+
     /// Where the current snapshot is read, without waiting for this actor.
     package nonisolated let publication: ConfigPublication
     /// What waits for the committer.
     nonisolated let changes = ChangeQueue()
-    // What follows is touched by this actor only: here, and in the extensions beside this file.
 
-    let archive: ConfigArchive
-    let blocking: BlockingWork
+    let storage: NamespaceStorage
     let wallClock: WallClock
-    let clock: any Clock<Duration>
-    let logger: Logger
-    var durability: Durability
-    var maximumBytes: Int
-    /// The percentage of the remote layer's members that another document may remove; nil for all.
-    var maximumDeletion: Int?
+    private let clock: any Clock<Duration>
+    var core: CommitCore
+    var limits: StoreLimits
     var status: NamespaceStatus
-
-    var layers: Layers
-    var snapshot: ConfigSnapshot
-    /// The digest of what the layers resolve to: the snapshot's, unless the same members stand in another order, for which
-    /// nothing is published.
-    var layersDigest: SnapshotDigest
-    /// The newest snapshots, the current one included; without those before the start until somebody asks for them. See
-    /// ``readOlderGenerations()``.
-    var history: GenerationHistory
+    var expiry: OverrideExpiry
+    var log: StoreLog
     var olderGenerations: OlderGenerations
     /// The snapshots that are on disk alone, by revision, as far as they were read.
     var archivedSnapshots: [Int: PastSnapshot] = [:]
-    var journalSequence: Int
-    /// Where nothing is known of what was before the start: the highest number that somebody may have seen then. Else 0.
-    let highestLost: Int
-    /// The highest bound that was ever reserved, and the one up to which reservations are settled.
-    var reservedBound: Int
-    var released: Int
-    /// Numbers up to this may be published without asking the disk.
-    var reserved: Int
-
-    var expiryTimer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
-    /// When to try again to remove expired overrides; nil unless the last attempt failed.
-    var expiryRetry: ExpiryQueue.Moment?
-    var expiry: ExpiryQueue
-    /// The time since this store was made, by a clock that nobody sets.
-    let uptime: @Sendable () -> Duration
-    let writer: GenerationWriter
-    let publicationLog: PublicationLog
-    var sourceLog: SourceLog
-    let storageProblems: RateLimitedLog<String, FileError>
 
     private init(
-        snapshot: ConfigSnapshot, highestLost: Int, history: GenerationHistory, epoch: String?,
-        restored: ConfigArchive.Restored,
-        archive: ConfigArchive, blocking: BlockingWork,
-        wallClock: WallClock, clock: any Clock<Duration>, durability: Durability, maximumBytes: Int,
-        maximumDeletion: Int?,
-        status: NamespaceStatus, logger: Logger
+        _ opening: StoreOpening, epoch: String, storage: NamespaceStorage, limits: StoreLimits, status: NamespaceStatus,
+        wallClock: WallClock, clock: any Clock<Duration>, logger: Logger
     ) {
-        self.archive = archive
-        self.blocking = blocking
+        let layers = opening.core.layers
+        core = opening.core
+        self.storage = storage
+        self.limits = limits
         self.wallClock = wallClock
         self.clock = clock
-        uptime = clock.stopwatch()
-        self.durability = durability
-        self.maximumBytes = maximumBytes
-        self.maximumDeletion = maximumDeletion
-        self.logger = logger
-        layers = restored.layers
-        var expiry = ExpiryQueue()
-        expiry.rebuild(
-            from: restored.layers.override, now: ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: 0))
-        self.expiry = expiry
-        journalSequence = restored.journalSequence
-        self.highestLost = highestLost
-        reservedBound = restored.reservedBound
-        released = restored.released
-        // The numbers of an epoch that ends with the process need no reservation.
-        reserved =
-            epoch != nil ? .max : snapshot.revision == restored.revision ? snapshot.revision : restored.reservedBound
-        let restoredStatus = status.restored(from: restored.layers, now: wallClock.now)
-        self.status = restoredStatus
-        self.snapshot = snapshot
-        layersDigest = snapshot.contentDigest
-        self.history = history
-        // Under an epoch of its own nothing of what was before has a number.
-        olderGenerations =
-            epoch == nil && !restored.olderFiles.isEmpty ? .inFiles(restored.olderFiles) : .inHistory
+        let status = status.restored(from: layers, now: wallClock.now)
+        self.status = status
+        expiry = OverrideExpiry(layers.override, wallClock: wallClock, uptime: clock.stopwatch())
+        log = StoreLog(namespace: storage.namespace, clock: clock, logger: logger)
+        olderGenerations = opening.olderFiles.isEmpty ? .inHistory : .inFiles(opening.olderFiles)
         publication = ConfigPublication(
-            namespace: archive.namespace, epoch: epoch ?? archive.epoch, snapshot: snapshot,
-            status: StatusRecord(restoredStatus, holding: restored.layers))
-        writer = GenerationWriter(archive: archive, blocking: blocking, clock: clock, logger: logger)
-        publicationLog = PublicationLog(namespace: archive.namespace, logger: logger, clock: clock)
-        storageProblems = RateLimitedLog(every: .seconds(60), clock: clock) {
-            [name = archive.namespace] _, error, count in
-            logger.error(
-                "namespace \(name): a change could not be put on disk and was not made: \(error)",
-                metadata: ["namespace": "\(name)", "error": "\(error)", "before": "\(count - 1)"])
-        }
-        sourceLog = SourceLog(namespace: archive.namespace, logger: logger)
+            namespace: storage.namespace, epoch: epoch, snapshot: opening.core.snapshot,
+            status: StatusRecord(status, holding: layers))
     }
 
-    /// Makes the store of what a start found, and sees to it that no number which it shows can be given twice.
+    /// Makes the store of what a start has recovered, and reserves revisions, so that none that it shows stands for two contents.
     static func open(
-        _ restored: ConfigArchive.Restored, archive: ConfigArchive,
-        blocking: BlockingWork, wallClock: WallClock,
-        clock: any Clock<Duration>, durability: Durability, maximumBytes: Int, maximumDeletion: Int? = nil,
-        rules: LayerRules = LayerRules(),
-        status: NamespaceStatus, logger: Logger
+        _ recovered: RecoveredState, storage: NamespaceStorage, rules: LayerRules = LayerRules(), limits: StoreLimits,
+        status: NamespaceStatus, wallClock: WallClock, clock: any Clock<Duration>, logger: Logger
     ) async throws(FileError) -> ConfigStore {
-        var restored = restored
-        // What ended while nobody ran is not served again.
-        let hasExpired = restored.layers.override.expire(at: wallClock.now)
-        restored.layers.applyRulesLeniently(rules, now: wallClock.now)
-        Self.warn(of: restored.layers.experiment, namespace: archive.namespace, logger)
-        let first = firstSnapshot(restored, mayBeEmpty: !status.hasRemote, now: wallClock.now)
-        let isNew = first.revision != restored.revision
-        let highestLost = first.revision == 0 ? restored.highestSeen : 0
-        restored.reservedBound = max(restored.reservedBound, restored.released)
-        var epoch: String?
-        if isNew {
-            let bound = max(restored.reservedBound, first.revision) + reservedBlock
+        var opening = StoreOpening(
+            recovered, rules: rules, mayPublishEmpty: !status.hasRemote, now: wallClock.now)
+        var epoch = storage.epoch
+        if let bound = opening.reservation {
             do throws(FileError) {
-                try await blocking.run { () throws(FileError) in try archive.reserve(bound) }
+                try await storage.reserve(bound)
             } catch {
                 epoch = StateDirectory.newEpoch()
+                opening.endWithProcess()
                 logger.error(
                     "revisions cannot be reserved on disk; what is held is served under an epoch that ends with the agent",
-                    metadata: ["namespace": "\(archive.namespace)", "epoch": "\(epoch ?? "")", "error": "\(error)"])
+                    metadata: ["namespace": "\(storage.namespace)", "epoch": "\(epoch)", "error": "\(error)"])
             }
-            restored.reservedBound = bound
-        }
-        // Under an epoch of its own nothing of what was before has a number.
-        var history = epoch == nil ? restored.history : GenerationHistory()
-        // The last record's snapshot is not among the certain ones where a file changed before it; that the files of now
-        // resolve to its digest makes it certain.
-        let isRegained = !isNew && first.revision > 0 && history.current?.revision != first.revision
-        if isNew || isRegained {
-            history.append(
-                Generation(
-                    revision: first.revision, digest: first.contentDigest, publishedAt: first.publishedAt,
-                    journalSequence: restored.journalSequence, released: restored.released, bytes: first.bytes,
-                    causes: isNew ? [ChangeCause(.start)] : restored.causes, layers: restored.layers))
-        } else {
-            let layersChanged = hasExpired || history.current?.layers.hasSameDocuments(as: restored.layers) == false
-            history.update(
-                restored.layers, digest: first.contentDigest, ofRevision: first.revision, layersChanged: layersChanged)
         }
         let store = ConfigStore(
-            snapshot: first, highestLost: highestLost, history: history, epoch: epoch, restored: restored,
-            archive: archive, blocking: blocking, wallClock: wallClock,
-            clock: clock, durability: durability, maximumBytes: maximumBytes, maximumDeletion: maximumDeletion,
-            status: status, logger: logger)
-        // The journal will be written from its start again once the newest generation is on disk.
-        if epoch == nil {
-            for generation in restored.unwritten { store.writer.note(history[generation.revision] ?? generation) }
-        }
-        if isNew || isRegained { await store.writeBehind() }
-        if isNew, first.revision > 0 { await store.logPublication([ChangeCause(.start)]) }
+            opening, epoch: epoch, storage: storage, limits: limits, status: status, wallClock: wallClock, clock: clock,
+            logger: logger)
+        await store.begin(opening)
         return store
     }
 
-    /// The last known good state, under its own number where it is certain that it is what was published under it, and
-    /// otherwise under a number that nobody can have seen.
-    private static func firstSnapshot(
-        _ restored: ConfigArchive.Restored, mayBeEmpty: Bool, now: Int
-    ) -> ConfigSnapshot {
-        let value = restored.layers.resolved()
-        let digest = SnapshotDigest(of: value)
-        let isKnown = restored.revision > 0
-        if isKnown, digest.text == restored.digest, restored.revision >= restored.highestSeen {
-            return ConfigSnapshot(
-                value: value, revision: restored.revision, digest: digest, publishedAt: restored.publishedAt)
+    private func begin(_ opening: StoreOpening) {
+        if let problem = core.layers.experiment.problem { log.experimentsLeftOut(problem) }
+        for generation in opening.onlyInJournal {
+            storage.writeBehind(core.history[generation.revision] ?? generation)
         }
-        let highest = max(restored.revision, restored.highestSeen)
-        // Nothing is known, whether it was never published or is lost: the placeholder, for an empty configuration is none.
-        let revision = !isKnown && restored.layers.isEmpty && !mayBeEmpty ? 0 : highest + 1
-        return ConfigSnapshot(value: value, revision: revision, digest: digest, publishedAt: now)
+        if opening.isUnwritten { storage.writeBehind(core.currentGeneration) }
+        if opening.isNew, core.snapshot.revision > 0 { log.published(core.snapshot, [ChangeCause(.start)]) }
     }
 
     // MARK: Changes
@@ -207,28 +115,27 @@ package actor ConfigStore {
         try await commit(.unset(path: path.segments, by: peer))
     }
 
-    /// Hands over a value for the override layer, and does not wait.
+    /// Submits a value for the override layer, and does not wait.
     /// - Parameters:
     ///   - peer: who asks for it
-    ///   - executor: where it is committed, with what is handed over until the executor comes to it, many changes at a time
-    ///     where they are written to the disk first, else a few; nil for any thread
-    ///   - completion: is told what came of it, as ``set(_:to:timeToLive:by:)`` says; it must not wait
+    ///   - executor: where it is committed, together with what is submitted until the executor runs the committer; nil for any thread
+    ///   - completion: receives the result, as ``set(_:to:timeToLive:by:)`` returns it; must not wait
     package nonisolated func set(
         _ path: JSONPath, to value: JSONValue, timeToLive: Duration?, by peer: Peer?, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
-        hand(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer), on: executor, completion)
+        submit(.set(path: path.segments, value: value, timeToLive: timeToLive, by: peer), on: executor, completion)
     }
 
-    /// Hands over the removal of the overrides at a path and below it, as ``set(_:to:timeToLive:by:on:then:)`` does a value.
+    /// Submits the removal of the overrides at a path and below it, as ``set(_:to:timeToLive:by:on:then:)`` does a value.
     package nonisolated func unset(
         _ path: JSONPath, by peer: Peer?, on executor: (any TaskExecutor)?,
         then completion: @escaping @Sendable (Result<CommitOutcome, ConfigError>) -> Void
     ) -> ChangeHandle {
-        hand(.unset(path: path.segments, by: peer), on: executor, completion)
+        submit(.unset(path: path.segments, by: peer), on: executor, completion)
     }
 
-    private nonisolated func hand(
+    private nonisolated func submit(
         _ change: LayerChange, on executor: (any TaskExecutor)?, _ completion: @escaping ChangeQueue.Completion
     ) -> ChangeHandle {
         let id = changes.newID()
@@ -238,15 +145,13 @@ package actor ConfigStore {
         return ChangeHandle(queue: changes, id: id)
     }
 
-    /// Forgets a remote layer whose source is no longer in the settings. One that was pushed stays.
+    /// Forgets a remote document whose source is no longer in the settings. One that was pushed stays.
     func dropRemote(unlessFrom location: String?) async {
-        guard let origin = layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
+        guard let origin = core.layers.remote?.origin, origin != SourceOrigin.push, location == nil else { return }
         do {
             _ = try await commit(.dropRemote)
         } catch {
-            logger.error(
-                "the remote layer could not be removed",
-                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+            log.failed("the remote layer could not be removed", error)
         }
     }
 
@@ -257,17 +162,15 @@ package actor ConfigStore {
 
     /// Takes over what the settings now say of locks and experiments.
     func follow(_ rules: LayerRules) async {
-        if layers.rules == rules { return }
+        if core.layers.rules == rules { return }
         do {
             _ = try await commit(.rules(rules))
         } catch {
-            logger.error(
-                "locks and experiments of the new settings could not be taken over",
-                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+            log.failed("locks and experiments of the new settings could not be taken over", error)
         }
     }
 
-    /// Replaces the remote layer, if the document is not older than the one held or `force` says so.
+    /// Replaces the remote layer, if the document is not older than the current one or `force` is set.
     func replaceRemote(
         _ document: SourceDocument, origin: String, force: Bool, isPush: Bool
     ) async throws(ConfigError) -> CommitOutcome {
@@ -294,7 +197,7 @@ package actor ConfigStore {
                     // change of threads.
                     Task.immediate { await self.runCommitter() }
                 } else if Task.isCancelled {
-                    // The handler below may have looked for it too early.
+                    // The handler below may have run before the change was in the queue.
                     changes.cancel(id)
                 }
             }
@@ -304,35 +207,160 @@ package actor ConfigStore {
         return try result.get()
     }
 
+    // MARK: The committer
+
+    private func runCommitter() async {
+        while true {
+            let isSlow = limits.durability == .full || core.isExpensive
+            let maximum = isSlow ? Self.maxChangesIfSlow : Self.maxChanges
+            guard let pending = changes.take(atMost: maximum) else { return }
+            await commit(pending)
+            if pending.count == maximum { await Task.yield() }
+        }
+    }
+
+    private func commit(_ pending: [ChangeQueue.Pending]) async {
+        let now = wallClock.now
+        var batch = core.batch(limits: limits.documents, now: now)
+        var accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)] = []
+        accepted.reserveCapacity(pending.count)
+        for pending in pending {
+            do {
+                accepted.append((pending, try batch.apply(pending.change)))
+            } catch {
+                pending.completion(.failure(error))
+            }
+        }
+        batch.finish()
+        let resolution = await resolve(batch, now: now)
+        let causes = resolution.snapshot === core.snapshot ? [] : batch.causes
+        let isDurable = limits.durability == .full && accepted.contains { $0.pending.change.comesFromClient }
+        let need = core.need(for: resolution, of: batch, writesJournal: isDurable)
+        do {
+            try await meet(need, resolution, batch.operations, causes)
+        } catch {
+            return refuse(accepted.map(\.pending), because: error)
+        }
+        // From here on nothing suspends. The status is noted before the snapshot is published, since subscribers are sent it with
+        // the snapshot.
+        if batch.hasChanged {
+            status.storageWorked()
+            log.storageWorked()
+        }
+        for change in accepted { note(change.pending.change, changed: change.result.layerChanged) }
+        let effects = core.commit(batch, resolution, causes: causes, met: need)
+        if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
+        if effects.isNew {
+            status.publishes += 1
+            publication.publish(core.snapshot, status: StatusRecord(status, holding: core.layers))
+            log.published(core.snapshot, causes)
+            log.note(status, now: now)
+        } else {
+            report()
+        }
+        for change in accepted {
+            let outcome = CommitOutcome(
+                revision: core.snapshot.revision, changed: effects.isNew && change.result.layerChanged,
+                layerChanged: change.result.layerChanged, hold: change.result.hold, lifetime: change.result.lifetime)
+            change.pending.completion(.success(outcome))
+        }
+        guard batch.hasChanged else { return }
+        storage.writeBehind(core.currentGeneration)
+        if expiry.note(batch.operations, in: core.layers.override) { armExpiry() }
+    }
+
+    private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
+        guard let builder = core.builder(for: batch, mayPublishEmpty: !status.hasRemote, now: now) else {
+            return core.unchanged
+        }
+        return core.isExpensive ? await Self.buildConcurrently(builder) : builder.build()
+    }
+
+    @concurrent
+    private static func buildConcurrently(_ builder: SnapshotBuilder) async -> Resolution { builder.build() }
+
+    /// Puts on disk what must be there before the snapshot is published.
+    private func meet(
+        _ need: CommitNeed, _ resolution: Resolution, _ operations: [LayerOperation], _ causes: [ChangeCause]
+    ) async throws(FileError) {
+        switch need {
+        case .nothing: return
+        case .journal(let sequence, let settledBound):
+            if storage.isJournalTooLong() { await storage.writeNow(core.currentGeneration) }
+            try await storage.append(
+                JournalEntry(
+                    sequence: sequence, settledBound: settledBound, snapshot: resolution.snapshot,
+                    digest: resolution.digest, operations: operations, causes: causes))
+        case .reservation(let bound): try await storage.reserve(bound)
+        }
+    }
+
+    private func refuse(_ pending: [ChangeQueue.Pending], because error: FileError) {
+        log.storageFailed(error)
+        let refusal = ConfigError(
+            .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
+        status.storageFailed(refusal, now: wallClock.now)
+        report()
+        for pending in pending { pending.completion(.failure(refusal)) }
+    }
+
+    // MARK: Overrides that expire
+
+    /// Sets the timer for the next override that expires. After a failure it waits for the next attempt instead.
+    func armExpiry() {
+        guard let next = expiry.next(in: core.layers.override, isStopping: changes.isStopping) else { return }
+        expiry.set(Task { await self.expireOverrides(at: next) }, for: next)
+    }
+
+    private func expireOverrides(at next: ExpiryQueue.Moment) async {
+        while true {
+            let now = expiry.now
+            let rest = min(next.timeOfDay - now.timeOfDay, next.uptime - now.uptime)
+            if rest <= 0 { break }
+            // The time of day may be set meanwhile, so that it is read again each minute.
+            do { try await clock.sleep(for: .milliseconds(min(rest, 60_000))) } catch { return }
+        }
+        if Task.isCancelled { return }
+        expiry.timerEnded()
+        do {
+            try await expireOverrides()
+        } catch {
+            log.failed("cannot remove expired overrides; the next attempt is in a minute", error)
+            expiry.postpone()
+        }
+        armExpiry()
+    }
+
+    /// Removes the overrides that have expired.
+    func expireOverrides() async throws(ConfigError) {
+        let now = expiry.now
+        let expired = expiry.popExpired(at: now)
+        if expired.isEmpty { return }
+        do {
+            _ = try await commit(.expireOverrides(expired))
+        } catch {
+            expiry.restore(expired, at: now, in: core.layers.override)
+            throw error
+        }
+    }
+
     // MARK: The end
 
-    /// Takes no more changes, waits for those that were accepted, and leaves everything on disk with exact numbers.
+    /// Takes no more changes, waits for those that were accepted, and leaves everything on disk with exact revisions.
     func stop() async {
         changes.stop()
         armExpiry()
         await changes.waitUntilIdle()
         // Nothing more is published, so that this generation settles every reservation.
-        publicationLog.flush()
-        released = reservedBound
+        log.flush()
+        core.settleReservations()
         if case .beingRead(let reading) = olderGenerations { _ = await reading.value }
-        if snapshot.revision == 0 { return }
-        await writer.finish(with: currentGeneration)
-        let (archive, contained) = (archive, writer.containedSequence)
+        if core.snapshot.revision == 0 { return }
         do throws(FileError) {
-            try await blocking.run { () throws(FileError) in
-                try archive.shortenJournal(afterGenerationWith: contained)
-            }
+            try await storage.finish(with: core.currentGeneration)
         } catch {
-            logger.warning(
-                "the journal cannot be shortened; it takes more of the disk than it needs",
-                metadata: ["namespace": "\(archive.namespace)", "error": "\(error)"])
+            log.failed(
+                "the journal cannot be shortened; it takes more of the disk than it needs", error, level: .warning)
         }
-    }
-}
-
-extension Layers {
-    fileprivate func hasSameDocuments(as other: Layers) -> Bool {
-        FileLayer.allCases.allSatisfy { self[$0]?.content == other[$0]?.content }
-            && (remote == nil) == (other.remote == nil)
     }
 }

@@ -1,5 +1,5 @@
-import LarderHTTPSemantics
-import LarderJSON
+package import LarderHTTPSemantics
+package import LarderJSON
 
 /// Every source of a namespace's values, each kept whole, lowest first: `defaults`, `host`, `remote`, `experiment`,
 /// `override`; and what is locked.
@@ -48,6 +48,17 @@ package struct Layers: Sendable {
     package var remote: RemoteDocument? {
         get { storage.content.remote }
         _modify { yield &content.remote }
+    }
+    /// Whether there is a remote document. Known without a copy of it, as the other properties of the document below.
+    package var hasRemote: Bool { storage.content.remote != nil }
+    /// The validator of the remote document, if the document has this origin.
+    package func validator(ofOrigin origin: String) -> Validator? {
+        guard let remote = storage.content.remote, remote.origin == origin else { return nil }
+        return remote.validator
+    }
+    /// Whether a value is the remote document itself.
+    package func sharesRemoteDocument(with value: JSONValue) -> Bool {
+        storage.content.remote.map { value.isSameDocument(as: $0.document) } ?? false
     }
     /// The size of the remote document as text, in bytes; 0 without one. Known without a copy of all that the layer says.
     package var remoteTextSize: Int { storage.content.remote?.document.textSize ?? 0 }

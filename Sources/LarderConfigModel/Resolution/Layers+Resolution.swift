@@ -35,4 +35,9 @@ extension Layers {
     package var isEmpty: Bool {
         remote == nil && isRemoteAlone
     }
+
+    /// Whether each layer of files has the same content, and both have a remote document or none.
+    package func hasSameDocuments(as other: Layers) -> Bool {
+        FileLayer.allCases.allSatisfy { self[$0]?.content == other[$0]?.content } && hasRemote == other.hasRemote
+    }
 }

@@ -119,9 +119,9 @@ final class Scenario: @unchecked Sendable {
         // A pool that is not started runs bodies on the caller's thread, here the simulation's.
         let blocking = BlockingWork(NIOThreadPool(numberOfThreads: 1))
         return try await ConfigStore.open(
-            archive.restore(), archive: archive, blocking: blocking, wallClock: wallClock, clock: clock,
-            durability: .full, maximumBytes: 1 << 20,
-            status: NamespaceStatus(source: ("scripted", "scripted:source")),
+            archive.restore(), storage: NamespaceStorage(archive, blocking: blocking, clock: clock, logger: .silent),
+            limits: StoreLimits(durability: .full, documents: DocumentLimits(maximumBytes: 1 << 20)),
+            status: NamespaceStatus(source: ("scripted", "scripted:source")), wallClock: wallClock, clock: clock,
             logger: .silent)
     }
 

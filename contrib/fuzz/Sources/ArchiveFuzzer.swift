@@ -81,7 +81,7 @@ func archive(_ files: MemoryFiles) -> ConfigArchive {
 }
 
 /// What an archive holds; nil where another version of the program wrote it, which is refused as a whole.
-func restore(_ files: MemoryFiles) -> ConfigArchive.Restored? {
+func restore(_ files: MemoryFiles) -> RecoveredState? {
     do throws(FileError) {
         return try archive(files).restore()
     } catch {

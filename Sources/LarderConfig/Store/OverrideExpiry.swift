@@ -1,0 +1,84 @@
+import LarderConfigModel
+import LarderEncoding
+
+/// Says when overrides expire, and holds the timer for the next one. The store sets the timer.
+struct OverrideExpiry {
+    private static let maxStale = 64
+    private static let pauseAfterFailure = Duration.seconds(60)
+
+    private var queue = ExpiryQueue()
+    private var timer: (next: ExpiryQueue.Moment, task: Task<Void, Never>)?
+    /// When to try again to remove expired overrides; nil unless the last attempt failed.
+    private(set) var retry: ExpiryQueue.Moment?
+    private let wallClock: WallClock
+    /// The time since the start, by a clock that nobody sets.
+    private let uptime: @Sendable () -> Duration
+
+    init(_ overrides: OverrideLayer, wallClock: WallClock, uptime: @escaping @Sendable () -> Duration) {
+        self.wallClock = wallClock
+        self.uptime = uptime
+        queue.rebuild(from: overrides, now: ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: 0))
+    }
+
+    /// How many overrides are queued.
+    var count: Int { queue.count }
+    /// What the timer waits for; nil without a timer.
+    var armedFor: ExpiryQueue.Moment? { timer?.next }
+
+    var now: ExpiryQueue.Moment {
+        ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: uptime().milliseconds)
+    }
+
+    /// Queues the overrides that these operations have added.
+    /// - Returns: whether the timer may have to be set
+    mutating func note(_ operations: [LayerOperation], in overrides: OverrideLayer) -> Bool {
+        var hasAdded = false
+        for operation in operations {
+            switch operation {
+            case .set(let entry):
+                guard let end = entry.expiresAt else { continue }
+                queue.insert(ExpiringOverride(path: entry.path, expiresAt: end), now: now)
+                hasAdded = true
+            case .rollback:
+                queue.rebuild(from: overrides, now: now)
+                return true
+            case .unset, .expire, .remote, .dropRemote, .release, .experiment: continue
+            }
+        }
+        if hasAdded, queue.count > 2 * overrides.expiring + Self.maxStale { queue.rebuild(from: overrides, now: now) }
+        return hasAdded
+    }
+
+    /// What the timer has to wait for: the next override that expires or, after a failure, the next attempt. Ends a timer that
+    /// waits for anything else.
+    /// - Returns: nil if no timer is to be set, since none is needed or it waits already
+    mutating func next(in overrides: OverrideLayer, isStopping: Bool) -> ExpiryQueue.Moment? {
+        queue.dropStale(comparedTo: overrides)
+        let next = isStopping ? nil : queue.next.map { retry ?? $0 }
+        if next == timer?.next { return nil }
+        timer?.task.cancel()
+        timer = nil
+        return next
+    }
+
+    mutating func set(_ task: Task<Void, Never>, for next: ExpiryQueue.Moment) { timer = (next, task) }
+
+    /// Takes note that the timer has run out.
+    mutating func timerEnded() {
+        timer = nil
+        retry = nil
+    }
+
+    /// Removes and returns the overrides that have expired.
+    mutating func popExpired(at now: ExpiryQueue.Moment) -> [ExpiringOverride] { queue.popExpired(at: now) }
+
+    /// Queues overrides again that had expired at a moment and could not be removed.
+    mutating func restore(_ expired: [ExpiringOverride], at now: ExpiryQueue.Moment, in overrides: OverrideLayer) {
+        for override in expired { queue.insert(override, uptime: now.uptime) }
+        // Some are queued twice now, since only one of their two times had come.
+        queue.rebuild(from: overrides, now: now)
+    }
+
+    /// Postpones the next attempt after a failure.
+    mutating func postpone() { retry = now.advanced(by: Self.pauseAfterFailure) }
+}

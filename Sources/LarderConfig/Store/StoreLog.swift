@@ -1,0 +1,52 @@
+import LarderConfigModel
+import LarderConfigStorage
+import LarderUpstream
+import Logging
+
+/// The log lines of one store.
+struct StoreLog: Sendable {
+    private let namespace: String
+    private let logger: Logger
+    private let publications: PublicationLog
+    private var sources: SourceLog
+    private let storageProblems: RateLimitedLog<String, FileError>
+
+    init(namespace: String, clock: any Clock<Duration>, logger: Logger) {
+        self.namespace = namespace
+        self.logger = logger
+        publications = PublicationLog(namespace: namespace, logger: logger, clock: clock)
+        sources = SourceLog(namespace: namespace, logger: logger)
+        storageProblems = RateLimitedLog(every: .seconds(60), clock: clock) { _, error, count in
+            logger.error(
+                "namespace \(namespace): a change could not be put on disk and was not made: \(error)",
+                metadata: ["namespace": "\(namespace)", "error": "\(error)", "before": "\(count - 1)"])
+        }
+    }
+
+    func published(_ snapshot: ConfigSnapshot, _ causes: [ChangeCause]) {
+        guard publications.isWanted else { return }
+        publications.add(
+            PublicationLog.Entry(
+                revision: snapshot.revision, digest: snapshot.contentDigest, bytes: snapshot.bytes, causes: causes))
+    }
+
+    /// Writes the lines that wait for the end of an interval.
+    func flush() { publications.flush() }
+
+    /// Compares a status with the last one that was logged.
+    mutating func note(_ status: NamespaceStatus, now: Int) { sources.note(status, now: now) }
+
+    func storageFailed(_ error: FileError) { storageProblems.add("\(error.operation) \(error.errno)") { $0 = error } }
+
+    func storageWorked() { storageProblems.reset() }
+
+    func experimentsLeftOut(_ problem: String) {
+        logger.warning(
+            "the experiments of the remote document are left out; correct it, or experiments.member in the settings",
+            metadata: ["namespace": "\(namespace)", "error": "\(problem)"])
+    }
+
+    func failed(_ message: Logger.Message, _ error: any Error, level: Logger.Level = .error) {
+        logger.log(level: level, message, metadata: ["namespace": "\(namespace)", "error": "\(error)"])
+    }
+}

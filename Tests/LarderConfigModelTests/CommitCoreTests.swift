@@ -1,0 +1,78 @@
+import LarderJSON
+import Testing
+
+@testable import LarderConfigModel
+
+@Suite("The core of commits")
+struct CommitCoreTests {
+    private static let limits = DocumentLimits(maximumBytes: 1000)
+
+    private func core() -> CommitCore {
+        let layers = Layers()
+        return CommitCore(
+            layers: layers, snapshot: ConfigSnapshot(value: layers.resolved(), revision: 0, publishedAt: 1),
+            history: GenerationHistory(),
+            numbering: RevisionNumbering(
+                after: RevisionNumbering.Recovered(
+                    revision: 0, journalSequence: 0, reservedBound: 0, settledBound: 0, highestNamed: 0), first: 0))
+    }
+
+    private func set(_ path: [String], _ value: JSONValue) -> LayerChange {
+        .set(path: path, value: value, timeToLive: nil, by: nil)
+    }
+
+    private func commit(_ changes: [LayerChange], to core: inout CommitCore) throws -> CommitCore.Effects {
+        var batch = core.batch(limits: Self.limits, now: 2)
+        for change in changes { _ = try batch.apply(change) }
+        batch.finish()
+        let resolution = core.builder(for: batch, mayPublishEmpty: true, now: 2)?.build() ?? core.unchanged
+        let need = core.need(for: resolution, of: batch, writesJournal: true)
+        return core.commit(batch, resolution, causes: batch.causes, met: need)
+    }
+
+    @Test("a batch becomes one snapshot with all its causes")
+    func batch() throws {
+        var core = core()
+        let effects = try commit([set(["a"], 1), set(["b"], 2)], to: &core)
+        #expect(effects.isNew)
+        #expect(core.snapshot.revision == 1 && core.snapshot.value == ["a": 1, "b": 2])
+        #expect(core.history.current?.causes.map(\.path) == [["a"], ["b"]])
+        #expect(core.numbering.journalSequence == 1)
+    }
+
+    @Test("changes that resolve to the same value publish nothing and are part of the generation")
+    func sameValue() throws {
+        var core = core()
+        _ = try commit([set(["a"], 1)], to: &core)
+        let effects = try commit([set(["a"], 2), set(["a"], 1)], to: &core)
+        #expect(!effects.isNew && core.snapshot.revision == 1)
+        #expect(core.numbering.journalSequence == 2 && core.currentGeneration.journalSequence == 2)
+    }
+
+    @Test("a refused change leaves the batch as it was")
+    func refused() throws {
+        let core = core()
+        var batch = core.batch(limits: Self.limits, now: 2)
+        _ = try batch.apply(set(["a"], 1))
+        #expect(throws: ConfigError.self) {
+            try batch.apply(set(["b"], .string(String(repeating: "x", count: 2000))))
+        }
+        #expect(batch.layers.resolved() == ["a": 1] && batch.causes.count == 1)
+    }
+
+    @Test("the history may grow between the need of a commit and the commit")
+    func prepend() throws {
+        var core = core()
+        var batch = core.batch(limits: Self.limits, now: 2)
+        _ = try batch.apply(set(["a"], 1))
+        let resolution = try #require(core.builder(for: batch, mayPublishEmpty: true, now: 2)).build()
+        let need = core.need(for: resolution, of: batch, writesJournal: true)
+        core.prepend([
+            Generation(
+                revision: 0, digest: SnapshotDigest(of: .emptyObject), publishedAt: 1, journalSequence: 0, released: 0,
+                layers: Layers())
+        ])
+        _ = core.commit(batch, resolution, causes: batch.causes, met: need)
+        #expect(core.history.generations.map(\.revision) == [0, 1])
+    }
+}

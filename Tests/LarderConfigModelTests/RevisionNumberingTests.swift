@@ -1,0 +1,170 @@
+import TestSupport
+import Testing
+
+@testable import LarderConfigModel
+
+/// A disk that keeps the revisions of one namespace, and loses what was not synchronised.
+private struct ModelDisk {
+    struct Record {
+        var sequence: Int
+        var revision: Int
+        var content: Int
+        var settledBound: Int
+    }
+
+    /// The newest generation: revision, content, journal sequence, settled bound.
+    var generation = Record(sequence: 0, revision: 0, content: 0, settledBound: 0)
+    /// The records behind the generation.
+    var journal: [Record] = []
+    var reservedBound = 0
+    var highestName = 0
+
+    mutating func write(_ record: Record) {
+        generation = record
+        highestName = max(highestName, record.revision)
+        journal.removeAll { $0.sequence <= record.sequence }
+    }
+
+    /// What a start finds.
+    var recovered: RevisionNumbering.Recovered {
+        let last = journal.last ?? generation
+        return RevisionNumbering.Recovered(
+            revision: last.revision, journalSequence: last.sequence, reservedBound: reservedBound,
+            settledBound: last.settledBound, highestNamed: highestName)
+    }
+
+    var content: Int { (journal.last ?? generation).content }
+}
+
+/// A store without anything but its numbering, and all that was ever published.
+private struct ModelStore {
+    var disk = ModelDisk()
+    var numbering: RevisionNumbering
+    var revision = 0
+    var content = 0
+    /// The content of each revision that was published, whatever became of it.
+    var published: [Int: Int] = [:]
+    var violations: [String] = []
+    private var nextContent = 0
+
+    init() {
+        numbering = RevisionNumbering(after: disk.recovered, first: 0)
+    }
+
+    mutating func newContent() -> Int {
+        nextContent += 1
+        return nextContent
+    }
+
+    mutating func publish(_ revision: Int, _ content: Int) {
+        if let other = published[revision], other != content {
+            violations.append("revision \(revision) stands for \(other) and for \(content)")
+        }
+        if revision < self.revision { violations.append("revision \(revision) follows \(self.revision)") }
+        published[revision] = content
+        (self.revision, self.content) = (revision, content)
+    }
+
+    /// Commits a change.
+    /// - Parameters:
+    ///   - writesJournal: whether it is recorded in the journal
+    ///   - crash: whether the process ends before the snapshot is published, and if so whether what it wrote is on disk
+    mutating func commit(writesJournal: Bool, isNew: Bool, crash: (isWritten: Bool, Void)?) {
+        let content = isNew ? newContent() : self.content
+        let revision = isNew ? numbering.next(after: self.revision) : self.revision
+        let need = numbering.need(for: revision, isNew: isNew, writesJournal: writesJournal)
+        if crash?.isWritten ?? true {
+            switch need {
+            case .nothing: break
+            case .journal(let sequence, let settledBound):
+                disk.journal.append(
+                    ModelDisk.Record(
+                        sequence: sequence, revision: revision, content: content, settledBound: settledBound))
+            case .reservation(let bound): disk.reservedBound = bound
+            }
+        }
+        if crash != nil { return start() }
+        numbering.met(need, publishing: revision)
+        publish(revision, content)
+    }
+
+    /// Writes the current generation, as the store does in the background.
+    mutating func writeGeneration() {
+        disk.write(
+            ModelDisk.Record(
+                sequence: numbering.journalSequence, revision: revision, content: content,
+                settledBound: numbering.settledBound))
+    }
+
+    mutating func stop() {
+        numbering.settle()
+        if revision > 0 { writeGeneration() }
+        start()
+    }
+
+    /// Starts again with what the disk has. A file may have changed meanwhile.
+    mutating func start(withOtherContent: Bool = false) {
+        let recovered = disk.recovered
+        let isCertain = !withOtherContent && recovered.revision > 0
+        let first = recovered.revision == 0 && !withOtherContent ? 0 : recovered.firstRevision(isCertain: isCertain)
+        numbering = RevisionNumbering(after: recovered, first: first)
+        if let bound = numbering.openingReservation(after: recovered, first: first) { disk.reservedBound = bound }
+        revision = 0
+        content = withOtherContent ? newContent() : disk.content
+        if first > 0 { publish(first, content) }
+    }
+}
+
+@Suite("Numbering of revisions")
+struct RevisionNumberingTests {
+    @Test("no revision stands for two contents, whenever the process ends", arguments: 1...10 as ClosedRange<UInt64>)
+    func crashes(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var store = ModelStore()
+        for _ in 0..<10_000 {
+            switch Int.random(in: 0..<100, using: &generator) {
+            case 0..<40: store.commit(writesJournal: false, isNew: true, crash: nil)
+            case 40..<70: store.commit(writesJournal: true, isNew: true, crash: nil)
+            case 70..<75: if store.revision > 0 { store.commit(writesJournal: true, isNew: false, crash: nil) }
+            case 75..<88: if store.revision > 0 { store.writeGeneration() }
+            case 88..<92: store.start()
+            case 92..<95:
+                let (isWritten, writesJournal) = (Bool.random(using: &generator), Bool.random(using: &generator))
+                store.commit(writesJournal: writesJournal, isNew: true, crash: (isWritten, ()))
+            case 95..<97: store.start(withOtherContent: true)
+            default: store.stop()
+            }
+            if !store.violations.isEmpty { break }
+        }
+        #expect(store.violations.isEmpty)
+        #expect(store.published.count > 1000)
+    }
+
+    @Test("a block of revisions is reserved once, and a journal record needs none")
+    func needs() {
+        let recovered = RevisionNumbering.Recovered(
+            revision: 0, journalSequence: 0, reservedBound: 0, settledBound: 0, highestNamed: 0)
+        var numbering = RevisionNumbering(after: recovered, first: 0)
+        let first = numbering.need(for: 1, isNew: true, writesJournal: false)
+        #expect(first == .reservation(bound: 1 + RevisionNumbering.blockSize))
+        numbering.met(first, publishing: 1)
+        #expect(numbering.need(for: 2, isNew: true, writesJournal: false) == .nothing)
+        let record = numbering.need(for: 2, isNew: true, writesJournal: true)
+        #expect(record == .journal(sequence: 1, settledBound: 1 + RevisionNumbering.blockSize))
+        numbering.met(record, publishing: 2)
+        #expect(numbering.settledBound == 1 + RevisionNumbering.blockSize)
+        #expect(numbering.need(for: 3, isNew: true, writesJournal: false) != .nothing)
+        #expect(numbering.need(for: 2, isNew: false, writesJournal: false) == .nothing)
+    }
+
+    @Test("revisions of an epoch that ends with the process need nothing on disk")
+    func ownEpoch() {
+        let recovered = RevisionNumbering.Recovered(
+            revision: 7, journalSequence: 3, reservedBound: 2000, settledBound: 5, highestNamed: 7)
+        let first = recovered.firstRevision(isCertain: true)
+        #expect(first == 2001)
+        var numbering = RevisionNumbering(after: recovered, first: first)
+        numbering.endWithProcess()
+        #expect(numbering.need(for: 1_000_000, isNew: true, writesJournal: false) == .nothing)
+    }
+}
