@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""Checks how the source files of the configuration modules depend on each other.
+
+The modules form layers: LarderConfigModel at the bottom, LarderConfigStorage and LarderConfigSources above it, LarderConfig on
+top. A file may refer to files of its own module and of the modules below. Two things fail the check:
+
+- an upward reference: a name that is declared in a layer above, or in the module beside it;
+- a cycle of more than three files, wherever they are.
+
+References are found by names, not by a compiler: top-level types, nested types that an extension declares, functions and
+constants outside of types, and the members of extensions. A member counts if only one file declares its name. Comments and
+texts are not looked at.
+
+  contrib/check-layers.py            check
+  contrib/check-layers.py FILE...    also print what these files refer to, and what refers to them (names without .swift)
+"""
+import collections
+import pathlib
+import re
+import sys
+
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "Sources"
+# Each module with the modules that it may refer to besides itself.
+MODULES = {
+    "LarderConfigModel": set(),
+    "LarderConfigStorage": {"LarderConfigModel"},
+    "LarderConfigSources": {"LarderConfigModel"},
+    "LarderConfig": {"LarderConfigModel", "LarderConfigStorage", "LarderConfigSources"},
+}
+LARGEST_CYCLE = 3
+
+TOKEN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*|[{}().:]|\S")
+TYPES = {"struct", "class", "enum", "actor", "protocol", "typealias"}
+MEMBERS = {"func", "var", "let", "case"}
+HIDDEN = {"private", "fileprivate"}
+
+
+def code(text):
+    """The text with spaces for comments and string literals, except what is interpolated in them."""
+    out = []
+    ends = []  # what ends each literal that we are in, with the depth of parentheses at its interpolation
+    index, depth = 0, 0
+    while index < len(text):
+        if ends and depth == ends[-1][1]:  # inside a literal
+            quote, _ = ends[-1]
+            if text.startswith("\\(", index):
+                depth += 1
+                out.append(" (")
+                index += 2
+            elif text[index] == "\\":
+                out.append("  ")
+                index += 2
+            elif text.startswith(quote, index):
+                ends.pop()
+                out.append(" " * len(quote))
+                index += len(quote)
+            else:
+                out.append("\n" if text[index] == "\n" else " ")
+                index += 1
+            continue
+        raw = re.compile(r'#+"').match(text, index)
+        if raw:  # a raw literal; interpolation in it is not used here
+            quote = '"' + "#" * (len(raw.group()) - 1)
+            end = text.index(quote, raw.end()) + len(quote)
+            out.append(re.sub(r"[^\n]", " ", text[index:end]))
+            index = end
+        elif text.startswith('"""', index):
+            ends.append(('"""', depth))
+            out.append("   ")
+            index += 3
+        elif text[index] == '"':
+            ends.append(('"', depth))
+            out.append(" ")
+            index += 1
+        elif text.startswith("//", index):
+            end = text.find("\n", index)
+            index = len(text) if end < 0 else end
+        else:
+            depth += {"(": 1, ")": -1}.get(text[index], 0)
+            out.append(text[index])
+            index += 1
+    return "".join(out)
+
+
+class File:
+    def __init__(self, path):
+        self.path = path
+        self.module = path.relative_to(SOURCES).parts[0]
+        self.tokens = []
+        for number, line in enumerate(code(path.read_text()).split("\n"), 1):
+            self.tokens += [(token, number) for token in TOKEN.findall(line)]
+        self.types = set()  # top-level types
+        self.nested = set()  # the last names of nested types
+        self.qualified = set()  # "Outer.Inner" that an extension declares
+        self.globals = set()
+        self.own_names = set()  # all functions, variables and cases, hidden ones too
+        self.own_members = set()  # of types that this file declares
+        self.extended = collections.defaultdict(set)  # type -> members that an extension in this file adds
+        self.read_declarations()
+
+    def read_declarations(self):
+        scopes = []  # (kind, name) of each open brace; kind is "type", "extension" or "other"
+        pending = None
+        hidden = False
+        words = [token for token, _ in self.tokens]
+        for index, word in enumerate(words):
+            before = words[index - 1] if index else ""
+            after = words[index + 1] if index + 1 < len(words) else ""
+            if word == "{":
+                scopes.append(pending or ("other", None))
+                pending = None
+            elif word == "}":
+                if scopes:
+                    scopes.pop()
+            elif before == ".":
+                continue
+            elif word in HIDDEN:
+                hidden = after != "("  # private(set) hides the setter only
+            elif word == "extension" and not scopes:
+                name, at = after, index + 2
+                while words[at : at + 1] == ["."]:
+                    name, at = name + "." + words[at + 1], at + 2
+                pending, hidden = ("extension", name), False
+            elif word in TYPES and after not in MEMBERS and re.match(r"[A-Za-z_]", after):
+                self.declare_type(after, scopes, hidden)
+                if word != "typealias":
+                    pending = ("type", after)
+                hidden = False
+            elif word in MEMBERS and all(kind != "other" for kind, _ in scopes):
+                if re.match(r"[A-Za-z_]", after):
+                    self.own_names.add(after)
+                    if not hidden:
+                        self.declare_member(after, scopes)
+                hidden = False
+            elif word == "init":
+                hidden = False
+
+    def declare_type(self, name, scopes, hidden):
+        if not scopes:
+            if not hidden:
+                self.types.add(name)
+        elif all(kind != "other" for kind, _ in scopes):
+            self.nested.add(name)
+            if scopes[0][0] == "extension" and not hidden:
+                self.qualified.add(scopes[0][1].split(".")[-1] + "." + name)
+
+    def declare_member(self, name, scopes):
+        if not scopes:
+            self.globals.add(name)
+        elif scopes[0][0] == "extension" and len(scopes) == 1:
+            self.extended[scopes[0][1].split(".")[0]].add(name)
+        else:
+            self.own_members.add(name)
+
+    def __str__(self):
+        return str(self.path.relative_to(SOURCES))
+
+
+def references(files):
+    """(file, file) -> [(name, line)]"""
+    homes = collections.defaultdict(set)
+    members = collections.defaultdict(set)
+    for file in files:
+        for name in file.types:
+            homes[name].add(file)
+        for name in file.qualified:
+            homes[name].add(file)
+        for name in file.globals:
+            homes[name].add(file)
+        for name in file.own_members:
+            members[name].add((file, False))
+        for type_name, names in file.extended.items():
+            for name in names:
+                members[name].add((file, type_name not in file.types))
+    found = collections.defaultdict(list)
+
+    def note(file, home, name, line):
+        if home is not file:
+            found[file, home].append((name, line))
+
+    for file in files:
+        for index, (word, line) in enumerate(file.tokens):
+            before = file.tokens[index - 1][0] if index else ""
+            after = file.tokens[index + 1][0] if index + 1 < len(file.tokens) else ""
+            if before != "." and word not in file.nested:
+                for home in homes.get(word, ()):
+                    is_label = after == ":" and word in home.globals
+                    if len(homes[word]) == 1 and not is_label:
+                        note(file, home, word, line)
+            if after == "." and index + 2 < len(file.tokens):
+                for home in homes.get(word + "." + file.tokens[index + 2][0], ()):
+                    note(file, home, word + "." + file.tokens[index + 2][0], line)
+            if len(members.get(word, ())) == 1 and after != ":" and word not in file.own_names:
+                home, is_extension = next(iter(members[word]))
+                if is_extension and (before == "." or after == "("):
+                    note(file, home, word, line)
+    return found
+
+
+def cycles(files, found):
+    """The strongly connected components of the graph (Tarjan 1972)."""
+    successors = collections.defaultdict(list)
+    for file, home in found:
+        successors[file].append(home)
+    index, low, stack, result = {}, {}, [], []
+
+    def visit(file):
+        index[file] = low[file] = len(index)
+        stack.append(file)
+        for other in successors[file]:
+            if other not in index:
+                visit(other)
+                low[file] = min(low[file], low[other])
+            elif other in stack:
+                low[file] = min(low[file], index[other])
+        if low[file] == index[file]:
+            component = []
+            while not component or component[-1] is not file:
+                component.append(stack.pop())
+            result.append(component)
+
+    for file in files:
+        if file not in index:
+            visit(file)
+    return result
+
+
+def main():
+    sys.setrecursionlimit(10_000)
+    files = [File(path) for module in MODULES for path in sorted((SOURCES / module).rglob("*.swift"))]
+    found = references(files)
+    problems = []
+    for (file, home), names in sorted(found.items(), key=str):
+        if home.module != file.module and home.module not in MODULES[file.module]:
+            name, line = names[0]
+            problems.append(f"{file}:{line} refers to {name} of {home}, which is not below {file.module}")
+    components = cycles(files, found)
+    for component in components:
+        if len(component) <= LARGEST_CYCLE:
+            continue
+        lines = [f"a cycle of {len(component)} files; at most {LARGEST_CYCLE} may depend on each other:"]
+        for file in sorted(component, key=str):
+            for home in sorted(component, key=str):
+                if (file, home) in found:
+                    name, line = found[file, home][0]
+                    lines.append(f"  {file}:{line} refers to {name} of {home}")
+        problems.append("\n".join(lines))
+    for wanted in sys.argv[1:]:
+        for (file, home), names in sorted(found.items(), key=str):
+            if wanted in (file.path.stem, home.path.stem):
+                print(f"{file} → {home}: {', '.join(sorted({name for name, _ in names}))}")
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
+        print("check-layers: move the declaration down, pass a value, or invert the reference", file=sys.stderr)
+        return 1
+    largest = max((len(component) for component in components), default=0)
+    print(f"check-layers: {len(files)} files, no upward reference, the largest cycle has {largest}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
