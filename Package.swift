@@ -82,14 +82,14 @@ let package = Package(
         larder(
             "LarderConfigStorage",
             [
-                "LarderConfigModel", "LarderJSON", "LarderEncoding", "LarderHTTPSemantics", "LarderUpstream",
+                "LarderConfigModel", "LarderJSON", "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform",
                 "CLinuxShims", logging, crypto, deque,
             ]),
         larder(
             "LarderConfigSources",
             [
                 "LarderConfigModel", "LarderJSON", "LarderJSON5", "LarderEncoding", "LarderHTTPSemantics",
-                "LarderUpstream", "CLinuxShims", logging, crypto,
+                "LarderPlatform", "LarderUpstream", "CLinuxShims", logging, crypto,
             ]),
         larder(
             "LarderConfig",
@@ -108,14 +108,15 @@ let package = Package(
             "LarderServer",
             [
                 "LarderEventLoop", "LarderJSON", "LarderProtocol", "LarderConfig", "LarderConfigModel",
-                "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderHTTPSemantics",
+                "LarderConfigStorage", "LarderImages", "LarderHTTPSemantics",
                 "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
                 "CProtocolDescription", logging, nioCore, deque, heap,
             ]),
         larder(
             "LarderSettings",
             [
-                "LarderConfig", "LarderImages", "LarderServer", "LarderImageFormats", "LarderPlatform",
+                "LarderConfig", "LarderConfigModel", "LarderConfigSources", "LarderImages", "LarderServer",
+                "LarderImageFormats", "LarderPlatform",
                 "LarderUpstream", "LarderProtocol", "LarderJSON", "LarderJSON5", "CLinuxShims", logging,
             ]),
         larder(
@@ -165,13 +166,13 @@ let package = Package(
             "LarderConfigStorageTests",
             [
                 "ConfigTestSupport", "LarderConfigStorage", "LarderConfigModel", "LarderJSON", "LarderEncoding",
-                "LarderHTTPSemantics", "LarderUpstream", logging,
+                "LarderHTTPSemantics", logging,
             ]),
         tests(
             "LarderConfigSourcesTests",
             [
                 "ConfigTestSupport", "LarderConfigSources", "LarderConfigModel", "LarderJSON", "LarderEncoding",
-                "LarderHTTPSemantics", "LarderUpstream", logging, nioPosix,
+                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging, nioPosix,
             ]),
         tests(
             "LarderConfigTests",
@@ -198,7 +199,8 @@ let package = Package(
         tests(
             "LarderSettingsTests",
             [
-                "LarderSettings", "LarderServer", "LarderImageFormats", "LarderConfig", "LarderImages",
+                "LarderSettings", "LarderServer", "LarderImageFormats", "LarderConfig", "LarderConfigModel",
+                "LarderConfigSources", "LarderImages",
                 "LarderUpstream", "LarderJSON", "LarderJSON5", "LarderProtocol", logging,
             ]),
         tests("LarderClientTests", ["LarderClient", "LarderJSON", "LarderProtocol"]),
@@ -206,8 +208,8 @@ let package = Package(
         tests(
             "LarderdTests",
             [
-                "larderd", "LarderConfig", "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources",
-                "LarderServer", "LarderUpstream", "LarderJSON", logging, nioCore, nioEmbedded, nioPosix,
+                "larderd", "LarderConfig", "LarderServer", "LarderUpstream", "LarderJSON", logging, nioCore,
+                nioEmbedded, nioPosix,
             ]),
         tests(
             "IntegrationTests",

@@ -1,3 +1,4 @@
+package import LarderPlatform
 package import LarderUpstream
 package import Logging
 

@@ -1,5 +1,5 @@
 package import LarderConfigModel
-package import LarderUpstream
+package import LarderPlatform
 package import Logging
 
 /// What a commit writes to the journal.

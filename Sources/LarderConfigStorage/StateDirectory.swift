@@ -2,7 +2,6 @@ import CLinuxShims
 import LarderEncoding
 import LarderPlatform
 import Glibc
-import LarderUpstream
 
 /// The state directory: held by one agent at a time, and with a random name for its life.
 package final class StateDirectory: Sendable {

@@ -1,7 +1,6 @@
 import CLinuxShims
 import LarderPlatform
 import Glibc
-import LarderUpstream
 
 /// Where a state directory is: on which machine, and which directory and lock file it is there.
 ///

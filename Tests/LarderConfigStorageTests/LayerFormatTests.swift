@@ -1,6 +1,5 @@
 import LarderConfigStorage
 import LarderJSON
-import LarderUpstream
 import Testing
 
 @testable import LarderConfigModel

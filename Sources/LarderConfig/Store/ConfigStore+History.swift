@@ -1,8 +1,6 @@
 package import LarderConfigModel
 import LarderConfigStorage
 package import LarderJSON
-import LarderPlatform
-import LarderUpstream
 
 /// What was: the newest snapshots, and the way back to one of them.
 extension ConfigStore {

@@ -6,7 +6,6 @@ import LarderEncoding
 import LarderHTTPSemantics
 import LarderJSON
 import LarderPlatform
-import LarderUpstream
 
 /// What the store knows of its sources, and tells of them.
 extension ConfigStore {

@@ -1,6 +1,7 @@
 package import LarderConfigModel
 import LarderConfigStorage
 package import LarderJSON
+import LarderPlatform
 import Logging
 
 /// What the settings say of how a store takes changes.

@@ -1,5 +1,6 @@
 import LarderConfigModel
 import LarderEncoding
+import LarderPlatform
 
 /// Says when overrides expire, and holds the timer for the next one. The store sets the timer.
 struct OverrideExpiry {

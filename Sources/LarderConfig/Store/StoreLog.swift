@@ -1,6 +1,6 @@
 import LarderConfigModel
 import LarderConfigStorage
-import LarderUpstream
+import LarderPlatform
 import Logging
 
 /// The log lines of one store.

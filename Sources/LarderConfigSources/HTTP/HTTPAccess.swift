@@ -1,6 +1,6 @@
 package import LarderConfigModel
 package import LarderUpstream
-import LarderPlatform
+package import LarderPlatform
 
 /// What an HTTP source shows of itself and whom it trusts. The values of headers may be secrets: they appear in no message.
 package struct HTTPAccess: Sendable, Equatable {

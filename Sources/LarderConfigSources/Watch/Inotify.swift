@@ -1,8 +1,7 @@
 import CLinuxShims
 import Glibc
-package import LarderUpstream
 import Synchronization
-import LarderPlatform
+package import LarderPlatform
 
 /// One inotify(7) queue for the process, shared by all watches: an instance per watch would soon use up what a user may
 /// have (128, together with everything else that the user runs).

@@ -1,6 +1,5 @@
 import CLinuxShims
 import Glibc
-import LarderUpstream
 import Logging
 import LarderPlatform
 

@@ -1,7 +1,6 @@
 import CLinuxShims
 import LarderPlatform
 import Glibc
-import LarderUpstream
 
 /// The real file system.
 package struct LocalFileSystem: FileSystem {

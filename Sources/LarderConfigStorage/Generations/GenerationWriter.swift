@@ -1,8 +1,7 @@
 import DequeModule
 package import LarderConfigModel
-package import LarderUpstream
 package import Logging
-import LarderPlatform
+package import LarderPlatform
 import Synchronization
 
 /// Writes generations behind the publications, oldest first and never more often than the disk bears. As many wait as

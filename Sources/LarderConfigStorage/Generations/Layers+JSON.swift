@@ -1,7 +1,6 @@
 package import LarderConfigModel
 import LarderHTTPSemantics
 package import LarderJSON
-import LarderUpstream
 
 // How layers look on disk: in a generation whole, in the journal as single operations.
 

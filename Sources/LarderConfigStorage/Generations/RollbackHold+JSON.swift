@@ -1,6 +1,5 @@
 package import LarderConfigModel
 package import LarderJSON
-import LarderUpstream
 
 // How a hold and the causes of snapshots look on disk.
 
