@@ -54,11 +54,9 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
-        _ = buffer.withUnsafeReadableBytes { bytes in
-            framer.receive(bytes) { output in
-                receive(output)
-                return end == nil
-            }
+        buffer.withUnsafeReadableBytes { bytes in
+            var offset = 0
+            while end == nil, let line = framer.next(in: bytes, at: &offset) { receive(line) }
         }
     }
 
@@ -126,16 +124,21 @@ final class ConnectionHandler: ChannelInboundHandler {
         return buffer
     }
 
-    private func receive(_ output: LineFramer.Output) {
-        switch output {
-        case .tooLong:
-            violation("the agent sent a line longer than \(maximumReplyBytes) bytes")
-        case .line(let bytes):
-            do {
-                receive(try parser.parse(bytes))
-            } catch {
-                violation("the agent sent a line that is not JSON: \(error)")
-            }
+    private func receive(_ line: consuming LineFramer.Line) {
+        switch consume line {
+        case .tooLong: violation("the agent sent a line longer than \(maximumReplyBytes) bytes")
+        case .whole(let bytes): receive(bytes)
+        case .assembled(let bytes):
+            bytes.withUnsafeBytes { receive($0) }
+            framer.reuse(bytes)
+        }
+    }
+
+    private func receive(_ line: UnsafeRawBufferPointer) {
+        do {
+            receive(try parser.parse(line))
+        } catch {
+            violation("the agent sent a line that is not JSON: \(error)")
         }
     }
 

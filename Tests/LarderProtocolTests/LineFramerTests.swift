@@ -12,20 +12,30 @@ struct LineFramerTests {
 
     private func frame(_ pieces: [[UInt8]], limit: Int = 64) -> [Found] {
         var framer = LineFramer(maximumLineBytes: limit)
-        var found: [Found] = []
-        func note(_ output: LineFramer.Output) -> Bool {
-            switch output {
-            case .line(let bytes): found.append(.line(Array(bytes)))
-            case .tooLong: found.append(.tooLong)
-            }
-            return true
-        }
-        for piece in pieces {
-            let taken = piece.withUnsafeBytes { framer.receive($0, note) }
-            #expect(taken == piece.count)
-        }
-        framer.finish(note)
+        var found = pieces.flatMap { lines(in: $0, of: &framer) }
+        if let last = framer.finish() { found.append(Self.found(last)) }
         return found
+    }
+
+    /// All lines that end in a piece of the input.
+    private func lines(in piece: [UInt8], of framer: inout LineFramer) -> [Found] {
+        piece.withUnsafeBytes { bytes in
+            var (found, offset): ([Found], Int) = ([], 0)
+            while let line = framer.next(in: bytes, at: &offset) {
+                found.append(Self.found(line))
+                if case .assembled(let memory) = line { framer.reuse(memory) }
+            }
+            #expect(offset == piece.count)
+            return found
+        }
+    }
+
+    private static func found(_ line: LineFramer.Line) -> Found {
+        switch line {
+        case .whole(let bytes): .line(Array(bytes))
+        case .assembled(let bytes): .line(bytes)
+        case .tooLong: .tooLong
+        }
     }
 
     private func line(_ text: String) -> Found { .line(Array(text.utf8)) }
@@ -33,15 +43,8 @@ struct LineFramerTests {
     @Test("an unfinished line that is dropped is not held any more, and the next one is whole")
     func dropped() {
         var framer = LineFramer(maximumLineBytes: 64)
-        var lines: [String] = []
-        func receive(_ text: String) {
-            _ = Array(text.utf8).withUnsafeBytes { bytes in
-                framer.receive(bytes) { output in
-                    if case .line(let line) = output { lines.append(String(decoding: line, as: UTF8.self)) }
-                    return true
-                }
-            }
-        }
+        var found: [Found] = []
+        func receive(_ text: String) { found += lines(in: Array(text.utf8), of: &framer) }
         receive("a\nbe")
         #expect(framer.pendingBytes == 2)
         framer.dropUnfinishedLine()
@@ -49,7 +52,7 @@ struct LineFramerTests {
         receive("gin\nc\n")
         framer.dropUnfinishedLine()
         receive("d\n")
-        #expect(lines == ["a", "c", "d"])
+        #expect(found == [line("a"), line("c"), line("d")])
     }
 
     @Test("lines end at LF, with or without a CR, and the last one at the end of the input")
@@ -83,27 +86,47 @@ struct LineFramerTests {
         var framer = LineFramer(maximumLineBytes: 1000)
         let piece = [UInt8](repeating: 1, count: 300)
         for _ in 0..<100 {
-            _ = piece.withUnsafeBytes { framer.receive($0) { _ in true } }
+            _ = lines(in: piece, of: &framer)
             #expect(framer.pendingBytes <= 1001)
         }
         #expect(framer.pendingBytes == 0)
     }
 
-    @Test("the framer stops where its caller says and goes on there")
-    func stopping() {
+    @Test("each call returns one line, and the next call continues behind it")
+    func oneAtATime() {
         var framer = LineFramer()
-        var input = Array("one\ntwo\nthree\n".utf8)[...]
-        var lines: [String] = []
-        while !input.isEmpty {
-            let taken = input.withUnsafeBytes { bytes in
-                framer.receive(bytes) { output in
-                    if case .line(let bytes) = output { lines.append(String(decoding: bytes, as: UTF8.self)) }
-                    return false
-                }
+        let input = Array("one\ntwo\nthree\n".utf8)
+        var (found, offset): ([Found], Int) = ([], 0)
+        while offset < input.count {
+            input.withUnsafeBytes { bytes in
+                if let line = framer.next(in: bytes, at: &offset) { found.append(Self.found(line)) }
             }
-            input = input.dropFirst(taken)
         }
-        #expect(lines == ["one", "two", "three"])
+        #expect(found == [line("one"), line("two"), line("three")])
+    }
+
+    @Test("a line that arrives whole is a part of the input, and one that arrives in pieces is assembled")
+    func copies() {
+        var framer = LineFramer()
+        Array("whole\nspl".utf8).withUnsafeBytes { bytes in
+            var offset = 0
+            guard case .whole(let line) = framer.next(in: bytes, at: &offset) else {
+                Issue.record("the line is not whole")
+                return
+            }
+            #expect(line.baseAddress == bytes.baseAddress)
+            let next = framer.next(in: bytes, at: &offset).map(Self.found)
+            #expect(next == nil && offset == bytes.count)
+        }
+        Array("it\n".utf8).withUnsafeBytes { bytes in
+            var offset = 0
+            guard case .assembled(let line) = framer.next(in: bytes, at: &offset) else {
+                Issue.record("the line is not assembled")
+                return
+            }
+            #expect(String(decoding: line, as: UTF8.self) == "split")
+            #expect(framer.pendingBytes == 0)
+        }
     }
 
     @Test("the same lines come out when the input arrives byte by byte, in every split in two, and in random pieces")

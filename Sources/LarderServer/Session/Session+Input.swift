@@ -162,31 +162,34 @@ extension Session {
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
-        framer.receive(bytes) { output in
-            let isCostly = handle(output)
+        var offset = 0
+        while let line = framer.next(in: bytes, at: &offset) {
+            let isCostly = handle(line)
             passedFiles?.endLine()
-            return isReady && !isFinishing && !(isCostly && loop.isTurnOver)
+            if !isReady || isFinishing || (isCostly && loop.isTurnOver) { break }
         }
+        return offset
     }
 
     /// Takes the last line, which need not have a line end.
     private func finishInput() {
         guard inputEnded, !inputFinished, isReady, heldInput == nil else { return }
         inputFinished = true
-        framer.finish { output in
-            _ = handle(output)
-            return true
-        }
+        if let line = framer.finish() { _ = handle(line) }
         passedFiles?.received.removeAll()
     }
 
     /// - Returns: whether it took longer than an answer that is there already.
-    private func handle(_ output: LineFramer.Output) -> Bool {
+    private func handle(_ line: consuming LineFramer.Line) -> Bool {
         defer { flushIfLarge() }
-        switch output {
-        case .line(let bytes):
+        switch consume line {
+        case .whole(let bytes):
             requests += 1
             return handleLine(bytes)
+        case .assembled(let bytes):
+            requests += 1
+            defer { framer.reuse(bytes) }
+            return bytes.withUnsafeBytes { handleLine($0) }
         case .tooLong:
             loop.traffic.refused.lines += 1
             let limit = limits.lineBytes

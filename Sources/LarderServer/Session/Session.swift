@@ -59,7 +59,7 @@ final class Session: EpollTarget {
     var owed: Set<Int> = []
     /// The length of the line that is being looked at, until a request keeps it.
     var lineBytes = 0
-    /// Bytes of a line whose end has not come. The framer itself may be at work when somebody wants to know.
+    /// Bytes of the unfinished line as they were counted last. A line counts until it was served.
     var unfinishedBytes = 0
     /// Bytes of the replies to batches that are not complete.
     var batchBytes = 0

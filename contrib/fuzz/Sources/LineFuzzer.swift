@@ -29,25 +29,32 @@ private func split(_ input: UnsafeRawBufferPointer, _ limit: Int) -> [Line] {
 private func framed(_ pieces: [[UInt8]], _ limit: Int, _ stops: () -> Bool) -> [Line] {
     var framer = LineFramer(maximumLineBytes: limit)
     var found: [Line] = []
-    func note(_ output: LineFramer.Output) -> Bool {
-        switch output {
-        case .line(let bytes): found.append(.line(Array(bytes)))
+    func note(_ line: LineFramer.Line) {
+        switch line {
+        case .whole(let bytes): found.append(.line(Array(bytes)))
+        case .assembled(let bytes):
+            found.append(.line(bytes))
+            framer.reuse(bytes)
         case .tooLong: found.append(.tooLong)
         }
-        return !stops()
     }
     for piece in pieces {
         piece.withUnsafeBytes { bytes in
             var taken = 0
             while taken < bytes.count {
-                let count = framer.receive(UnsafeRawBufferPointer(rebasing: bytes[taken...]), note)
-                require(count > 0 && count <= bytes.count - taken, "the framer took \(count) bytes")
-                taken += count
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[taken...])
+                var offset = 0
+                while let line = framer.next(in: rest, at: &offset) {
+                    note(line)
+                    if stops() { break }
+                }
+                require(offset > 0 && offset <= rest.count, "the framer took \(offset) bytes")
+                taken += offset
             }
         }
         require(framer.pendingBytes <= limit + 1, "more is held than a line may have")
     }
-    framer.finish(note)
+    if let line = framer.finish() { note(line) }
     require(framer.pendingBytes == 0, "something is held after the end")
     return found
 }
