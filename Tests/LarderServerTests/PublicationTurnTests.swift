@@ -165,7 +165,7 @@ struct PublicationTurnTests {
             let subscriptions = (0..<count).map { number in
                 let topic = feed.topic(JSONPath(["p\(number)"]))
                 let subscription = Subscription(
-                    id: number, session: crowd.sessions[0], topic: topic, mode: .snapshot, delivered: 7)
+                    id: number, session: crowd.connections[0].connection, topic: topic, mode: .snapshot, delivered: 7)
                 topic.add(subscription)
                 return subscription
             }

@@ -13,23 +13,22 @@ final class SessionClient: Sendable {
     /// The session's event loop. Its time moves when it is told to.
     let eventLoop = NIOAsyncTestingEventLoop()
     private let socket: CInt
-    private let session: NIOLoopBound<Session>
+    private let connection: NIOLoopBound<ConnectionProbe>
     /// What the session's user has in use.
     let usage: UserUsage
 
     struct NoSocket: Error {}
 
     /// Connects to a session.
-    init(_ makeSession: @escaping @Sendable (any EventLoop, CInt) throws -> Session) async throws {
+    init(_ connect: @escaping @Sendable (any EventLoop, CInt) throws -> ConnectionProbe) async throws {
         var ends: [CInt] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw NoSocket() }
         socket = ends[0]
         let (eventLoop, end) = (eventLoop, ends[1])
-        (session, usage) = try await eventLoop.executeInContext {
-            let session = try makeSession(eventLoop, end)
-            session.start()
-            return (NIOLoopBound(session, eventLoop: eventLoop), session.usage)
+        (connection, usage) = try await eventLoop.executeInContext {
+            let probe = try connect(eventLoop, end)
+            return (NIOLoopBound(probe, eventLoop: eventLoop), probe.usage)
         }
     }
 
@@ -67,10 +66,10 @@ final class SessionClient: Sendable {
         guard bytes.withUnsafeBytes({ Foundation.send(socket, $0.baseAddress, $0.count, 0) }) == bytes.count else {
             throw NoSocket()
         }
-        let session = session
+        let connection = connection
         return try await eventLoop.executeInContext {
-            session.value.ready(.readable)
-            return session.value.requests
+            connection.value.ready(.readable)
+            return connection.value.requests
         }
     }
 
@@ -78,7 +77,7 @@ final class SessionClient: Sendable {
     /// - Returns: how many requests it had taken before each of them, and after the last.
     @discardableResult
     func takeTurns() async throws -> [Int] {
-        let observer = TurnObserver(session, eventLoop)
+        let observer = TurnObserver(connection, eventLoop)
         try await eventLoop.executeInContext { observer.look() }
         await eventLoop.run()
         return observer.counts.withLock { $0 }
@@ -86,17 +85,17 @@ final class SessionClient: Sendable {
 
     /// Stands in the queue of the event loop between one turn of a session and the next.
     private final class TurnObserver: Sendable {
-        private let session: NIOLoopBound<Session>
+        private let connection: NIOLoopBound<ConnectionProbe>
         private let eventLoop: NIOAsyncTestingEventLoop
         let counts = Mutex<[Int]>([])
 
-        init(_ session: NIOLoopBound<Session>, _ eventLoop: NIOAsyncTestingEventLoop) {
-            (self.session, self.eventLoop) = (session, eventLoop)
+        init(_ connection: NIOLoopBound<ConnectionProbe>, _ eventLoop: NIOAsyncTestingEventLoop) {
+            (self.connection, self.eventLoop) = (connection, eventLoop)
         }
 
         func look() {
-            counts.withLock { $0.append(session.value.requests) }
-            if session.value.willGoOn { eventLoop.execute { self.look() } }
+            counts.withLock { $0.append(connection.value.requests) }
+            if connection.value.isResumeScheduled { eventLoop.execute { self.look() } }
         }
     }
 
@@ -135,8 +134,8 @@ final class SessionClient: Sendable {
     /// Whether the session has ended.
     var isClosed: Bool {
         get async throws {
-            let session = session
-            return try await eventLoop.executeInContext { session.value.isClosed }
+            let connection = connection
+            return try await eventLoop.executeInContext { connection.value.isClosed }
         }
     }
 
@@ -154,8 +153,8 @@ final class SessionClient: Sendable {
     }
 
     private func tell(_ events: EpollEvents) async throws {
-        let session = session
-        try await eventLoop.executeInContext { if !session.value.isClosed { session.value.ready(events) } }
+        let connection = connection
+        try await eventLoop.executeInContext { if !connection.value.isClosed { connection.value.ready(events) } }
         await eventLoop.run()
     }
 }

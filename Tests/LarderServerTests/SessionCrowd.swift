@@ -9,10 +9,9 @@ import NIOCore
 
 /// Sessions on an event loop of their own, and the clients' ends of their sockets. Used on the loop only.
 final class SessionCrowd {
-    private(set) var sessions: [Session] = []
+    private(set) var connections: [ConnectionProbe] = []
     private(set) var ends: [CInt] = []
     private let loop: LoopContext
-    private let registry = ConnectionRegistry()
     private let (limits, room): (ConnectionLimits, CInt)
     /// Which sessions were still open when one asked to look.
     var wereOpen: [Bool] = []
@@ -37,25 +36,20 @@ final class SessionCrowd {
                 writer.value(true)
             })
         loop = LoopContext(
-            LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table, registry: registry)
+            LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table,
+            registry: ConnectionRegistry())
         (self.limits, self.room) = (limits, room)
         for _ in 0..<count { try join() }
-        look = { [unowned self] in wereOpen = self.sessions.map { !$0.isClosed } }
+        look = { [unowned self] in wereOpen = self.connections.map { !$0.isClosed } }
     }
 
     private func join() throws {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         var pair: [CInt] = [-1, -1]
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw SessionClient.NoSocket() }
-        let peer = PeerCredentials.own
         var room = room
         setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
-        let session = Session(
-            id: registry.admit(limit: .max) ?? 0, loop: loop, socket: pair[1], peer: peer,
-            limits: limits,
-            usage: registry.join(peer, limits) ?? UserUsage(of: peer))
-        session.start()
-        sessions.append(session)
+        connections.append(ConnectionProbe.start(pair[1], on: loop, limits: limits, limit: .max))
         ends.append(pair[0])
     }
 
@@ -63,7 +57,7 @@ final class SessionCrowd {
     var requestsInFlight: Int { loop.traffic.requestsInFlight }
 
     func close() {
-        for session in sessions { session.close() }
+        for connection in connections { connection.close() }
         for end in ends { Glibc.close(end) }
     }
 

@@ -68,14 +68,10 @@ enum SessionFixture {
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let methods = UncheckedMethods(table: methods)
         let client = try await SessionClient { eventLoop, socket in
-            let registry = ConnectionRegistry()
             let loop = LoopContext(
-                LoopLoad(eventLoop: eventLoop), try Epoll(), server: context, methods: methods.table, registry: registry
-            )
-            let id = registry.admit(limit: 1) ?? 0
-            return Session(
-                id: id, loop: loop, socket: socket, peer: peer, limits: limits,
-                usage: registry.join(peer, limits) ?? UserUsage(of: peer))
+                LoopLoad(eventLoop: eventLoop), try Epoll(), server: context, methods: methods.table,
+                registry: ConnectionRegistry())
+            return ConnectionProbe.start(socket, on: loop, peer: peer, limits: limits)
         }
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body(client, context)) } catch { result = .failure(error) }

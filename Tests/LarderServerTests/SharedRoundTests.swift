@@ -31,7 +31,7 @@ struct SharedRoundTests {
         var (wereOpen, areOpen): ([Bool], [Bool]) = ([], [])
         while areOpen.filter({ !$0 }).isEmpty {
             (wereOpen, areOpen) = try await loop.submit {
-                (crowd.value.wereOpen, crowd.value.sessions.map { !$0.isClosed })
+                (crowd.value.wereOpen, crowd.value.connections.map { !$0.isClosed })
             }.get()
         }
         #expect(wereOpen == [true, true, true, true])
@@ -53,10 +53,10 @@ struct SharedRoundTests {
             let crowd = try SessionCrowd(count + 1, on: loop, context, limits: stalled)
             for client in 0..<count {
                 crowd.send(#"{"id":1,"method":"much"}"#, by: client)
-                crowd.sessions[client].ready(.readable)
+                crowd.connections[client].ready(.readable)
             }
             crowd.send(#"{"id":1,"method":"look"}"#, by: count)
-            #expect(crowd.sessions.filter(\.isOutputPending).count == count)
+            #expect(crowd.connections.filter(\.isOutputPending).count == count)
             // The next look at them is due by now; all of them have taken nothing for too long.
             let due = NIODeadline.now() + .milliseconds(20)
             while NIODeadline.now() < due {}
@@ -65,7 +65,7 @@ struct SharedRoundTests {
         var (wereOpen, areOpen): ([Bool], [Bool]) = ([], [])
         while areOpen.filter({ !$0 }).count < count {
             (wereOpen, areOpen) = try await loop.submit {
-                (crowd.value.wereOpen, crowd.value.sessions.map { !$0.isClosed })
+                (crowd.value.wereOpen, crowd.value.connections.map { !$0.isClosed })
             }.get()
         }
         #expect(wereOpen.prefix(count).contains(false), "some were dropped already")

@@ -153,9 +153,7 @@ final class ImageFixture: Sendable {
             let loop = LoopContext(
                 LoopLoad(eventLoop: Self.loop), Self.loop.epoll, server: context, methods: .agent, registry: registry)
             registry.add(NIOLoopBound(loop, eventLoop: Self.loop))
-            let id = registry.admit(limit: 1) ?? 0
-            let usage = registry.join(peer, limits) ?? UserUsage(of: peer)
-            Session(id: id, loop: loop, socket: end, peer: peer, limits: limits, usage: usage).start()
+            _ = ConnectionProbe.start(end, on: loop, peer: peer, limits: limits)
         }.get()
         return ImageClient(ends[1], registry)
     }
