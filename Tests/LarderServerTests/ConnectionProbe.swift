@@ -4,7 +4,7 @@ import NIOCore
 
 /// A connection as the tests see it: the only place of the fixtures that reads its parts. Used on its event loop.
 struct ConnectionProbe {
-    let connection: Session
+    let connection: Connection
 
     /// Takes a socket and begins to serve it.
     /// - Parameter limit: the maximum number of connections of the registry.
@@ -13,7 +13,7 @@ struct ConnectionProbe {
         limit: Int = 1
     ) -> ConnectionProbe {
         let probe = ConnectionProbe(
-            connection: Session(
+            connection: Connection(
                 id: loop.registry.admit(limit: limit) ?? 0, loop: loop, socket: socket, peer: peer, limits: limits,
                 usage: loop.registry.join(peer, limits) ?? UserUsage(of: peer)))
         probe.connection.start()

@@ -11,7 +11,7 @@ struct ConnectionRegistryTests {
     func limit() async {
         let registry = ConnectionRegistry()
         #expect((0..<4).map { _ in registry.admit(limit: 3) } == [1, 2, 3, nil])
-        registry.sessionEnded()
+        registry.connectionEnded()
         #expect(registry.admit(limit: 3) == 4)
         #expect(registry.admit(limit: 3) == nil)
         #expect(await registry.traffic().connectionsRefused == 2)
@@ -26,7 +26,7 @@ struct ConnectionRegistryTests {
         #expect(registry.idleTime == nil)
         #expect(registry.connections == 1)
         let connected = ContinuousClock.now
-        registry.sessionEnded()
+        registry.connectionEnded()
         let idle = try #require(registry.idleTime)
         #expect(idle <= .now - connected)
     }

@@ -11,7 +11,7 @@ import Testing
 struct HistoryMethodsTests {
     @Test("a difference shows no secrets to those who have no right to them, but that they differ")
     func secrets() async throws {
-        let context = try await SessionFixture.serverContext(
+        let context = try await ConnectionFixture.serverContext(
             [NamespaceConfiguration(name: "default", secrets: try SecretPatterns(["db.password", "*.token"]))])
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let store = try #require(context.namespaces["default"]).store

@@ -17,7 +17,7 @@ struct JSONRPCExamplesTests {
     func parameters(text: String, difference: Int) async throws {
         var table = MethodTable()
         table.immediate(Subtract.self) { _, numbers in Number(value: numbers.minuend - numbers.subtrahend) }
-        let replies = try await SessionFixture.exchange(
+        let replies = try await ConnectionFixture.exchange(
             #"{"jsonrpc": "2.0", "method": "subtract", "params": \#(text), "id": 1}"#, with: table)
         #expect(
             try replies.map { try JSONValue(parsing: $0) } == [["jsonrpc": "2.0", "result": .int(difference), "id": 1]])

@@ -33,10 +33,10 @@ struct PublicationTurnTests {
     }
 
     private func crowd(_ method: String, _ context: ServerContext, _ loop: EpollLoop) async throws -> NIOLoopBound<
-        SessionCrowd
+        ConnectionCrowd
     > {
         try await loop.submit {
-            let crowd = try SessionCrowd(Self.clients, on: loop, context, room: 1 << 22)
+            let crowd = try ConnectionCrowd(Self.clients, on: loop, context, room: 1 << 22)
             for client in 0..<Self.clients {
                 for number in 0..<Self.each {
                     let path = number.isMultiple(of: 4) ? "" : "a\(number % 10)"
@@ -71,7 +71,7 @@ struct PublicationTurnTests {
 
     @Test("thousands are told a little each turn, each once of what is newest, and of no change twice")
     func subscriptions() async throws {
-        let context = try await SessionFixture.serverContext()
+        let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let publication = try #require(context.namespaces["default"]).publication
         let loop = try EpollLoop(name: "many")
@@ -121,7 +121,7 @@ struct PublicationTurnTests {
 
     @Test("thousands who wait for one change are answered a little each turn, and all of them")
     func waits() async throws {
-        let context = try await SessionFixture.serverContext()
+        let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let publication = try #require(context.namespaces["default"]).publication
         let loop = try EpollLoop(name: "many")
@@ -147,7 +147,7 @@ struct PublicationTurnTests {
         "what a client is sent that was behind is of the snapshot that is being told, before its turn to be told as well"
     )
     func bodiesBetweenTurns() async throws {
-        let context = try await SessionFixture.serverContext()
+        let context = try await ConnectionFixture.serverContext()
         defer { try? FileManager.default.removeItem(atPath: context.identity.stateDirectory) }
         let loop = try EpollLoop(name: "many")
         let count = 400
@@ -160,12 +160,13 @@ struct PublicationTurnTests {
         let publication = ConfigPublication(namespace: "default", epoch: "e", snapshot: try snapshot(7), status: status)
         let new = try snapshot(8)
         let texts = try await loop.submit {
-            let crowd = try SessionCrowd(1, on: loop, context)
+            let crowd = try ConnectionCrowd(1, on: loop, context)
             let feed = Feed(publication: publication)
             let subscriptions = (0..<count).map { number in
                 let topic = feed.topic(JSONPath(["p\(number)"]))
                 let subscription = Subscription(
-                    id: number, session: crowd.connections[0].connection, topic: topic, mode: .snapshot, delivered: 7)
+                    id: number, connection: crowd.connections[0].connection, topic: topic, mode: .snapshot, delivered: 7
+                )
                 topic.add(subscription)
                 return subscription
             }

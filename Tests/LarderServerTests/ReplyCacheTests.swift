@@ -36,7 +36,7 @@ struct ReplyCacheTests {
     ) throws {
         let current = publication.current
         try line.withUnsafeBytes { bytes in
-            let words = try #require(RequestWords(bytes))
+            let words = try #require(RequestTemplate(bytes))
             cache.keep(Array(reply.utf8)[...], for: words, publication, current)
         }
     }
@@ -46,7 +46,7 @@ struct ReplyCacheTests {
     ) throws -> String? {
         try line.withUnsafeBytes { bytes in
             var output = JSONWriter()
-            switch cache.append(for: try #require(RequestWords(bytes)), with: rights, to: &output) {
+            switch cache.append(for: try #require(RequestTemplate(bytes)), with: rights, to: &output) {
             case .nothing: return nil
             case .written: return String(decoding: output.bytes, as: UTF8.self)
             case .begun(let rest): return String(decoding: output.bytes, as: UTF8.self) + String(buffer: rest)

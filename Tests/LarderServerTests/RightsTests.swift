@@ -64,7 +64,7 @@ struct RightsTests {
 
     @Test("to whom a namespace is kept secret, one that is not there looks the same; others are told what there is")
     func secretNamespaces() async throws {
-        try await SessionFixture.with { _, context in
+        try await ConnectionFixture.with { _, context in
             func refusal(_ rules: AccessRules, _ right: Right, _ name: String) -> WireError? {
                 Self.rights(of: Self.peer(), rules).refusal(of: .inNamespace(right, name), context.namespaces)
             }
@@ -142,7 +142,7 @@ struct RightsTests {
         var limits = ConnectionLimits()
         // What is let in may have to wait for a task.
         limits.requestsInFlightPerConnection = 1000
-        try await SessionFixture.with(
+        try await ConnectionFixture.with(
             limits: limits, peer: Self.peer(), access: Self.rules(given, ["x": given]), namespaces: ["default", "x"]
         ) { client, context in
             for (number, (line, needed, namespace)) in Self.requests.enumerated() {

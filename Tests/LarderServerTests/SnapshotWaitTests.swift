@@ -16,7 +16,7 @@ struct SnapshotWaitTests {
 
     @Test("a condition looks at the value at its path, and at nothing before there is a snapshot")
     func conditions() async throws {
-        try await SessionFixture.with { _, context in
+        try await ConnectionFixture.with { _, context in
             let namespace = try #require(context.namespaces["default"])
             let path = JSONPath(["a"])
             func isMet(_ condition: ConfigWait.Condition, at path: JSONPath = path) -> Bool {
@@ -39,7 +39,7 @@ struct SnapshotWaitTests {
 
     @Test("a timeout comes when its time is over and not before, and leaves nothing behind")
     func timeout() async throws {
-        try await SessionFixture.with { client, _ in
+        try await ConnectionFixture.with { client, _ in
             try await client.send(Self.line(1, #""path":"a","exists":true,"timeoutMilliseconds":1000"#))
             await client.eventLoop.advanceTime(by: .milliseconds(999))
             #expect(try await client.output().isEmpty)
@@ -57,7 +57,7 @@ struct SnapshotWaitTests {
     func limit() async throws {
         var limits = ConnectionLimits()
         limits.requestsInFlightPerConnection = 2
-        try await SessionFixture.with(limits: limits) { client, _ in
+        try await ConnectionFixture.with(limits: limits) { client, _ in
             for id in 1...2 {
                 try await client.send(
                     Self.line(id, #""path":"a","exists":true,"timeoutMilliseconds":\#(id)000"#))

@@ -65,7 +65,7 @@ config_model() {
 }
 config_storage() {
   module LarderConfigStorage \
-    "LarderConfigModel LarderJSON LarderEncoding LarderHTTPSemantics LarderPlatform LarderUpstream" \
+    "LarderConfigModel LarderJSON LarderEncoding LarderHTTPSemantics LarderPlatform" \
     $(sources LarderConfigStorage)
 }
 config_sources() {
@@ -76,7 +76,7 @@ config_sources() {
 template() { module LarderTemplate LarderJSON $(sources LarderTemplate); }
 snapshot() { module LarderSnapshotFile LarderJSON $(sources LarderSnapshotFile); }
 formats() { module LarderImageFormats "" $(sources LarderImageFormats); }
-server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Session/RequestWords.swift; }
+server() { module LarderServer "LarderJSON LarderProtocol" Sources/LarderServer/Dispatch/RequestTemplate.swift; }
 at_once json encoding
 at_once semantics platform
 at_once upstream json5

@@ -83,7 +83,7 @@ struct ImageLeases {
 }
 
 /// Ends the leases of an event loop's connections when their time is over: one timer for all of them.
-final class LeaseSweep {
+final class LeaseTimer {
     /// The least time between two sweeps. A lease may last that much longer than was asked for.
     static let interval = TimeAmount.seconds(1)
 

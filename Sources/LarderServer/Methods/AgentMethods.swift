@@ -18,8 +18,8 @@ extension MethodTable {
         deferred(AgentClients.self, endsWithConnection: true) { scope, _ in
             AgentClients.Result(clients: await scope.connections.clients())
         }
-        session(RequestCancel.self) { session, parameters in
-            SessionReply(result: RequestCancel.Result(cancelled: session.cancel(parameters.id)))
+        connection(RequestCancel.self) { connection, parameters in
+            ConnectionReply(result: RequestCancel.Result(cancelled: connection.cancel(parameters.id)))
         }
     }
 }
@@ -29,7 +29,7 @@ extension RequestScope {
         let settings = context.limits
         var limits = AgentInfo.Limits()
         limits.lineBytes = settings.lineBytes
-        limits.batch = Session.maximumBatch
+        limits.batch = Connection.maximumBatch
         limits.nesting = JSONParser.defaultMaximumDepth
         limits.connections = settings.connections
         limits.subscriptionsPerConnection = settings.subscriptionsPerConnection

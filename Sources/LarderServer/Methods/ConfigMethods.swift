@@ -12,21 +12,21 @@ extension MethodTable {
             try await scope.refresh(for: parameters)
             return try scope.read(parameters).result
         }
-        own(ConfigOpen.self) { (session, request) throws(WireError) in try session.serveOpen(request) }
+        own(ConfigOpen.self) { (connection, request) throws(WireError) in try connection.serveOpen(request) }
         waiting(ConfigWait.self) { (scope, parameters) throws(WireError) in
             SnapshotWait(parameters, try scope.namespace(parameters.namespace).publication)
         }
         immediate(ConfigStatus.self) { (scope, parameters) throws(WireError) in
             try scope.status(parameters)
         }
-        session(ConfigSubscribe.self, needsReply: true) { (session, parameters) throws(WireError) in
-            try session.subscribe(parameters)
+        connection(ConfigSubscribe.self, needsReply: true) { (connection, parameters) throws(WireError) in
+            try connection.subscribe(parameters)
         }
-        session(ConfigUnsubscribe.self) { (session, parameters) throws(WireError) in
-            SessionReply(result: try session.unsubscribe(parameters.subscription))
+        connection(ConfigUnsubscribe.self) { (connection, parameters) throws(WireError) in
+            ConnectionReply(result: try connection.unsubscribe(parameters.subscription))
         }
-        session(ConfigAcknowledge.self) { (session, parameters) throws(WireError) in
-            SessionReply(result: try session.acknowledge(parameters))
+        connection(ConfigAcknowledge.self) { (connection, parameters) throws(WireError) in
+            ConnectionReply(result: try connection.acknowledge(parameters))
         }
         change(ConfigSet.self) { (scope, parameters) throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)

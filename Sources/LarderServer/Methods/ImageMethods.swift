@@ -4,11 +4,11 @@ import LarderProtocol
 extension MethodTable {
     /// Adds `image.…`.
     mutating func addImageMethods() {
-        own(ImageGet.self) { (session, request) throws(WireError) in try session.serveImage(request) }
-        own(ImagePrefetch.self) { (session, request) throws(WireError) in try session.servePrefetch(request) }
-        own(ImagePut.self) { (session, request) throws(WireError) in try session.servePut(request) }
-        session(ImageRelease.self) { (session, parameters) throws(WireError) in
-            SessionReply(result: ImageRelease.Result(released: try session.giveBackLease(parameters.lease)))
+        own(ImageGet.self) { (connection, request) throws(WireError) in try connection.serveImage(request) }
+        own(ImagePrefetch.self) { (connection, request) throws(WireError) in try connection.servePrefetch(request) }
+        own(ImagePut.self) { (connection, request) throws(WireError) in try connection.servePut(request) }
+        connection(ImageRelease.self) { (connection, parameters) throws(WireError) in
+            ConnectionReply(result: ImageRelease.Result(released: try connection.giveBackLease(parameters.lease)))
         }
         deferred(ImagePeek.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
             let images = try scope.images(of: parameters.image)

@@ -7,7 +7,7 @@ import NIOPosix
 @testable import LarderServer
 
 /// The client's end of a connection. Reading waits for what is certain to come, on a thread of its own: those of tasks are
-/// few, and the session needs them.
+/// few, and the connection needs them.
 final class ImageClient: Sendable {
     private static let threads: NIOThreadPool = {
         let pool = NIOThreadPool(numberOfThreads: 16)
@@ -59,7 +59,7 @@ final class ImageClient: Sendable {
         await registry.waitUntilEmpty()
     }
 
-    /// Returns once the session has an answer to everything that was asked, whether the client reads it or not.
+    /// Returns once the connection has an answer to everything that was asked, whether the client reads it or not.
     func answers() async {
         while await registry.traffic().requestsInFlight > 0 { await Task.yield() }
     }

@@ -16,7 +16,7 @@ import Testing
 @testable import LarderImages
 @testable import LarderServer
 
-/// A session on a socket of the system's, over an image cache whose origin is the test's.
+/// A connection on a socket of the system's, over an image cache whose origin is the test's.
 final class ImageFixture: Sendable {
     /// A picture of 7 by 5 pixels.
     static let png: [UInt8] = Array(
@@ -110,7 +110,7 @@ final class ImageFixture: Sendable {
             })
         (self.store, self.gate, self.settings) = (store, gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
-        let plain = try await SessionFixture.serverContext()
+        let plain = try await ConnectionFixture.serverContext()
         // What tells peers apart here is whom an origin is for.
         var access = AccessRules()
         access.general.others = Rights([.images, .administer])
@@ -140,7 +140,7 @@ final class ImageFixture: Sendable {
         return try result.get()
     }
 
-    /// Connects a client to a session.
+    /// Connects a client to a connection.
     func connect(
         peer: PeerCredentials = .own, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> ImageClient {

@@ -52,7 +52,7 @@ struct ImageLeasesTests {
     @Test("one timer serves all, and goes by the earliest")
     func sweep() {
         let loop = EmbeddedEventLoop()
-        let sweep = LeaseSweep(eventLoop: loop)
+        let sweep = LeaseTimer(eventLoop: loop)
         let start = loop.now
         var (ends, sweeps): ([NIODeadline], Int) = ([start + .seconds(30), start + .seconds(10)], 0)
         sweep.sweep = { now in

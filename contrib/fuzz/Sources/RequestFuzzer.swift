@@ -2,13 +2,13 @@ import LarderJSON
 @testable import LarderServer
 import LarderProtocol
 
-/// A request line. What is known of it without parsing (`RequestWords`) is what parsing finds, for any other id as well; and
+/// A request line. What is known of it without parsing (`RequestTemplate`) is what parsing finds, for any other id as well; and
 /// the parameters that a method reads come back from what it writes of them.
 @Sendable
 func fuzzRequests(_ line: UnsafeRawBufferPointer) {
     var parser = JSONParser()
     let message = try? parser.parse(line)
-    if let words = RequestWords(line) {
+    if let words = RequestTemplate(line) {
         require(
             words.head.count + words.id.count + words.rest.count == line.count
                 && words.rest.baseAddress.map { $0 + words.rest.count } == line.baseAddress.map { $0 + line.count },
@@ -35,7 +35,7 @@ private func again(_ head: [UInt8], _ id: String, _ rest: [UInt8], _ message: JS
     guard line.count <= 512 else { return }
     line.withUnsafeBytes { bytes in
         guard let parsed = try? JSONValue(parsing: line) else { fatalError("with the id \(id) it is no JSON") }
-        guard let words = RequestWords(bytes) else { fatalError("with the id \(id) there are no words") }
+        guard let words = RequestTemplate(bytes) else { fatalError("with the id \(id) there are no words") }
         require(
             words.head.elementsEqual(head) && words.rest.elementsEqual(rest) && words.id.elementsEqual(id.utf8),
             "with the id \(id) there are other words")

@@ -1,0 +1,155 @@
+import LarderJSON
+import LarderProtocol
+
+/// A batch at work: the requests that are not started yet, and the replies so far, which are written together as one
+/// line, in the order of the requests.
+final class BatchReply {
+    /// Replies that come to more than this are enough: each of 64 requests may ask for a whole document.
+    private static let enoughBytes = 16 << 20
+
+    /// The length of its line, where that is long; the line is kept until all requests are started.
+    let lineBytes: Int
+    private var requests: ArraySlice<JSONValue>
+    private let count: Int
+    /// Places for which it is settled what stands there, if anything does.
+    private var settled = 0
+    /// Begins the array; holds the replies of all places before ``nextJoined``.
+    private var joined = JSONWriter()
+    private var nextJoined = 0
+    /// What is settled behind a place that is not.
+    private var early: [Int: Early] = [:]
+    private var earlyBytes = 0
+    private var isEmpty = true
+    private var afterwards: [() -> Void] = []
+
+    private enum Early {
+        /// It was a notification's place.
+        case nothing
+        case text([UInt8])
+        /// What writes a reply of so many bytes once all others are known: nobody may ever take it. Until then it keeps the
+        /// document that it tells of, and shares it with whoever else does.
+        case result(bytes: Int, (inout JSONWriter) -> Void)
+    }
+
+    init(_ requests: [JSONValue], lineBytes: Int) {
+        self.lineBytes = lineBytes
+        self.requests = requests[...]
+        count = requests.count
+        joined.beginArray()
+    }
+
+    /// Whether no request is left to start.
+    var isStarted: Bool { requests.isEmpty }
+
+    /// Whether the line can be written.
+    var isComplete: Bool { settled == count }
+
+    /// Whether a request that was started before the last one is not answered yet.
+    var isWaiting: Bool { count - requests.count - settled > 1 }
+
+    /// Whether there is no room for more results.
+    var isFull: Bool { heldBytes > Self.enoughBytes }
+
+    /// Bytes of the replies so far.
+    var heldBytes: Int { joined.bytes.count + earlyBytes }
+
+    /// What its connection has counted of them.
+    var countedBytes = 0
+
+    /// What a request is told for whose result there is no room.
+    static var noRoom: WireError {
+        WireError(
+            .limitExceeded,
+            "the replies to this batch come to more than \(enoughBytes) bytes already; ask for this outside the batch")
+    }
+
+    /// The next request to start, and the place of its reply.
+    func next() -> (request: JSONValue, place: BatchSlot)? {
+        guard let request = requests.popFirst() else { return nil }
+        return (request, BatchSlot(batch: self, index: count - requests.count - 1))
+    }
+
+    /// What is to be done once the line is written.
+    func then(_ action: @escaping () -> Void) { afterwards.append(action) }
+
+    /// The line, and what is to be done once it is written. No line for a batch of notifications.
+    func finish() -> (line: [UInt8]?, afterwards: [() -> Void]) {
+        defer { (joined, afterwards) = (JSONWriter(), []) }
+        if isEmpty { return (nil, afterwards) }
+        joined.endArray()
+        joined.endLine()
+        return (joined.bytes, afterwards)
+    }
+
+    fileprivate func put<Failure: Error>(
+        at index: Int, _ body: (inout JSONWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        if index == nextJoined {
+            let mark = joined.mark
+            do throws(Failure) {
+                try body(&joined)
+            } catch {
+                joined.rewind(to: mark)
+                throw error
+            }
+            nextJoined += 1
+        } else {
+            var writer = JSONWriter()
+            try body(&writer)
+            early[index] = .text(writer.bytes)
+            earlyBytes += writer.bytes.count
+        }
+        isEmpty = false
+        settle()
+    }
+
+    fileprivate func put(at index: Int, later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
+        early[index] = .result(bytes: bytes, body)
+        earlyBytes += bytes
+        isEmpty = false
+        settle()
+    }
+
+    fileprivate func leaveEmpty(_ index: Int) {
+        if index == nextJoined { nextJoined += 1 } else { early[index] = .nothing }
+        settle()
+    }
+
+    private func settle() {
+        settled += 1
+        while let reply = early[nextJoined] {
+            switch reply {
+            case .nothing: break
+            case .text(let text):
+                joined.raw(text)
+                earlyBytes -= text.count
+            case .result(let bytes, let write):
+                guard isComplete else { return }
+                write(&joined)
+                earlyBytes -= bytes
+            }
+            early[nextJoined] = nil
+            nextJoined += 1
+        }
+    }
+}
+
+/// Where the reply to one request of a batch belongs. It is settled once: by a reply, or because there is none.
+struct BatchSlot {
+    let batch: BatchReply
+    fileprivate let index: Int
+
+    /// Writes the reply. What fails leaves nothing behind.
+    func put<Failure: Error>(_ body: (inout JSONWriter) throws(Failure) -> Void) throws(Failure) {
+        try batch.put(at: index, body)
+    }
+
+    /// Has the reply written once the replies to all other requests are known.
+    /// - Parameter bytes: what it will have, more or less
+    func put(later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
+        batch.put(at: index, later: bytes, body)
+    }
+
+    /// Leaves the place empty: it is a notification's.
+    func leaveEmpty() { batch.leaveEmpty(index) }
+}

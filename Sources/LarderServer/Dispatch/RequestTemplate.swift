@@ -1,0 +1,120 @@
+import LarderJSON
+import LarderProtocol
+
+/// A request line in three parts: what stands before its id, the id, and what stands behind it.
+///
+/// Two lines with the same head and rest, and each with a whole number or a plain string between them, are both valid
+/// JSON or both not, and they ask for the same: once one of them was parsed, the other need not be. It must be certain,
+/// though, that what stands there is the id; ``confirms(idOf:)`` says so of a message that was parsed.
+struct RequestTemplate {
+    let head: UnsafeRawBufferPointer
+    let id: UnsafeRawBufferPointer
+    let rest: UnsafeRawBufferPointer
+
+    /// Longer lines are parsed.
+    private static let longestLine = 512
+
+    /// Finds the first `"id":` in a line. Nil where there is none, or something else than a whole number or a plain string
+    /// follows.
+    init?(_ line: UnsafeRawBufferPointer) {
+        guard line.count <= Self.longestLine, line.first == UInt8(ascii: "{"), var start = Self.endOfName(line)
+        else { return nil }
+        while start < line.count, line[start] == UInt8(ascii: " ") { start += 1 }
+        guard let end = Self.endOfNumber(line, start) ?? Self.endOfString(line, start) else { return nil }
+        head = UnsafeRawBufferPointer(rebasing: line[..<start])
+        id = UnsafeRawBufferPointer(rebasing: line[start..<end])
+        rest = UnsafeRawBufferPointer(rebasing: line[end...])
+    }
+
+    /// Whether the part found is the id of the message that the line says.
+    func confirms(idOf message: JSONValue) -> Bool {
+        guard let value = message.member("id") else { return false }
+        return message.withTextBytes { whole in
+            value.withTextBytes { id in
+                guard let start = whole.baseAddress, let position = id.baseAddress else { return false }
+                return position - start == head.count && id.count == self.id.count
+            }
+        }
+    }
+
+    /// A place for the words in a table. Whoever makes places collide takes the benefit of the table from the other
+    /// connections of the loop, too: their requests are then parsed like any other, and no worse.
+    /// - Parameter slots: how many there are, a power of two.
+    func slot(of slots: Int) -> Int {
+        // The id stands at one end of most lines, so that the longer part tells them apart.
+        let hash = Self.hash(rest.count >= head.count ? rest : head)
+        return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
+    }
+
+    /// FNV-1a over eight bytes at a time.
+    private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        var offset = 0
+        while offset + 8 <= bytes.count {
+            hash = (hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x0000_0100_0000_01b3
+            hash ^= hash >> 29
+            offset += 8
+        }
+        if offset == bytes.count { return hash }
+        if bytes.count >= 8 {
+            // The last eight bytes, some of them again.
+            let last = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
+            hash = (hash ^ last) &* 0x0000_0100_0000_01b3
+            return hash ^ hash >> 29
+        }
+        while offset < bytes.count {
+            hash = (hash ^ UInt64(bytes[offset])) &* 0x0000_0100_0000_01b3
+            offset += 1
+        }
+        return hash
+    }
+
+    private static func endOfName(_ line: UnsafeRawBufferPointer) -> Int? {
+        // "id" as four bytes in one word, whatever their order in it.
+        let name = UInt32(littleEndian: 0x2264_6922)
+        // What most clients begin with has no id before its end.
+        var position = hasUsualBeginning(line) ? 17 : 1
+        while position + 5 <= line.count {
+            if line.loadUnaligned(fromByteOffset: position, as: UInt32.self) == name,
+                line[position + 4] == UInt8(ascii: ":")
+            {
+                return position + 5
+            }
+            position += 1
+        }
+        return nil
+    }
+
+    /// Whether a line begins with `{"jsonrpc":"2.0",`, looked at as two words and a byte.
+    private static func hasUsualBeginning(_ line: UnsafeRawBufferPointer) -> Bool {
+        guard line.count > 17 else { return false }
+        return line.loadUnaligned(as: UInt64.self) == UInt64(littleEndian: 0x7072_6e6f_736a_227b)
+            && line.loadUnaligned(fromByteOffset: 8, as: UInt64.self) == UInt64(littleEndian: 0x2230_2e32_223a_2263)
+            && line[16] == UInt8(ascii: ",")
+    }
+
+    private static func endOfNumber(_ line: UnsafeRawBufferPointer, _ start: Int) -> Int? {
+        var end = start
+        while end < line.count, isDigit(line[end]) { end += 1 }
+        // A number with a leading zero is none.
+        return end == start || (line[start] == UInt8(ascii: "0") && end > start + 1) ? nil : end
+    }
+
+    private static func endOfString(_ line: UnsafeRawBufferPointer, _ start: Int) -> Int? {
+        guard start < line.count, line[start] == UInt8(ascii: "\"") else { return nil }
+        var end = start + 1
+        while end < line.count, line[end] != UInt8(ascii: "\"") {
+            // Escapes, control characters and what is not ASCII are the parser's to judge.
+            guard line[end] >= 0x20, line[end] < 0x7F, line[end] != UInt8(ascii: "\\") else { return nil }
+            end += 1
+        }
+        return end < line.count ? end + 1 : nil
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+}
+
+extension RequestID {
+    /// The id of a request whose words are those of one that was parsed.
+    init(_ words: RequestTemplate) { self.init(text: String(decoding: words.id, as: UTF8.self)) }
+}

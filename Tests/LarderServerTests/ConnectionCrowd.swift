@@ -1,0 +1,85 @@
+import LarderEventLoop
+import CLinuxShims
+import Foundation
+import LarderJSON
+import LarderProtocol
+import NIOCore
+
+@testable import LarderServer
+
+/// Connections on an event loop of their own, and the clients' ends of their sockets. Used on the loop only.
+final class ConnectionCrowd {
+    private(set) var connections: [ConnectionProbe] = []
+    private(set) var ends: [CInt] = []
+    private let loop: LoopContext
+    private let (limits, room): (ConnectionLimits, CInt)
+    /// Which connections were still open when one asked to look.
+    var wereOpen: [Bool] = []
+
+    /// - Parameter room: the size of each client's send buffer in bytes.
+    init(
+        _ count: Int, on eventLoop: EpollLoop, _ server: ServerContext, limits: ConnectionLimits = ConnectionLimits(),
+        room: CInt = 4096
+    ) throws {
+        var table = MethodTable.agent
+        var look: () -> Void = {}
+        table.addSlow()
+        table.add(
+            "much",
+            .immediate { (_, _, writer) throws(WireError) in
+                writer.string(String(repeating: "x", count: 50_000))
+            })
+        table.add(
+            "look",
+            .immediate { (_, _, writer) throws(WireError) in
+                look()
+                writer.value(true)
+            })
+        loop = LoopContext(
+            LoopLoad(eventLoop: eventLoop), eventLoop.epoll, server: server, methods: table,
+            registry: ConnectionRegistry())
+        (self.limits, self.room) = (limits, room)
+        for _ in 0..<count { try join() }
+        look = { [unowned self] in wereOpen = self.connections.map { !$0.isClosed } }
+    }
+
+    private func join() throws {
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        var pair: [CInt] = [-1, -1]
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw ConnectionClient.NoSocket() }
+        var room = room
+        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<CInt>.size))
+        connections.append(ConnectionProbe.start(pair[1], on: loop, limits: limits, limit: .max))
+        ends.append(pair[0])
+    }
+
+    var eventsSent: Int { loop.traffic.eventsSent }
+    var requestsInFlight: Int { loop.traffic.requestsInFlight }
+
+    func close() {
+        for connection in connections { connection.close() }
+        for end in ends { Glibc.close(end) }
+    }
+
+    /// What has come to a client and was not looked at yet, up to 4,096 bytes.
+    func received(by client: Int) -> String {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = recv(ends[client], &bytes, bytes.count, 0)
+        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    }
+
+    /// All that has come.
+    func allReceived(by client: Int) -> String {
+        var all = ""
+        while true {
+            let more = received(by: client)
+            if more.isEmpty { return all }
+            all += more
+        }
+    }
+
+    func send(_ line: String, by client: Int) {
+        let bytes = Array((line + "\n").utf8)
+        _ = bytes.withUnsafeBytes { Foundation.send(ends[client], $0.baseAddress, $0.count, 0) }
+    }
+}

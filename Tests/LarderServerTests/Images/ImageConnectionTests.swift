@@ -1,0 +1,327 @@
+import Foundation
+import LarderJSON
+import Testing
+
+@testable import LarderImages
+@testable import LarderServer
+
+@Suite("Images in a connection")
+struct ImageConnectionTests {
+    private let url = "http://h/a.png"
+
+    @Test("an image is fetched, then a hit; the lease is one, and counts")
+    func lease() async throws {
+        try await ImageFixture.with { fixture, client in
+            let first = try await client.get(url)["result"]
+            #expect(first?["source"]?.string == "miss" && first?["width"]?.int == 7 && first?["lease"]?.int == 1)
+            #expect(FileManager.default.fileExists(atPath: first?["path"]?.string ?? ""))
+            for id in 2...3 {
+                let again = try await client.get(url, id: id)
+                #expect(again["id"]?.int == id && again["result"]?["source"]?.string == "hit")
+                #expect(again["result"]?["lease"]?.int == 1)
+                #expect(again["result"]?["path"] == first?["path"])
+            }
+            #expect(try fixture.references(to: url) == 2)
+            for isHeld in [true, true, true, false] {
+                let reply = try await client.call(#"{"id":9,"method":"image.release","params":{"lease":1}}"#)
+                #expect(reply["result"]?["released"]?.bool == isHeld)
+            }
+            #expect(try fixture.references(to: url) == 1)
+        }
+    }
+
+    @Test("all leases end with their connection")
+    func connectionEnds() async throws {
+        try await ImageFixture.with { fixture, client in
+            for name in ["a", "b", "a"] { _ = try await client.get("http://h/\(name)", #","leaseSeconds":0"#) }
+            #expect(try fixture.references(to: "http://h/a") == 2)
+            try await client.end()
+            #expect(try fixture.references(to: "http://h/a") == 1)
+            #expect(try fixture.references(to: "http://h/b") == 1)
+        }
+    }
+
+    @Test("an image that comes for a client that is gone leaves no reference")
+    func gone() async throws {
+        try await ImageFixture.with { fixture, client in
+            // Somebody else keeps the flight alive.
+            let other = try await fixture.connect()
+            fixture.gate.shut()
+            try await client.send(ImageClient.request(url))
+            try await other.send(ImageClient.request(url))
+            await fixture.gate.arrival()
+            try await client.end()
+            fixture.gate.open()
+            #expect(try await other.read(1).lines[0]["result"]?["lease"]?.int == 1)
+            try await other.end()
+            #expect(try fixture.references(to: url) == 1)
+        }
+    }
+
+    @Test("a deadline is answered at its time, and the flight's image is no loss")
+    func deadline() async throws {
+        try await ImageFixture.with { fixture, client in
+            fixture.gate.shut()
+            let reply = try await client.get(url, #","deadlineMilliseconds":1"#)
+            #expect(reply["error"]?["data"]?["name"]?.string == "timeout")
+            fixture.gate.open()
+            #expect(try await client.get(url)["result"]?["lease"]?.int == 1)
+        }
+    }
+
+    @Test("request.cancel says why")
+    func cancel() async throws {
+        try await ImageFixture.with { fixture, client in
+            fixture.gate.shut()
+            try await client.send(ImageClient.request(url, id: 5))
+            await fixture.gate.arrival()
+            try await client.send(#"{"id":6,"method":"request.cancel","params":{"id":5}}"#)
+            let replies = try await client.read(2).lines
+            let cancelled = replies.first { $0["id"]?.int == 5 }
+            #expect(cancelled?["error"]?["data"]?["name"]?.string == "cancelled")
+            #expect(cancelled?["error"]?["data"]?["detail"]?.string?.contains("request 5") == true)
+        }
+    }
+
+    @Test("a descriptor is read from its beginning by each client, and does not come out of a batch")
+    func descriptor() async throws {
+        try await ImageFixture.with { _, client in
+            for id in 1...3 {
+                try await client.send(ImageClient.request(url, #","as":"descriptor""#, id: id))
+                let (lines, files) = try await client.read(1)
+                #expect(lines[0]["result"]?["descriptor"]?.bool == true && files.count == 1)
+                for file in files {
+                    let bytes = FileHandle(fileDescriptor: file, closeOnDealloc: true).readDataToEndOfFile()
+                    #expect(Array(bytes) == ImageFixture.png + Array(url.utf8))
+                }
+            }
+            let reply = try await client.call("[\(ImageClient.request(url, #","as":"descriptor""#))]")
+            #expect(reply[0]?["error"]?["data"]?["name"]?.string == "invalidParams")
+            let path = try await client.call("[\(ImageClient.request(url))]")
+            #expect(path[0]?["result"]?["lease"]?.int == 1)
+        }
+    }
+
+    @Test(
+        "a client that reads late gets every reply, at its place, with a descriptor for each that has one",
+        arguments: [true, false])
+    func fullSocket(takesDescriptors: Bool) async throws {
+        try await ImageFixture.with { _, client in
+            _ = try await client.get(url)
+            let count = 2000
+            let lines = (0..<count).map { id in
+                ImageClient.request(url, id % 3 == 0 ? #","as":"descriptor""# : "", id: id)
+            }
+            // The agent stops reading while its output waits, so that the requests are sent meanwhile.
+            async let sending: Void = client.send(lines.joined(separator: "\n"))
+            let (replies, files) = try await client.read(count, takesDescriptors: takesDescriptors)
+            try await sending
+            for file in files { close(file) }
+            let ids = replies.compactMap { $0["id"]?.int }
+            #expect(Set(ids) == Set(0..<count) && ids.count == count)
+            // Those that come with a descriptor may have to wait for open(2); the others wait for nothing.
+            let plain = ids.filter { $0 % 3 != 0 }
+            #expect(plain == plain.sorted())
+            let passing = replies.filter { $0["result"]?["descriptor"]?.bool == true }
+            #expect(passing.count == ids.count - plain.count && passing.allSatisfy { ($0["id"]?.int ?? 1) % 3 == 0 })
+            // recvmsg(2) ends before the next byte that has descriptors, so that none is lost.
+            if takesDescriptors { #expect(files.count == passing.count) }
+        }
+    }
+
+    @Test("a user who does not receive what was asked for has as many open files as one may have connections")
+    func unreceivedFiles() async throws {
+        var limits = ConnectionLimits()
+        limits.connectionsPerUser = 8
+        try await ImageFixture.with(peer: .stranger, limits: limits) { fixture, client in
+            fixture.gate.shut()
+            let lines = (0..<40).map { ImageClient.request("\(url)\($0)", #","as":"descriptor""#, id: $0) }
+            try await client.send(lines.joined(separator: "\n"))
+            await fixture.gate.arrival()
+            fixture.gate.open()
+            await client.answers()
+            let (replies, files) = try await client.read(40)
+            for file in files { close(file) }
+            let errors = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
+            #expect(files.count == OutboundQueue.mostUnderWay + 8)
+            #expect(errors == Array(repeating: "limitExceeded", count: 40 - files.count))
+            // Who has received them may have more.
+            try await client.send(ImageClient.request(url, #","as":"descriptor""#))
+            let (again, file) = try await client.read(1)
+            for file in file { close(file) }
+            #expect(file.count == 1 && again[0]["result"]?["descriptor"]?.bool == true)
+        }
+    }
+
+    @Test("a prefetch tells how far it is, ends with the last of it, and lists each failure")
+    func prefetch() async throws {
+        try await ImageFixture.with { _, client in
+            _ = try await client.get("http://h/1")
+            try await client.send(
+                """
+                {"id":"p","method":"image.prefetch","params":{"urls":\
+                ["http://h/1","http://h/2","http://h/missing",{"url":"http://h/3"},"nonsense"]}}
+                """)
+            var lines: [JSONValue] = []
+            while lines.last?["result"] == nil { lines += try await client.read(1).lines }
+            for line in lines.dropLast() { #expect(line["method"]?.string == "image.progress") }
+            let last = lines.dropLast().last?["params"]
+            #expect(last?["request"]?.string == "p" && last?["total"]?.int == 5)
+            #expect(last?["done"]?.int == 3 && last?["failed"]?.int == 2)
+            let result = lines.last?["result"]
+            #expect(result?["fetched"]?.int == 2 && result?["held"]?.int == 1 && result?["failed"]?.int == 2)
+            #expect(
+                result?["failures"]?.elements.map { $0["name"]?.string } == ["upstreamFailed", "invalidParams"])
+        }
+    }
+
+    @Test("a request is one hit, whatever it takes to answer it")
+    func hits() async throws {
+        try await ImageFixture.with { fixture, client in
+            _ = try await client.get(url)
+            // They come in one piece, before the file that the first of them wants is open.
+            let lines = (1...4).map { ImageClient.request(url, #","as":"descriptor""#, id: $0) }
+            try await client.send(lines.joined(separator: "\n"))
+            let (replies, files) = try await client.read(4)
+            for file in files { close(file) }
+            #expect(Set(replies.compactMap { $0["id"]?.int }) == [1, 2, 3, 4] && files.count == 4)
+            #expect(fixture.images.cache.statistics.hits == 4)
+        }
+    }
+
+    @Test("what may not be kept is fetched once to be pinned, and then said why it is not")
+    func pinOfWhatIsNotStored() async throws {
+        try await ImageFixture.with { fixture, client in
+            let reply = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"http://h/no-store"}}"#)
+            #expect(reply["error"]?["data"]?["name"]?.string == "notFound")
+            #expect(reply["error"]?["data"]?["detail"]?.string?.contains("no-store") == true)
+            #expect(fixture.images.cache.statistics.misses == 1)
+            let other = try await client.call(#"{"id":1,"method":"image.pin","params":{"url":"\#(url)"}}"#)
+            #expect(other["result"]?["pinned"]?.bool == true)
+        }
+    }
+
+    @Test("what an origin gives for a credential is for those whom the settings name")
+    func rights() async throws {
+        let origin = try ImageOrigin(
+            "http://h", credential: ImageCredential { () throws(ImageError) in [("X-Key", "k")] }, users: [4711],
+            groups: [42])
+        var (user, member, stranger) = (
+            PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1), PeerCredentials(descriptor: -1)
+        )
+        user.uid = 4711
+        member.groups = [7, 42]
+        stranger.uid = 4712
+        try await ImageFixture.with([origin], peer: stranger) { fixture, client in
+            for peer in [user, member] {
+                let other = try await fixture.connect(peer: peer)
+                #expect(try await other.get(url)["result"]?["lease"]?.int == 1)
+            }
+            for method in ["image.get", "image.peek", "image.pin", "image.unpin", "image.remove"] {
+                let reply = try await client.call(#"{"id":1,"method":"\#(method)","params":{"url":"\#(url)"}}"#)
+                #expect(reply["error"]?["data"]?["name"]?.string == "denied", "\(method)")
+                #expect(reply["error"]?["data"]?["detail"]?.string?.contains("images.origins") == true)
+            }
+            let list = try await client.call(#"{"id":1,"method":"image.list"}"#)
+            #expect(list["result"]?["images"]?.count == 0)
+            #expect(try await client.get("http://other/a")["result"]?["lease"]?.int == 1)
+            let cleared = try await client.call(#"{"id":1,"method":"image.clear","params":{"includingPinned":true}}"#)
+            #expect(cleared["result"]?["removed"]?.int == 1)
+            let other = try await fixture.connect(peer: user)
+            #expect(try await other.get(url)["result"]?["source"]?.string == "hit")
+            #expect(try await other.call(#"{"id":1,"method":"image.clear"}"#)["result"]?["removed"]?.int == 1)
+        }
+    }
+
+    @Test("an image that is known by the words of its request, and held, is not given to who lost the right to images")
+    func lostRight() async throws {
+        var peer = PeerCredentials.stranger
+        peer.uid = 4711
+        try await ImageFixture.with(peer: peer) { fixture, client in
+            let others = fixture.context.rules
+            for _ in 0..<2 {
+                for _ in 0..<2 { #expect(try await client.get(url)["result"]?["lease"]?.int == 1) }
+                #expect(fixture.context.use(AccessRules()))
+                for _ in 0..<2 {
+                    let data = try await client.get(url)["error"]?["data"]
+                    #expect(data?["name"]?.string == "denied" && data?["right"]?.string == "images")
+                }
+                #expect(fixture.context.use(others))
+            }
+            #expect(!fixture.context.use(others), "what says the same is no change")
+        }
+    }
+
+    @Test(
+        "an image that comes after its user was removed from the origin's users is denied",
+        arguments: ["", #","as":"descriptor""#])
+    func removedUser(_ delivery: String) async throws {
+        try await withRemoval(during: ImageClient.request(url, delivery)) { fixture, reply, files in
+            #expect(reply["error"]?["data"]?["name"]?.string == "denied")
+            #expect(reply["error"]?["data"]?["detail"]?.string?.contains("images.origins") == true)
+            #expect(files.isEmpty)
+            let references = try fixture.references(to: url)
+            #expect(references == 1)
+        }
+    }
+
+    @Test("a prefetch and a pin of a user who is removed from the origin's users meanwhile are denied")
+    func removedUserInBackground() async throws {
+        let urls = #"["\#(url)","\#(url)/2","\#(url)/3"]"#
+        let prefetch =
+            #"{"id":1,"method":"image.prefetch","params":{"urls":\#(urls),"concurrency":1,"progress":false}}"#
+        try await withRemoval(during: prefetch) { fixture, reply, _ in
+            #expect(reply["result"]?["failed"]?.int == 3)
+            let names = reply["result"]?["failures"]?.elements.map { $0["name"]?.string }
+            #expect(names == ["denied", "denied", "denied"])
+            #expect(fixture.images.cache.statistics.misses == 1, "nothing is fetched that was not under way")
+        }
+        let pin = #"{"id":1,"method":"image.pin","params":{"url":"\#(url)"}}"#
+        try await withRemoval(during: pin) { fixture, reply, _ in
+            #expect(reply["error"]?["data"]?["name"]?.string == "denied")
+            let row = try await fixture.images.cache.list(after: nil, limit: 1).rows.first
+            #expect(row?.isPinned == false)
+        }
+    }
+
+    /// Sends a request of a user who is removed from the users of its origin while the image is fetched.
+    private func withRemoval(
+        during request: String, _ body: (ImageFixture, JSONValue, [CInt]) async throws -> Void
+    ) async throws {
+        var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })
+        origin.users = [4711]
+        var user = PeerCredentials.stranger
+        user.uid = 4711
+        try await ImageFixture.with([origin], peer: user) { fixture, client in
+            fixture.gate.shut()
+            try await client.send(request)
+            await fixture.gate.arrival()
+            var settings = fixture.settings
+            settings.origins[0].users = []
+            fixture.images.cache.catalog.update(settings)
+            fixture.gate.open()
+            let (lines, files) = try await client.read(1)
+            try await body(fixture, lines[0], files)
+        }
+    }
+
+    @Test("rights that were taken away count before the limits that came with them are kept")
+    func reloadedRights() async throws {
+        var origin = try ImageOrigin("http://h", credential: ImageCredential { () throws(ImageError) in [] })
+        origin.users = [4711]
+        var user = PeerCredentials(descriptor: -1)
+        user.uid = 4711
+        try await ImageFixture.with([origin], peer: user) { fixture, client in
+            let first = try await client.get(url)
+            #expect(first["result"]?["lease"]?.int == 1)
+            let before = fixture.images.settingsVersion
+            var settings = fixture.settings
+            settings.origins[0].users = []
+            // What the cache does about it first; what is over its limits goes later.
+            fixture.images.cache.catalog.update(settings)
+            #expect(fixture.images.settingsVersion > before)
+            let later = try await client.get(url)
+            #expect(later["error"]?["data"]?["name"]?.string == "denied")
+        }
+    }
+}

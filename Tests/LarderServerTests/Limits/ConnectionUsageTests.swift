@@ -1,0 +1,196 @@
+import LarderJSON
+import LarderProtocol
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+@Suite("What a connection takes of what its user may have")
+struct ConnectionUsageTests {
+    /// Up to this much is held; what is longer than 65,536 bytes is large.
+    private static let limits: ConnectionLimits = {
+        var limits = ConnectionLimits()
+        limits.queuedBytesPerUser = 100_000
+        return limits
+    }()
+
+    private static func set(_ bytes: Int, at path: String) -> String {
+        let value = String(repeating: "x", count: bytes)
+        return #"{"id":"set","method":"config.set","params":{"path":"\#(path)","value":"\#(value)"}}"# + "\n"
+    }
+
+    /// Has a connection answer until a reply with an id came.
+    private static func reply(_ id: String, from client: ConnectionClient) async throws -> JSONValue {
+        while true {
+            for line in try await client.output() {
+                let message = try JSONValue(parsing: line)
+                if message["id"]?.string == id { return message }
+            }
+            await Task.yield()
+        }
+    }
+
+    private static func ask(_ id: String, _ method: String, _ params: String, _ client: ConnectionClient) async throws
+        -> JSONValue
+    {
+        try await client.send(#"{"id":"\#(id)","method":"\#(method)","params":\#(params)}"# + "\n")
+        return try await reply(id, from: client)
+    }
+
+    /// Whether nothing of a user's is counted any more, and nothing less than nothing.
+    private static func isNothing(_ usage: UserUsage) -> Bool {
+        var (none, less) = (limits, limits)
+        (none.queuedBytesPerUser, less.queuedBytesPerUser) = (0, -1)
+        (none.subscriptionsPerUser, none.requestsInFlightPerUser) = (1, 1)
+        /// Whether there is room for one and not for two.
+        func isNone(_ take: () throws(WireError) -> Void, _ giveBack: () -> Void) -> Bool {
+            guard (try? take()) != nil else { return false }
+            defer { giveBack() }
+            if (try? take()) == nil { return true }
+            giveBack()
+            return false
+        }
+        return !usage.hasTooMuch(none) && usage.hasTooMuch(less)
+            && isNone({ () throws(WireError) in try usage.addSubscription(none) }, usage.removeSubscription)
+            && isNone({ () throws(WireError) in try usage.addRequest(none) }, usage.removeRequest)
+    }
+
+    @Test("the replies to a batch of which one waits are held, and are none once it is answered")
+    func batch() async throws {
+        try await ConnectionFixture.with(limits: Self.limits) { client, _ in
+            try await client.send(Self.set(70_000, at: "a"))
+            _ = try await Self.reply("set", from: client)
+            let get = #"{"id":1,"method":"config.get","params":{"path":"a"}}"#
+            let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
+            try await client.send("[\(get),\(wait),\(get),\(get)]\n")
+            let refused = try await Self.ask("large", "config.get", #"{"path":"a"}"#, client)
+            #expect(refused["error"]?["data"]?["name"]?.string == "limitExceeded")
+            // Those of the batch itself are told so, too, and it is complete when the wait is over.
+            try await client.send(#"{"method":"request.cancel","params":{"id":"wait"}}"# + "\n")
+            var replies: JSONValue?
+            while replies == nil {
+                for line in try await client.output() {
+                    let message = try JSONValue(parsing: line)
+                    if message.kind == .array { replies = message }
+                }
+                await Task.yield()
+            }
+            let names = try #require(replies).elements.map { $0["error"]?["data"]?["name"]?.string ?? "" }
+            #expect(names == ["", "cancelled", "", "limitExceeded"])
+            let served = try await Self.ask("again", "config.get", #"{"path":"a"}"#, client)
+            #expect(served["result"] != nil)
+        }
+    }
+
+    @Test(
+        "the line of a batch is held while its requests wait for their turn, or they are refused",
+        arguments: [false, true])
+    func waitingBatch(isTooMuch: Bool) async throws {
+        var limits = Self.limits
+        limits.requestsInFlightPerConnection = 1
+        var rules = AccessRules()
+        rules.general.others = .all
+        try await ConnectionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
+            let wait = #"{"id":"wait","method":"config.wait","params":{"path":"b","exists":true}}"#
+            let ping = #"{"id":1,"method":"agent.ping","params":{"x":"\#(String(repeating: "x", count: 70_000))"}}"#
+            if isTooMuch { client.usage.hold(limits.queuedBytesPerUser + 1) }
+            try await client.send("[\(wait),\(ping),{\"method\":\"agent.ping\"}]\n")
+            if isTooMuch {
+                let error = try await JSONValue(parsing: #require(client.output().first))[0]?["error"]
+                #expect(error?["data"]?["name"]?.string == "limitExceeded")
+                client.usage.hold(-limits.queuedBytesPerUser - 1)
+            }
+            var less = limits
+            less.queuedBytesPerUser = 70_000
+            #expect(client.usage.hasTooMuch(less) == !isTooMuch)
+            try await client.end()
+            #expect(Self.isNothing(client.usage))
+        }
+    }
+
+    @Test("long paths of subscriptions are held as long as these are open")
+    func paths() async throws {
+        try await ConnectionFixture.with(limits: Self.limits) { client, _ in
+            let long = String(repeating: "x", count: 60_000)
+            func subscribe(_ path: String) async throws -> JSONValue {
+                try await Self.ask("subscribe", "config.subscribe", #"{"path":"\#(path)"}"#, client)
+            }
+            #expect(try await subscribe("1" + long)["result"] != nil)
+            #expect(try await subscribe("2" + long)["result"] != nil)
+            #expect(try await subscribe("3" + long)["error"]?["data"]?["name"]?.string == "limitExceeded")
+            #expect(try await subscribe("short")["result"] != nil)
+            _ = try await Self.ask("end", "config.unsubscribe", #"{"subscription":1}"#, client)
+            #expect(try await subscribe("3" + long)["result"] != nil)
+        }
+    }
+
+    @Test("a prefetch counts its images until it ends, and a user who holds too much gets no other")
+    func prefetch() async throws {
+        try await ImageFixture.with(limits: Self.limits) { fixture, client in
+            fixture.gate.shut()
+            func prefetch(_ id: Int, _ list: String) async throws {
+                try await client.send(#"{"id":\#(id),"method":"image.prefetch","params":{\#(list)}}"#)
+            }
+            var replies: [JSONValue] = []
+            /// The next reply, whatever is told of progress before it.
+            func reply() async throws -> JSONValue {
+                while replies.isEmpty { replies += try await client.read(1).lines.filter { $0["method"] == nil } }
+                return replies.removeFirst()
+            }
+            let many = #""urls":[\#((0..<1000).map { #""http://h/\#($0)""# }.joined(separator: ","))]"#
+            try await prefetch(1, many)
+            await fixture.gate.arrival()
+            try await prefetch(2, many)
+            let refused = try await reply()
+            #expect(refused["id"]?.int == 2 && refused["error"]?["data"]?["name"]?.string == "limitExceeded")
+            try await prefetch(3, #""urls":["http://h/0"]"#)
+            fixture.gate.open()
+            for _ in 0..<2 { #expect(try await reply()["result"]?["failed"]?.int == 0) }
+            try await prefetch(4, many)
+            #expect(try await reply()["result"]?["held"]?.int == 1000)
+        }
+    }
+
+    @Test("whatever is under way when a client goes, nothing is counted for its user afterwards", arguments: 0..<40)
+    func everythingIsGivenBack(seed: Int) async throws {
+        var generator = SeededGenerator(seed: UInt64(seed))
+        let long = String(repeating: "y", count: 70_000)
+        let get = #"{"id":1,"method":"config.get","params":{"path":"a"}}"#
+        let wait = #"{"id":2,"method":"config.wait","params":{"path":"b","exists":true}}"#
+        let lines = [
+            get, wait, #"{"id":2,"method":"config.wait","params":{"path":"b","equals":"\#(long)"}}"#,
+            "[\(wait),\(get),\(get),\(get)]", "[\(get),\(wait)]", "[]", "[1]",
+            "[\(get),\(wait),\(get),\(wait),\(wait),{\"x\":\"\(long)\"}]",
+            #"{"id":3,"method":"config.subscribe","params":{"path":"\#(long)"}}"#,
+            #"[{"id":3,"method":"config.subscribe","params":{"path":"\#(long)"}},\#(wait)]"#,
+            #"{"id":3,"method":"config.subscribe","params":{"path":""}}"#,
+            #"{"id":4,"method":"config.unsubscribe","params":{"subscription":1}}"#,
+            #"{"id":4,"method":"config.unsubscribe","params":{"subscription":2}}"#,
+            #"{"id":5,"method":"request.cancel","params":{"id":2}}"#, #"{"id":6,"method":"config.open"}"#,
+            #"{"id":7,"method":"agent.stats"}"#, #"{"id":7,"method":"config.history"}"#,
+            #"{"id":8,"method":"config.set","params":{"path":"a","value":"\#(long)"}}"#,
+            #"{"method":"config.set","params":{"path":"c","value":1}}"#, #"{"id":9,"method":"config.get","params":5}"#,
+        ]
+        let rest = ["", "", "{", String(repeating: "z", count: 80_000)].randomElement(using: &generator) ?? ""
+        var limits = Self.limits
+        limits.requestsInFlightPerConnection = Int.random(in: 2...8, using: &generator)
+        var rules = AccessRules()
+        rules.general.others = .all
+        let steps = (0..<Int.random(in: 1...25, using: &generator)).map { _ in
+            (line: (lines.randomElement(using: &generator) ?? "") + "\n", reads: Bool.random(using: &generator))
+        }
+        let endsInput = Bool.random(using: &generator)
+        let usage = try await ConnectionFixture.with(limits: limits, peer: .stranger, access: rules) { client, _ in
+            // The socket takes no more where the connection does not read.
+            for step in steps where (try? await client.send(step.line)) != nil {
+                if step.reads { _ = try await client.output() }
+            }
+            _ = try? await client.send(rest)
+            if endsInput { try await client.endInput() }
+            try await client.end()
+            return client.usage
+        }
+        // What was handed over is carried out, and counts until then.
+        while !Self.isNothing(usage) { await Task.yield() }
+    }
+}

@@ -1,0 +1,73 @@
+import CLinuxShims
+import Foundation
+import NIOCore
+import LarderSnapshotFile
+import Testing
+
+@testable import LarderServer
+
+@Suite("The way out of a connection")
+struct OutboundQueueTests {
+    /// Two ends of a connection, closed with this.
+    private final class Ends {
+        let (own, peer): (CInt, CInt)
+
+        init() throws {
+            var ends: [CInt] = [-1, -1]
+            let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+            try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+            (own, peer) = (ends[0], ends[1])
+        }
+
+        deinit {
+            close(own)
+            close(peer)
+        }
+
+        /// What can be read, and how many descriptors come with it.
+        func receive() throws -> (bytes: [UInt8], descriptors: Int) {
+            var (bytes, descriptors): ([UInt8], Int) = ([], 0)
+            while true {
+                var piece = [UInt8](repeating: 0, count: 4096)
+                var passed = [CInt](repeating: -1, count: Int(LARDER_MAX_PASSED_DESCRIPTORS))
+                var count = 0
+                let received = larder_receive_descriptors(peer, &piece, piece.count, &passed, passed.count, &count)
+                if received < 0, errno == EAGAIN { return (bytes, descriptors) }
+                try #require(received > 0)
+                bytes += piece[..<received]
+                descriptors += count
+                for descriptor in passed[..<count] { close(descriptor) }
+            }
+        }
+    }
+
+    private static func isWaiting(_ outcome: OutboundQueue.Outcome) -> Bool {
+        if case .waits = outcome { true } else { false }
+    }
+
+    @Test("a client that does not read has a few descriptors under way, and the next one waits until it has read")
+    func descriptorsUnderWay() throws {
+        let ends = try Ends()
+        let file = PassedFile(try SealedFile(byteCount: 1, name: "test") { _ in })
+        var output = OutboundQueue(socket: ends.own)
+        let line = Array("a line\n".utf8)
+        for number in 1...12 {
+            let outcome = output.write(line, passing: file, then: number % 2 == 0 ? ByteBuffer(bytes: line) : nil)
+            #expect(Self.isWaiting(outcome) == (number > OutboundQueue.mostUnderWay))
+        }
+        // What follows waits behind it.
+        #expect(Self.isWaiting(output.write(line, passing: nil, then: nil)))
+        #expect(Self.isWaiting(output.resume()))
+        var (bytes, descriptors): ([UInt8], [Int]) = ([], [])
+        while output.isPending || descriptors.isEmpty {
+            let received = try ends.receive()
+            bytes += received.bytes
+            descriptors.append(received.descriptors)
+            _ = output.resume()
+        }
+        let last = try ends.receive()
+        descriptors.append(last.descriptors)
+        #expect(descriptors == [4, 4, 4])
+        #expect(bytes + last.bytes == Array(repeating: line, count: 12 + 6 + 1).flatMap { $0 })
+    }
+}

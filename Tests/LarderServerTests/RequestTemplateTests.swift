@@ -1,0 +1,95 @@
+import LarderConfigModel
+import LarderJSON
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import LarderConfig
+@testable import LarderServer
+
+@Suite("The words of a request line")
+struct RequestTemplateTests {
+    /// The three parts, and whether a parsed message confirms the id; nil where the line is left to the parser.
+    private func parts(_ line: String) -> [String]? {
+        Array(line.utf8).withUnsafeBytes { bytes in
+            guard let words = RequestTemplate(bytes) else { return nil }
+            let isConfirmed = (try? JSONValue(parsing: line)).map { words.confirms(idOf: $0) } ?? false
+            return [words.head, words.id, words.rest].map { String(decoding: $0, as: UTF8.self) } + ["\(isConfirmed)"]
+        }
+    }
+
+    @Test(
+        "a line is cut at its id",
+        arguments: [
+            (#"{"id":7,"method":"m"}"#, [#"{"id":"#, "7", #","method":"m"}"#, "true"]),
+            (#"{"id": 70 ,"method":"m"}"#, [#"{"id": "#, "70", #" ,"method":"m"}"#, "true"]),
+            (#"{"method":"m","id":"a-1"}"#, [#"{"method":"m","id":"#, #""a-1""#, "}", "true"]),
+            (#"{"id":0}"#, [#"{"id":"#, "0", "}", "true"]),
+            (#"{"id":""}"#, [#"{"id":"#, #""""#, "}", "true"]),
+        ])
+    func cut(line: String, expected: [String]) { #expect(parts(line) == expected) }
+
+    @Test(
+        "what only looks like the id is not confirmed",
+        arguments: [
+            #"{"params":{"id":1},"id":2}"#, #"{"id":1,"id":2}"#, #"{"id":1,"\u0069d":2}"#, #"{"id":1.5}"#,
+            #"{"id":1e3}"#,
+            #"{"x\"id":1,"id":2}"#, #"{"params":{"id":1}}"#, #"[{"id":1}]"#, #"{"id":1"#,
+        ])
+    func notTheID(line: String) { #expect(parts(line)?.last != "true") }
+
+    @Test(
+        "a line whose id is anything but a whole number or a plain string is left to the parser",
+        arguments: [
+            #"{"id":-1}"#, #"{"id":01}"#, #"{"id":null}"#, #"{"id":"a\n"}"#, #"{"id":"é"}"#, "{\"id\":\"\u{1}\"}",
+            #"{"id":"a}"#, #"{"id":"#, #"{"id""#, "{}", "", #" {"id":1}"#, #"{"method":"m"}"#,
+        ])
+    func leftToTheParser(line: String) { #expect(parts(line) == nil) }
+
+    @Test("reads in the same words get their own id, also where the line is not valid")
+    func repeated() async throws {
+        func read(_ id: String, _ rest: String) -> String { #"{"id":\#(id),"method":"config.get"\#(rest)}"# }
+        let lines = [
+            read("1", ""), read("2", ""), read(#""x""#, ""), read("01", ""), read("1.0", ""), read("\"\\u0041\"", ""),
+            read("3", #","params":{"path":"none"}"#), read("4", #","params":{"path":"none"}"#), read("5", "}"),
+            #"{"method":"config.get","id":6,"id":7}"#, #"{"method":"config.get","id":8,"id":7}"#,
+        ]
+        let replies = try await ConnectionFixture.exchange(lines.joined(separator: "\n"))
+        let ids = try replies.map { try JSONValue(parsing: $0)["id"]?.compactText ?? "none" }
+        #expect(ids == ["1", "2", "\"x\"", "null", "1.0", #""\u0041""#, "3", "4", "null", "7", "7"])
+        // Without the id they are the same.
+        #expect(replies[0].dropFirst(replies[0].count - 40) == replies[1].dropFirst(replies[1].count - 40))
+    }
+
+    @Test("reads in the same words get what is current: the value, the state, and whether there is a namespace at all")
+    func current() async throws {
+        try await ConnectionFixture.with { client, context in
+            let namespace = try #require(context.namespaces["default"])
+            func read() async throws -> [JSONValue?] {
+                var results: [JSONValue?] = []
+                // From the store, and from what is kept.
+                for id in 1...2 {
+                    let line = #"{"id":\#(id),"method":"config.get","params":{"path":"n"}}"# + "\n"
+                    try await client.send(line)
+                    let reply = try JSONValue(parsing: try await client.output()[0])
+                    #expect(reply["id"]?.int == id)
+                    results.append(reply["result"] ?? reply["error"]?["data"]?["name"])
+                }
+                #expect(results[0] == results[1])
+                return results
+            }
+            #expect(try await read()[0] == "notFound")
+            for value in 1...3 {
+                let commit = try await namespace.store.set(try JSONPath("n"), to: .int(value), timeToLive: nil)
+                let result = try await read()[1]
+                #expect(result?["value"]?.int == value)
+                #expect(result?["revision"]?.int == commit.revision)
+                #expect(result?["state"] == "fresh")
+            }
+            await namespace.store.filesFailed(.host, "it cannot be read")
+            #expect(try await read()[1]?["state"] == "stale")
+            await context.namespaces.apply([])
+            #expect(try await read()[1] == "unknownNamespace")
+        }
+    }
+}
