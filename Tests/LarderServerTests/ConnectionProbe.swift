@@ -15,19 +15,19 @@ struct ConnectionProbe {
         let probe = ConnectionProbe(
             connection: Connection(
                 id: loop.registry.admit(limit: limit) ?? 0, loop: loop, socket: socket, peer: peer, limits: limits,
-                usage: loop.registry.join(peer, limits) ?? UserUsage(of: peer)))
+                user: loop.registry.join(peer, limits) ?? UserUsage(of: peer)))
         probe.connection.start()
         return probe
     }
 
     /// The resources in use by the connection's user.
-    var usage: UserUsage { connection.usage }
+    var usage: UserUsage { connection.usage.user }
     /// How many lines were served.
-    var requests: Int { connection.requests }
-    var isClosed: Bool { connection.isClosed }
-    var isOutputPending: Bool { connection.isOutputPending }
+    var requests: Int { connection.metrics.requests }
+    var isClosed: Bool { connection.phase == .closed }
+    var isOutputPending: Bool { connection.outbound.isPending }
     /// Whether the rest of the input waits until other connections were served.
-    var isResumeScheduled: Bool { connection.willGoOn }
+    var isResumeScheduled: Bool { connection.reader.isResumeScheduled }
 
     /// Reports events of the socket, as the event loop does.
     func ready(_ events: EpollEvents) { connection.ready(events) }

@@ -36,8 +36,8 @@ struct ReplyCacheTests {
     ) throws {
         let current = publication.current
         try line.withUnsafeBytes { bytes in
-            let words = try #require(RequestTemplate(bytes))
-            cache.keep(Array(reply.utf8)[...], for: words, publication, current)
+            let template = try #require(RequestTemplate(bytes))
+            cache.keep(Array(reply.utf8)[...], for: template, publication, current)
         }
     }
 
@@ -69,7 +69,7 @@ struct ReplyCacheTests {
     func large() throws {
         var cache = ReplyCache()
         let publication = Self.publication()
-        let reply = String(repeating: "x", count: ReplyCache.mostLarge / 4)
+        let reply = String(repeating: "x", count: ReplyCache.maxLargeBytes / 4)
         for path in 0..<20 { try keep(reply, in: &cache, of: publication, for: Self.line("\(path)")) }
         var found = 0
         for path in 0..<20 {

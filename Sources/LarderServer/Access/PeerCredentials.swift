@@ -1,6 +1,7 @@
 import CLinuxShims
 import LarderConfigModel
 import LarderProtocol
+import Logging
 import Glibc
 
 /// Who is at the other end of a connection, as the kernel recorded it when they connected (`SO_PEERCRED`, unix(7)).
@@ -38,6 +39,15 @@ struct PeerCredentials: Sendable, Hashable {
 
     /// Their numbers as `agent.info` tells them.
     var wire: AgentInfo.Peer { AgentInfo.Peer(pid: pid, uid: uid, gid: gid) }
+
+    /// Log metadata that names the peer, and more.
+    func logMetadata(_ more: Logger.Metadata) -> Logger.Metadata {
+        var metadata = more
+        metadata["peer_pid"] = "\(pid)"
+        metadata["peer_uid"] = "\(uid)"
+        metadata["peer_command"] = "\(command)"
+        return metadata
+    }
 
     private static func groups(of descriptor: CInt) -> [UInt32] {
         var capacity = 32

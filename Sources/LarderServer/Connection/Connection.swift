@@ -1,125 +1,70 @@
-import LarderEventLoop
+import LarderImages
 import CLinuxShims
-import LarderJSON
+import Glibc
 import LarderConfig
-import LarderPlatform
 import LarderProtocol
 import Logging
 import NIOCore
-import Glibc
 
-/// One connection: lines in, replies and events out, all on the connection's event loop.
+/// The life of one client connection on its event loop.
 ///
-/// This file holds the connection's life; its input is in `Connection+Input.swift`. Requests are dispatched in
-/// `Connection+Requests.swift`, batches of them in `Connection+Batches.swift`, output is written in `Connection+Output.swift`,
-/// subscriptions are in `Connection+Subscriptions.swift`, images and their leases in `Connection+Images.swift`, images that clients
-/// bring in `Connection+Puts.swift`.
+/// Each part of its state has an owner that performs no I/O: ``RequestReader`` (input), ``BatchQueue`` and
+/// ``PendingRequests`` (requests), ``OutboundQueue`` (output), ``ConnectionSubscriptions``, ``ImageLeases``,
+/// ``ConnectionUsage`` (limits) and ``Principal`` (the peer and its rights). ``SocketReader``, ``RequestDispatcher`` and
+/// ``ReplyWriter`` carry a request from the socket to its reply.
 final class Connection: EpollTarget {
+    enum Phase {
+        case serving
+        /// No further request is taken. The connection closes after its last reply.
+        case draining
+        case closed
+    }
+
     let id: Int
     let loop: LoopContext
-    private(set) var peer: PeerCredentials
-    let limits: ConnectionLimits
-    let usage: UserUsage
-    private var knownRights: PeerRights
-    private let connectedAt: Timestamp
-    /// Closed when the connection ends.
+    /// Closed with the connection.
     let socket: CInt
-    private var isWatched = false
-    private var waitsUntilWritable = false
+    private(set) var phase = Phase.serving
+    private var isRegistered = false
+    /// The events that the loop reports.
+    private var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
 
-    // Input
-    var framer: LineFramer
-    /// Whether they are received; by the rights that were checked last.
-    private(set) var takesDescriptors: Bool
-    /// Input that is not looked at yet, because output waits or too many requests are in flight.
-    var heldInput: ByteBuffer?
-    /// Whether the socket may have more than was read: the kernel tells it once.
-    var hasInput = true
-    /// Whether the peer has shut down its writing side: what is left is read to its end.
-    var willEnd = false
-    /// Whether the rest of what came was left for later.
-    var willGoOn = false
-    /// Whether the peer is gone altogether: the connection ends with what it sent.
-    var isGone = false
-    /// Whether all was read that the peer sent before it shut down its writing side.
-    var inputEnded = false
-    /// Whether the last line was taken too.
-    var inputFinished = false
-    /// The batch whose next requests wait for their turn. Nothing behind it is looked at.
-    var unstartedBatch: BatchReply?
-    /// Whether the agent is stopping: nothing is read any more.
-    private(set) var isFinishing = false
-    /// Whether the connection is over.
-    private(set) var isClosed = false
-
-    // Requests
-    var inFlight: [Int: PendingRequest] = [:]
-    var nextTicket = 0
-    /// Those that are carried out although the connection is gone.
-    var owed: Set<Int> = []
-    /// The length of the line that is being looked at, until a request keeps it.
-    var lineBytes = 0
-    /// Bytes of the unfinished line as they were counted last. A line counts until it was served.
-    var unfinishedBytes = 0
-    /// Bytes of the replies to batches that are not complete.
-    var batchBytes = 0
-    /// What is counted as held for the client.
-    var heldBytes = 0
-
-    // Output
-    var output: OutboundQueue
-    /// Whether nobody takes what is written any more.
-    var isBroken = false
-    /// How long the next wait for descriptors is, while the kernel allows no more.
-    var retryPause: TimeAmount?
-    /// Whether the loop looks after it because output waits, or waited a moment ago.
-    var isWatchedForStalls = false
-
-    // Subscriptions
-    var subscriptions: [Int: Subscription] = [:]
-    var nextSubscription = 0
-    /// Subscriptions that were not offered the newest snapshot because output waited.
-    var behind: [Subscription] = []
-
-    // Images
+    var reader: RequestReader
+    var batches = BatchQueue()
+    var pending = PendingRequests()
+    var outbound = OutboundQueue()
+    var subscriptions = ConnectionSubscriptions()
     var leases = ImageLeases()
-    /// Descriptors that came with input; nil as long as none came.
-    var passedFiles: PassedFiles?
+    var usage: ConnectionUsage
+    var metrics = ConnectionMetrics()
+    private(set) var principal: Principal
 
-    /// Whether the client ever said something of a snapshot.
-    var hasAcknowledged = false
+    var input: SocketReader { SocketReader(connection: self) }
+    var dispatcher: RequestDispatcher { RequestDispatcher(connection: self) }
+    var output: ReplyWriter { ReplyWriter(connection: self) }
+    var writer: SocketWriter { SocketWriter(socket: socket) }
 
-    var requests = 0
-    var bytesReceived = 0
-
-    /// Takes a connected socket over.
-    /// - Parameter usage: what its user has in use, this connection included; it is counted out when it ends.
-    init(
-        id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: ConnectionLimits, usage: UserUsage
-    ) {
+    /// Adopts a connected socket.
+    /// - Parameter user: the resources in use by its user, this connection included.
+    init(id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: LimitSettings, user: UserUsage) {
         self.id = id
-        self.usage = usage
         self.loop = loop
         self.socket = socket
-        self.peer = peer
-        self.limits = limits
-        knownRights = loop.rights(of: peer)
-        takesDescriptors = Self.takesDescriptors(knownRights, loop.server)
-        framer = LineFramer(maximumLineBytes: limits.lineBytes)
-        connectedAt = Timestamp(milliseconds: WallClock.system.now)
-        output = OutboundQueue(socket: socket)
+        principal = Principal(peer, rights: loop.rights(of: peer))
+        usage = ConnectionUsage(limits: limits, user: user)
+        reader = RequestReader(maximumLineBytes: limits.lineBytes)
     }
 
     // MARK: Life
 
-    /// Begins to serve. The client has often sent its first request by now.
+    /// Begins to serve. A client has often sent its first request by now.
     func start() {
         loop.add(self)
-        read()
-        guard !isClosed else { return }
+        input.serve()
+        guard phase != .closed else { return }
         do {
             try loop.epoll.add(socket, interest, self)
-            isWatched = true
+            isRegistered = true
         } catch {
             loop.server.logger.warning("a connection was refused", metadata: logMetadata(["error": "\(error)"]))
             close()
@@ -127,102 +72,144 @@ final class Connection: EpollTarget {
     }
 
     override func ready(_ events: EpollEvents) {
-        // Before output goes on, so that requests that waited for it and what has come since are one turn, not two.
-        hasInput = true
-        if events.contains(.writable) { continueOutput() }
-        if isClosed { return }
-        if !events.isDisjoint(with: .hungUp) { return hangUp() }
-        if events.contains(.inputEnded) { willEnd = true }
-        readInTurn()
+        reader.socketBecameReady()
+        // First, so that requests that waited for the output and those that have arrived since share a time slice.
+        if events.contains(.writable) { output.resume() }
+        if phase == .closed { return }
+        if !events.isDisjoint(with: .hungUp) { return input.hangUp() }
+        if events.contains(.inputEnded) { reader.peerHalfClosed() }
+        reader.deferLongLine()
+        input.serve()
     }
 
-    private var interest: EpollEvents {
-        waitsUntilWritable ? [.readable, .inputEnded, .onEdges, .writable] : [.readable, .inputEnded, .onEdges]
-    }
-
-    /// Has the loop tell when the socket takes bytes. Nobody asks as long as the client keeps up: it would be told after
-    /// each reply that is read.
+    /// Sets whether the loop reports that the socket has room. While the client keeps up nothing needs it, and it would be
+    /// reported after each reply that is read.
     func waitUntilWritable(_ isWanted: Bool) {
-        guard isWanted != waitsUntilWritable else { return }
-        waitsUntilWritable = isWanted
-        if isWatched { loop.epoll.change(socket, to: interest) }
+        guard isWanted != interest.contains(.writable) else { return }
+        if isWanted { interest.insert(.writable) } else { interest.remove(.writable) }
+        if isRegistered { loop.epoll.change(socket, to: interest) }
     }
 
-    /// Ends the connection at once.
-    func close() {
-        if isClosed { return }
-        isClosed = true
-        if isWatched { loop.epoll.forget(socket) }
-        Glibc.close(socket)
-        output.removeAll()
-        heldInput = nil
-        passedFiles?.received.removeAll()
-        // A batch was received completely, as a single request is.
-        startRestOfBatch()
-        // What a client handed over is done even if it did not wait for the reply; what only it waited for is not.
-        cancelWaiting()
-        loop.traffic.requestsInFlight -= inFlight.count
-        for request in inFlight.values { request.deadline?.cancel() }
-        endFlights()
-        inFlight.removeAll()
-        endSubscriptions(reason: nil)
-        forgetAcknowledgements()
-        endLeases()
-        countHeldBytes()
-        loop.registry.users.leave(usage)
-        loop.remove(self)
-    }
-
-    /// Takes no more requests; closes once all replies are written and every subscription has had its `end`.
-    func finish() {
-        if isFinishing { return }
-        isFinishing = true
-        heldInput = nil
-        passedFiles?.received.removeAll()
-        startRestOfBatch()
-        cancelWaiting()
-        endSubscriptions(reason: .shutdown)
-        flush()
+    /// Takes no more requests. Closes after all replies and the end event of each subscription are written.
+    func drain() {
+        guard phase == .serving else { return }
+        phase = .draining
+        reader.stop()
+        dispatcher.startRestOfBatch()
+        cancelUncommitted()
+        for subscription in subscriptions.sorted { subscription.end(.shutdown) }
+        output.flush()
         closeIfDone()
     }
 
-    /// Closes when nothing is left to say.
+    /// Closes if no reply, event or input is outstanding.
     func closeIfDone() {
-        guard inputFinished || isFinishing, unstartedBatch == nil, inFlight.isEmpty, subscriptions.isEmpty,
-            !isOutputPending
+        guard reader.isFinished || phase == .draining, !reader.isServing, batches.waiting == nil, pending.isEmpty,
+            subscriptions.isEmpty, !outbound.isPending
         else { return }
         close()
     }
 
-    /// What the peer may do by the rules in force. It was worked out before; to ask for it costs one look at a number.
-    var rights: PeerRights {
-        if knownRights.version != loop.server.rulesVersion {
-            knownRights = loop.rights(of: peer)
-            takesDescriptors = Self.takesDescriptors(knownRights, loop.server)
+    /// Ends the connection at once. The order of the steps is a contract: a batch was received as a whole, so the rest of
+    /// it is started before the requests that only this client waits for are cancelled.
+    func close() {
+        if phase == .closed { return }
+        phase = .closed
+        if isRegistered { loop.epoll.forget(socket) }
+        Glibc.close(socket)
+        outbound.removeAll()
+        reader.stop()
+        dispatcher.startRestOfBatch()
+        cancelUncommitted()
+        let ended = pending.connectionClosed()
+        loop.traffic.requestsInFlight -= ended.requests
+        usage.removeRequests(ended.places, heldBytes: ended.bytes)
+        for subscription in subscriptions.sorted { subscription.remove() }
+        if metrics.hasAcknowledged { loop.registry.acknowledgements.forget(id) }
+        for digest in leases.endAll() { loop.server.images?.cache.release(digest) }
+        countHeldBytes()
+        loop.registry.users.leave(usage.user)
+        loop.remove(self)
+    }
+
+    // MARK: Requests
+
+    /// Whether another request may be started now.
+    var hasRoomForRequest: Bool {
+        phase != .closed && !outbound.isPending && pending.count < usage.limits.requestsInFlightPerConnection
+    }
+
+    /// Whether another line may be served now.
+    var isGateOpen: Bool { phase == .serving && batches.waiting == nil && hasRoomForRequest }
+
+    /// Answers a pending request.
+    func complete(_ ticket: PendingRequests.Ticket, _ result: Result<any WireResult, WireError>) {
+        switch pending.complete(ticket) {
+        case .unknown: break
+        case .orphaned: loop.registry.users.removeOrphanedRequest(usage.user)
+        case .answer(let request):
+            loop.traffic.requestsInFlight -= 1
+            usage.removeRequests(1, heldBytes: request.heldBytes)
+            output.complete(request, result)
+            output.flush()
+            input.resumeRequests()
+            closeIfDone()
         }
-        return knownRights
     }
 
-    /// The connection as `agent.clients` shows it.
-    var description: AgentClients.Client {
-        identifyPeer()
-        return AgentClients.Client(
-            id: id, peer: peer.wire, command: peer.command, connectedAt: connectedAt, requests: requests,
-            subscriptions: subscriptions.count, bytesReceived: bytesReceived, bytesSent: output.acceptedBytes,
-            pendingBytes: output.pendingBytes, acknowledged: acknowledged)
+    /// Ends a pending request with an error after a time, unless it is completed before.
+    func expire(_ ticket: PendingRequests.Ticket, after time: TimeAmount, with error: WireError) {
+        pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: time) {
+            self.pending[ticket]?.cancel(error)
+            // Thousands of requests may have the same deadline.
+            self.loop.deferWork { self.complete(ticket, .failure(error)) }
+        }
     }
 
+    /// Cancels the requests that only wait for something, because the agent stops or the client is gone. Committed changes
+    /// are carried out.
+    private func cancelUncommitted() {
+        let reason = WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
+        for ticket in pending.tickets(.connection) { pending[ticket]?.cancel(reason) }
+    }
+
+    /// All queued output is written: lagging subscriptions get the newest snapshot, and requests are read again.
+    func outputDrained() {
+        countHeldBytes()
+        for subscription in subscriptions.takeLagging() { subscription.catchUp() }
+        input.resumeRequests()
+        closeIfDone()
+    }
+
+    // MARK: Limits
+
+    /// Counts the bytes that are buffered for the client.
+    func countHeldBytes() {
+        let bytes = phase == .closed ? 0 : outbound.pendingBytes + reader.pendingBytes + batches.heldBytes
+        usage.update(heldBytes: bytes)
+    }
+
+    /// Why nothing more that is large is buffered for the user; nil if it is. A refusal is counted and logged.
+    func refusalOfLargeWork() -> WireError? {
+        usage.refusalOfLargeWork().map { loop.count($0, of: principal.credentials) }
+    }
+
+    // MARK: The peer
+
+    /// The rights of the peer by the rules in force. They are computed again only when the rules have changed.
+    var rights: PeerRights {
+        if principal.rights.version != loop.server.rulesVersion {
+            principal.rights = loop.rights(of: principal.credentials)
+        }
+        return principal.rights
+    }
+
+    /// Reads the name of the peer's process unless it is known.
+    func identifyPeer() { principal.identify() }
+
+    /// Metadata for a log line about the connection.
     func logMetadata(_ more: Logger.Metadata = [:]) -> Logger.Metadata {
-        identifyPeer()
-        var metadata = more
-        metadata["peer_pid"] = "\(peer.pid)"
-        metadata["peer_uid"] = "\(peer.uid)"
-        metadata["peer_command"] = "\(peer.command)"
-        return metadata
-    }
-
-    /// Learns the name of the peer's process, which takes three system calls: for the usual request nobody asks.
-    func identifyPeer() {
-        if peer.knownCommand == nil { peer.knownCommand = PeerCredentials.command(of: peer.pid) }
+        principal.identify()
+        return principal.credentials.logMetadata(more)
     }
 }

@@ -1,54 +1,33 @@
-import CLinuxShims
 import DequeModule
-import LarderImages
 import NIOCore
-import LarderSnapshotFile
-import Glibc
 
-/// The way out of one connection, in the order in which it is written.
+/// The output of one connection, in the order in which it is written. It performs no I/O: it takes the results of writes
+/// and says how to continue.
 ///
-/// As long as the client keeps up, bytes go straight into its socket with send(2). What the socket does not take waits here
-/// until it takes more, and what comes after it waits behind it.
-///
-/// A descriptor travels with the first byte of a line (unix(7), SCM_RIGHTS), for which only sendmsg(2) will do.
+/// As long as the client keeps up, bytes go straight into its socket and nothing is queued. What the socket does not take
+/// is queued until it has room, and later output behind it. A descriptor travels with the first byte of a line.
 struct OutboundQueue {
-    /// How far the bytes came.
-    enum Outcome {
-        /// All are in the socket.
-        case done
-        /// The rest waits for room in the socket.
-        case waits
-        /// The rest waits for a while: too many descriptors are under way to clients that do not read, and the kernel does
-        /// not tell when there are fewer.
-        case waitsForDescriptors
-        /// Nobody is left who could take them.
-        case broken
+    /// How the output continues.
+    enum Action {
+        /// Everything is written.
+        case none
+        /// Write the next piece.
+        case writeNext
+        /// Continue when the socket has room.
+        case waitUntilWritable
+        /// Continue after a while.
+        case retry(after: TimeAmount)
+        /// Nothing was left, and the last piece is written.
+        case drained
+        /// The peer is gone. Hang up in a later job: the writer may be serving other connections.
+        case hangUpLater
     }
 
-    /// Bytes that have to wait, and what travels with the first one.
-    private struct Piece {
+    /// Queued bytes, and the descriptor that travels with the first one.
+    struct Piece {
         var bytes: ByteBuffer
         var file: PassedFile?
     }
-
-    /// The most descriptors that a client has not received yet; the next one waits until it has read what was sent before.
-    /// The kernel counts them for all clients of the agent together, and allows as many as the agent may have open
-    /// (unix(7), ETOOMANYREFS). There are more of those than connections, and a user has a quarter of these at most: so
-    /// nobody who does not read can keep others from being passed any.
-    static let mostUnderWay = 4
-    /// What is less than this is unread by nobody: the kernel's overhead of a piece is more, and it takes the last byte of
-    /// it off only after it told that the piece was read.
-    private static let leastUnread = 256
-
-    private let socket: CInt
-    /// Descriptors that were passed since the client was last seen to have read everything.
-    private var underWay = 0
-    private var waiting = Deque<Piece>()
-    /// Bytes that wait for the client.
-    private(set) var pendingBytes = 0
-    /// Bytes handed over, those that wait included.
-    private var offeredBytes = 0
-    private var lastProgress = Progress(accepted: 0, unread: 0, at: .uptimeNanoseconds(0))
 
     /// How far the client was at a time.
     private struct Progress {
@@ -59,171 +38,138 @@ struct OutboundQueue {
         var at: NIODeadline
     }
 
-    init(socket: CInt) { self.socket = socket }
+    /// Descriptors that a client has not received yet; the next one waits until the client has read what was sent before.
+    /// The kernel counts them for all clients of the agent together and allows as many as the agent may have open files
+    /// (unix(7), ETOOMANYREFS). The agent may have more open files than connections, and by default a user has a quarter
+    /// of the connections, so a user who does not read cannot keep others from receiving descriptors.
+    static let maxDescriptorsInFlight = 4
+    /// Fewer unread bytes count as none: the kernel's overhead of a piece is more, and it is subtracted only after the
+    /// kernel has reported that the piece was read.
+    private static let minUnreadBytes = 256
+    private static let minRetryDelay = TimeAmount.milliseconds(1)
+    private static let maxRetryDelay = TimeAmount.milliseconds(64)
 
-    /// Whether something waits for the client.
-    var isPending: Bool { !waiting.isEmpty }
+    private var pieces = Deque<Piece>()
+    /// Bytes that are queued.
+    private(set) var pendingBytes = 0
+    /// All bytes of the connection, queued ones included.
+    private var offeredBytes = 0
+    /// Descriptors that were sent since the client was last seen to have read everything.
+    private var descriptorsInFlight = 0
+    private var lastProgress = Progress(accepted: 0, unread: 0, at: .uptimeNanoseconds(0))
+    /// The delay of the next retry.
+    private var retryDelay = Self.minRetryDelay
+    /// Whether a write has found the peer gone. Output is dropped from then on.
+    private(set) var isBroken = false
+    /// Whether the stall monitor of the loop has the connection in its list.
+    var isMonitored = false
 
-    /// Bytes that the client took, as far as the socket knows.
+    /// Whether output is queued.
+    var isPending: Bool { !pieces.isEmpty }
+
+    /// Bytes that the socket took.
     var acceptedBytes: Int { offeredBytes - pendingBytes }
 
-    /// Drops what waits.
-    mutating func removeAll() {
-        waiting = []
-        pendingBytes = 0
+    /// The piece to write next.
+    var nextPiece: Piece? { pieces.first }
+
+    /// Whether another descriptor may be sent now.
+    /// - Parameter unread: the bytes that the peer has not read; evaluated only if the limit is reached.
+    mutating func maySendDescriptor(unreadByPeer unread: @autoclosure () -> Int) -> Bool {
+        if descriptorsInFlight < Self.maxDescriptorsInFlight { return true }
+        guard unread() < Self.minUnreadBytes else { return false }
+        descriptorsInFlight = 0
+        return true
     }
 
-    /// Writes bytes, and then others where there are any. What has to wait of those is not copied: however many clients
-    /// it waits for, they share its memory.
-    /// - Parameter file: what is passed with the first byte.
-    mutating func write(_ bytes: [UInt8], passing file: PassedFile?, then more: ByteBuffer?) -> Outcome {
-        let total = bytes.count + (more?.readableBytes ?? 0)
-        offeredBytes += total
-        if isPending {
-            hold(bytes[...], file)
-            if let more { hold(more, nil) }
-            return .waits
-        }
-        let (sent, outcome) = send(bytes, more, passing: file)
-        switch outcome {
-        case .done, .broken: return outcome
-        case .waits, .waitsForDescriptors:
-            if sent < bytes.count { hold(bytes[sent...], sent == 0 ? file : nil) }
-            if var rest = more {
-                rest.moveReaderIndex(forwardBy: max(0, sent - bytes.count))
+    /// Queues output behind the output that is pending. A body is not copied: the clients for which it is queued share its
+    /// memory.
+    /// - Parameter file: the descriptor that travels with the first byte.
+    mutating func enqueue(_ bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?) {
+        offeredBytes += bytes.count + (body?.readableBytes ?? 0)
+        hold(ByteBuffer(bytes: bytes), file)
+        if let body { hold(body, nil) }
+    }
+
+    /// Takes the result of a write while nothing was pending, and queues the rest.
+    mutating func wrote(
+        _ result: SocketWriter.Result, of bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?
+    ) -> Action {
+        offeredBytes += bytes.count + (body?.readableBytes ?? 0)
+        if file != nil, result.sent > 0 { descriptorsInFlight += 1 }
+        switch result.status {
+        case .complete: return .none
+        case .broken: return breakOff()
+        case .wouldBlock, .outOfDescriptors:
+            if result.sent < bytes.count {
+                hold(ByteBuffer(bytes: bytes[result.sent...]), result.sent == 0 ? file : nil)
+            }
+            if var rest = body {
+                rest.moveReaderIndex(forwardBy: max(0, result.sent - bytes.count))
                 hold(rest, nil)
             }
-            lastProgress = Progress(accepted: acceptedBytes, unread: unreadBytes, at: .now())
-            return outcome
+            return wait(result.status)
         }
     }
 
-    /// Goes on with what waits.
-    mutating func resume() -> Outcome {
-        while let piece = waiting.first {
-            let count = piece.bytes.readableBytes
-            let (sent, outcome) = piece.bytes.withUnsafeReadableBytes { send($0, passing: piece.file) }
-            pendingBytes -= sent
-            if sent == count {
-                waiting.removeFirst()
-                continue
-            }
-            if sent > 0 {
-                waiting[0].bytes.moveReaderIndex(forwardBy: sent)
-                // It is on its way.
-                waiting[0].file = nil
-            }
-            return outcome
+    /// Takes the result of writing ``nextPiece``.
+    mutating func wroteNext(_ result: SocketWriter.Result) -> Action {
+        guard let piece = pieces.first else { return .drained }
+        if piece.file != nil, result.sent > 0 { descriptorsInFlight += 1 }
+        pendingBytes -= result.sent
+        if result.sent == piece.bytes.readableBytes {
+            pieces.removeFirst()
+            if isPending { return .writeNext }
+            retryDelay = Self.minRetryDelay
+            return .drained
         }
-        return .done
+        if result.sent > 0 {
+            pieces[0].bytes.moveReaderIndex(forwardBy: result.sent)
+            // It was sent with the first byte.
+            pieces[0].file = nil
+        }
+        return result.status == .broken ? breakOff() : wait(result.status)
     }
 
-    /// How long the client has taken no byte; nil while nothing waits.
+    /// Notes when output began to be pending.
+    mutating func startProgress(unreadByPeer unread: Int, at now: NIODeadline) {
+        lastProgress = Progress(accepted: acceptedBytes, unread: unread, at: now)
+    }
+
+    /// How long the client has taken no byte; nil if nothing is pending.
     ///
-    /// Its socket takes more only once it has read most of what is in it; a client that is slow, but reads, shows before
-    /// that by what it has not read yet.
-    mutating func stalledTime(at now: NIODeadline) -> TimeAmount? {
+    /// Its socket takes more only after the client has read most of its content. A client that is slow but reads shows
+    /// that earlier by the bytes that it has not read.
+    mutating func stalledTime(at now: NIODeadline, unreadByPeer unread: @autoclosure () -> Int) -> TimeAmount? {
         guard isPending else { return nil }
-        let (accepted, unread) = (acceptedBytes, unreadBytes)
-        if accepted > lastProgress.accepted || unread < lastProgress.unread {
-            lastProgress = Progress(accepted: accepted, unread: unread, at: now)
+        let unread = unread()
+        if acceptedBytes > lastProgress.accepted || unread < lastProgress.unread {
+            startProgress(unreadByPeer: unread, at: now)
         }
         return now - lastProgress.at
     }
 
-    private var unreadBytes: Int { Int(larder_unread_by_peer(socket)) }
-
-    private mutating func hold(_ bytes: ArraySlice<UInt8>, _ file: PassedFile?) { hold(ByteBuffer(bytes: bytes), file) }
+    /// Drops queued output.
+    mutating func removeAll() {
+        pieces = []
+        pendingBytes = 0
+    }
 
     private mutating func hold(_ bytes: ByteBuffer, _ file: PassedFile?) {
         if bytes.readableBytes == 0 { return }
-        waiting.append(Piece(bytes: bytes, file: file))
+        pieces.append(Piece(bytes: bytes, file: file))
         pendingBytes += bytes.readableBytes
     }
 
-    // MARK: System calls
-
-    /// Sends bytes, the first with a descriptor if there is one, and then others.
-    /// - Returns: how many went out of both together.
-    private mutating func send(
-        _ bytes: [UInt8], _ more: ByteBuffer?, passing file: PassedFile?
-    ) -> (sent: Int, Outcome) {
-        let (count, rest) = (bytes.count, more?.readableBytes ?? 0)
-        guard let more else { return bytes.withUnsafeBytes { send($0, passing: file) } }
-        if file != nil || count == 0 {
-            let first = bytes.withUnsafeBytes { send($0, passing: file) }
-            guard first.sent == count else { return first }
-            let second = more.withUnsafeReadableBytes { send($0, passing: nil) }
-            return (count + second.sent, second.1)
-        }
-        while true {
-            let sent = bytes.withUnsafeBytes { first in
-                more.withUnsafeReadableBytes { second in
-                    larder_send_two(socket, first.baseAddress, first.count, second.baseAddress, second.count)
-                }
-            }
-            if sent >= 0 { return (sent, sent == count + rest ? .done : .waits) }
-            if let outcome = Self.outcome(of: errno) { return (0, outcome) }
-        }
+    private mutating func wait(_ status: SocketWriter.Result.Status) -> Action {
+        guard status == .outOfDescriptors else { return .waitUntilWritable }
+        defer { retryDelay = min(.nanoseconds(retryDelay.nanoseconds * 2), Self.maxRetryDelay) }
+        return .retry(after: retryDelay)
     }
 
-    private mutating func send(_ bytes: UnsafeRawBufferPointer, passing file: PassedFile?) -> (sent: Int, Outcome) {
-        if bytes.isEmpty { return (0, .done) }
-        // It is told of each piece that is read, as of room in the socket.
-        if file != nil, !mayPass() { return (0, .waits) }
-        while true {
-            let sent =
-                if let passed = file?.descriptor {
-                    larder_send_descriptors(socket, bytes.baseAddress, bytes.count, [passed], 1)
-                } else {
-                    larder_send_nosignal(socket, bytes.baseAddress, bytes.count)
-                }
-            if sent >= 0 {
-                if file != nil { underWay += 1 }
-                return (sent, sent == bytes.count ? .done : .waits)
-            }
-            if let outcome = Self.outcome(of: errno) { return (0, outcome) }
-        }
+    private mutating func breakOff() -> Action {
+        isBroken = true
+        removeAll()
+        return .hangUpLater
     }
-
-    /// Whether another descriptor may be passed now.
-    private mutating func mayPass() -> Bool {
-        if underWay < Self.mostUnderWay { return true }
-        guard unreadBytes < Self.leastUnread else { return false }
-        underWay = 0
-        return true
-    }
-
-    /// What became of a system call that failed; nil for one that was only interrupted.
-    private static func outcome(of error: CInt) -> Outcome? {
-        switch error {
-        case EINTR: nil
-        case EAGAIN: .waits
-        case ETOOMANYREFS, ENOBUFS, ENOMEM: .waitsForDescriptors
-        default: .broken
-        }
-    }
-}
-
-/// An open file that travels to clients with the first byte of a line (unix(7), `SCM_RIGHTS`). It stays open as long as it
-/// is referenced, at least until it is on its way.
-final class PassedFile: Sendable {
-    /// What is passed.
-    let descriptor: CInt
-    /// Closes the descriptor when it goes.
-    private let owner: any Sendable
-    /// For whom it is open, where it is for one client only.
-    private let usage: UserUsage?
-
-    /// An image's file, which was opened for a client of a user; nil for one that is no file of the system's.
-    init?(_ blob: BlobFile, for usage: UserUsage) {
-        guard let descriptor = blob.descriptor else { return nil }
-        (self.descriptor, owner, self.usage) = (descriptor, blob, usage)
-        usage.addFile()
-    }
-
-    /// A snapshot's file, which is one for all.
-    init(_ file: SealedFile) { (descriptor, owner, usage) = (file.descriptor, file, nil) }
-
-    deinit { usage?.removeFile() }
 }

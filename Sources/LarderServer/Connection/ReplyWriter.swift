@@ -1,97 +1,194 @@
 import LarderJSON
 import LarderProtocol
-import Logging
 import NIOCore
 
-extension Connection {
-    /// More output than this is written before the next request is looked at.
-    private static let largeOutput = 64 * 1024
-    private static let shortestPause = TimeAmount.milliseconds(1)
-    private static let longestPause = TimeAmount.milliseconds(64)
+/// Writes the replies of a connection: into the output buffer of its loop, or into the slot of a batch. One write carries
+/// the replies to all requests of a time slice.
+///
+/// The output buffer is shared by the connections of a loop. Code that writes for another connection flushes first.
+struct ReplyWriter {
+    /// More output than this is written before the next request is served.
+    private static let largeOutputBytes = 64 * 1024
 
-    /// Whether something waits for the client.
-    var isOutputPending: Bool { output.isPending }
+    let connection: Connection
 
-    /// Writes what the requests served so far have to say: one system call for all of them.
-    func flush() {
-        if loop.output.bytes.isEmpty { return }
-        send(then: nil)
+    private var loop: LoopContext { connection.loop }
+
+    // MARK: Replies
+
+    func reply(id: RequestID?, _ error: WireError, in slot: BatchSlot?) {
+        guard let id else {
+            slot?.leaveEmpty()
+            return
+        }
+        loop.traffic.requestErrors += 1
+        write(in: slot) { writer in Envelope.writeError(id: id, error, to: &writer) }
     }
 
-    func flushIfLarge() {
-        if loop.output.bytes.count >= Self.largeOutput { flush() }
+    func reply(id: RequestID?, _ result: any WireResult, in slot: BatchSlot?) {
+        guard let id else {
+            slot?.leaveEmpty()
+            return
+        }
+        write(in: slot) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
     }
 
-    /// Writes a line behind the output, together with what follows where it is small.
-    func write(_ line: [UInt8]) {
-        if line.count > Self.largeOutput {
+    /// Writes the reply to a read in a batch. A large value is encoded only after the rest of the batch has its replies,
+    /// which may take indefinitely, unless its whole document would be retained for a small part of it.
+    func reply(id: RequestID?, _ result: ConfigGet.Result, deferredIn slot: BatchSlot) {
+        let bytes = result.value.withTextBytes { $0.count }
+        guard let id, slot.batch.isWaiting, bytes > UserUsage.largeBytes, result.value.documentMemory < 2 * bytes
+        else {
+            return reply(id: id, result, in: slot)
+        }
+        slot.put(later: bytes + id.text.utf8.count) { writer in
+            Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) }
+        }
+        countReplies(of: slot.batch)
+    }
+
+    /// Writes the reply to a line that is not a valid request.
+    func refuse(_ error: WireError) {
+        loop.traffic.requestsTotal += 1
+        reply(id: .null, error, in: nil)
+    }
+
+    /// Writes the result of a pending request, and the line of its batch if that is complete.
+    func complete(_ request: PendingRequest, _ result: Result<any WireResult, WireError>) {
+        let isCommitted = request.lifetime == .committed
+        switch request.denial.map({ .failure($0) }) ?? result {
+        // A client can request a value again; the reply to a change is always sent.
+        case .success where !isCommitted && request.slot?.batch.isFull ?? false:
+            reply(id: request.id, BatchReply.noRoom, in: request.slot)
+        case .success(let value):
+            let mark = loop.output.mark
+            reply(id: request.id, value, in: request.slot)
+            if request.slot == nil, !isCommitted { withholdIfTooMuch(request.id, from: mark) }
+        case .failure(let error): reply(id: request.id, error, in: request.slot)
+        }
+        if let batch = request.slot?.batch { writeIfComplete(batch) }
+    }
+
+    /// Writes a reply with a body that may throw.
+    func write<Failure: Error>(
+        in slot: BatchSlot?, _ body: (inout JSONWriter) throws(Failure) -> Void
+    ) throws(Failure) {
+        if let slot {
+            defer { countReplies(of: slot.batch) }
+            return try slot.put(body)
+        }
+        try body(&loop.output)
+        loop.output.endLine()
+    }
+
+    /// Replaces a reply by an error if it is large and too much is buffered for the user already.
+    /// - Parameter mark: where the reply begins in the output.
+    func withholdIfTooMuch(_ id: RequestID?, from mark: JSONWriter.Mark) {
+        guard loop.output.size(since: mark) > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() else {
+            return
+        }
+        loop.output.rewind(to: mark)
+        reply(id: id, error, in: nil)
+    }
+
+    /// Counts the replies that a batch has gained. They count towards the user's limit at once if they are large: the last
+    /// request of the batch may wait indefinitely.
+    private func countReplies(of batch: BatchReply) {
+        connection.batches.update(batch)
+        if batch.heldBytes > UserUsage.largeBytes { connection.countHeldBytes() }
+    }
+
+    /// Writes the line of a batch if all of its replies are there.
+    func writeIfComplete(_ batch: BatchReply) {
+        guard batch.isComplete, connection.phase != .closed else { return }
+        connection.batches.complete(batch)
+        let (line, afterwards) = batch.finish()
+        if let line { write(line) }
+        if connection.usage.heldBytes > 0 { connection.countHeldBytes() }
+        for action in afterwards { action() }
+    }
+
+    /// Writes a line behind the output, together with later output if it is small.
+    private func write(_ line: [UInt8]) {
+        if line.count > Self.largeOutputBytes {
             flush(then: ByteBuffer(bytes: line))
         } else {
             line.withUnsafeBytes { loop.output.rawUnframed($0) }
         }
     }
 
-    /// Writes the output and an event's shared body behind it, without copying the body.
+    // MARK: Output
+
+    /// Writes the output, with one system call.
+    func flush() {
+        if loop.output.bytes.isEmpty { return }
+        send(then: nil)
+    }
+
+    func flushIfLarge() {
+        if loop.output.bytes.count >= Self.largeOutputBytes { flush() }
+    }
+
+    /// Writes the output and a body behind it, which is not copied.
     func flush(then body: ByteBuffer) { send(then: body) }
+
+    /// Has the next byte that is written carry a descriptor.
+    /// - Returns: false if the connection is closed, which the flush before may have found.
+    func pass(_ file: PassedFile) -> Bool {
+        flush()
+        if connection.phase == .closed { return false }
+        loop.passed = file
+        return true
+    }
 
     private func send(then body: ByteBuffer?) {
         defer { loop.clearOutput() }
-        if isClosed || isBroken { return }
+        if connection.phase == .closed || connection.outbound.isBroken { return }
         loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
-        let wasPending = isOutputPending
-        let outcome = output.write(loop.output.bytes, passing: loop.passed, then: body)
-        if case .done = outcome {} else { countHeldBytes() }
-        if !wasPending { settle(outcome) }
-    }
-
-    /// Sees to it that what waits goes on.
-    private func settle(_ outcome: OutboundQueue.Outcome) {
-        switch outcome {
-        case .done: return
-        case .waits:
-            waitUntilWritable(true)
-        case .waitsForDescriptors:
-            let pause = retryPause ?? Self.shortestPause
-            retryPause = min(.nanoseconds(pause.nanoseconds * 2), Self.longestPause)
-            loop.eventLoop.assumeIsolated().scheduleTask(in: pause) { self.continueOutput() }
-        case .broken:
-            // Not here: whoever writes is in the middle of something, maybe with other connections.
-            isBroken = true
-            output.removeAll()
-            loop.eventLoop.assumeIsolated().execute { self.hangUp() }
-            return
+        if connection.outbound.isPending {
+            connection.outbound.enqueue(loop.output.bytes, passing: loop.passed, then: body)
+            return connection.countHeldBytes()
         }
-        loop.watchForStalls(of: self)
+        let (writer, file) = (connection.writer, loop.passed)
+        let maySend = file == nil || connection.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
+        let result = maySend ? writer.write(loop.output.bytes, passing: file, then: body) : .wouldBlock
+        let action = connection.outbound.wrote(result, of: loop.output.bytes, passing: file, then: body)
+        if case .none = action { return }
+        connection.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
+        connection.countHeldBytes()
+        perform(action)
     }
 
-    /// The socket takes bytes again, or might.
-    func continueOutput() {
-        guard !isClosed, isOutputPending else { return }
-        let outcome = output.resume()
-        if case .waits = outcome { return waitUntilWritable(true) }
-        waitUntilWritable(false)
-        guard case .done = outcome else { return settle(outcome) }
-        retryPause = nil
-        outputDrained()
+    /// Continues to write queued output: the socket has room again, or a retry is due.
+    func resume() {
+        guard connection.phase != .closed, connection.outbound.isPending else { return }
+        let writer = connection.writer
+        var action = OutboundQueue.Action.writeNext
+        while case .writeNext = action, let piece = connection.outbound.nextPiece {
+            let maySend = piece.file == nil || connection.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
+            let result =
+                maySend ? piece.bytes.withUnsafeReadableBytes { writer.write($0, passing: piece.file) } : .wouldBlock
+            action = connection.outbound.wroteNext(result)
+        }
+        perform(action)
     }
 
-    /// The client took everything: it gets what it missed, and its requests are read again.
-    private func outputDrained() {
-        countHeldBytes()
-        catchUp()
-        resumeInput()
-        closeIfDone()
-    }
-
-    /// Drops a client that has taken no byte for too long.
-    func dropIfStalled(at now: NIODeadline) {
-        guard let stalled = output.stalledTime(at: now), stalled >= limits.stallTime else { return }
-        loop.traffic.connectionsStalled += 1
-        loop.server.logger.warning(
-            "a client that does not read was dropped",
-            metadata: logMetadata([
-                "seconds": "\(stalled.nanoseconds / 1_000_000_000)", "pending_bytes": "\(output.pendingBytes)",
-            ]))
-        close()
+    private func perform(_ action: OutboundQueue.Action) {
+        switch action {
+        case .none, .writeNext: break
+        case .waitUntilWritable:
+            connection.waitUntilWritable(true)
+            loop.stalls.watch(connection)
+        case .retry(let delay):
+            connection.waitUntilWritable(false)
+            loop.eventLoop.assumeIsolated().scheduleTask(in: delay) { [connection] in connection.output.resume() }
+            loop.stalls.watch(connection)
+        case .drained:
+            connection.waitUntilWritable(false)
+            connection.outputDrained()
+        case .hangUpLater:
+            connection.waitUntilWritable(false)
+            loop.eventLoop.assumeIsolated().execute { [connection] in connection.input.hangUp() }
+        }
     }
 }

@@ -1,202 +1,174 @@
-import LarderEventLoop
-import CLinuxShims
 import LarderProtocol
-import Logging
 import NIOCore
-import Glibc
 
-/// What comes in. While output waits for the client, or too many of its requests are in flight, its requests are not read.
+/// Decides what a connection reads next, and where its lines end. It performs no I/O.
 ///
-/// A descriptor that comes with input is received if the client may store images, and otherwise closed by the kernel
-/// (``ReceivedDescriptors``). In both cases recvmsg(2) returns the bytes up to the end of what the descriptor came with.
-extension Connection {
-    /// What is read at once of short lines: so many of them are served in a turn at most, however quick each is.
-    private static let slice = 8 * 1024
-
-    /// Reads, unless a long line is incomplete: clients that send such lines leave time for those that ask for little.
-    func readInTurn() {
-        if willGoOn { return }
-        if isLineLong { goOnLater() } else { read() }
+/// The connection is served one step at a time: it performs ``nextAction(isGateOpen:)``, reports the outcome and asks
+/// again. The gate is open while the connection may start a request: it is closed while output is pending, while a batch
+/// waits, while too many requests are pending, and when the connection ends.
+struct RequestReader {
+    /// The next step.
+    enum Action: Equatable {
+        /// Wait for an event of the socket, or until the gate opens.
+        case wait
+        /// Read from the socket.
+        case read(maxBytes: Int)
+        /// Serve the input that is kept in ``backlog``.
+        case serveBacklog
+        /// Serve the last line, which needs no line end.
+        case serveLastLine
+        /// Continue after the other connections of the loop were served.
+        case deferRest
+        /// Close the connection: the peer is gone and its input was served as far as possible without waiting.
+        case close
     }
 
-    /// Whether a line is under way that is longer than what is read at once of others.
-    private var isLineLong: Bool { framer.pendingBytes >= Self.slice }
+    private enum Peer { case open, halfClosed, gone }
+    private enum Input { case open, ended, finished }
+    /// What waits until the other connections of the loop were served.
+    private enum Deferral { case nothing, reading, everything }
 
-    /// Reads once, and serves what came; what takes longer than a turn is left for later. Neither a busy client nor one
-    /// that sends much at once starves the others of its loop.
-    func read() {
-        guard mayRead else { return }
-        // Of a peer that says no more only so much is left as the socket holds.
-        repeat { readOnce() } while willEnd && mayRead && !willGoOn
-        flush()
-        closeIfDone()
-    }
+    /// The most bytes of short lines that are read at once: so many of them are served in one time slice at most.
+    static let sliceBytes = 8 * 1024
+    /// The size of the buffer to read into.
+    static let bufferBytes = 64 * 1024
 
-    private var mayRead: Bool {
-        !isClosed && !isFinishing && !inputEnded && hasInput && isReady && heldInput == nil
-    }
+    private var framer: LineFramer
+    /// Input that was read and is not served, because the gate closed or the time slice ended.
+    private(set) var backlog: ByteBuffer?
+    /// Whether the socket may have more than was read: the kernel reports an arrival once.
+    private var isReadable = true
+    private var peer = Peer.open
+    private var input = Input.open
+    private var deferral = Deferral.nothing
+    /// Whether ``Action/deferRest`` was performed and its work is still to come.
+    private(set) var isResumeScheduled = false
+    /// Whether lines are being served. A request that is completed meanwhile does not continue the input.
+    var isServing = false
+    /// Bytes of the assembled line that is being served. They count until it was served.
+    private var servedBytes = 0
 
-    private func readOnce() {
-        loop.beginTurn()
-        // Nothing of a long line is served before its end comes.
-        let size = isLineLong ? loop.input.count : Self.slice
-        let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<size])
-        var passed = larder_passed()
-        let count = larder_receive(socket, buffer.baseAddress, buffer.count, mayTakeDescriptor, &passed)
-        let hasPassed = passed.is_cut || passed.descriptor >= 0
-        if hasPassed { receive(passed) }
-        switch count {
-        case 1...:
-            receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            // The kernel tells of what comes from now on; of what is there already it has told.
-            if count < buffer.count && !hasPassed { hasInput = willEnd } else { goOnLater() }
-        case 0:
-            inputEnded = true
-            finishInput()
-        default:
-            switch errno {
-            // The client left something unread. That is told once, before the end of what it said (unix(7)).
-            case EINTR, ECONNRESET: goOnLater()
-            case EAGAIN: hasInput = false
-            default:
-                // The peer went away without reading: nothing that an administrator could act on.
-                loop.server.logger.debug(
-                    "a connection failed", metadata: logMetadata(["error": "\(String(cString: strerror(errno)))"]))
-                close()
+    init(maximumLineBytes: Int) { framer = LineFramer(maximumLineBytes: maximumLineBytes) }
+
+    /// Bytes of a line that is unfinished or being served and did not arrive whole.
+    var pendingBytes: Int { framer.pendingBytes + servedBytes }
+
+    /// Whether all input was served.
+    var isFinished: Bool { input == .finished }
+
+    /// An unfinished line is longer than is read at once of others. No part of it is served before its end arrives.
+    private var isLineLong: Bool { framer.pendingBytes >= Self.sliceBytes }
+
+    func nextAction(isGateOpen: Bool) -> Action {
+        if isResumeScheduled || isServing { return .wait }
+        if deferral == .everything { return .deferRest }
+        if isGateOpen {
+            if backlog != nil { return .serveBacklog }
+            if input == .ended { return .serveLastLine }
+            if input == .open, isReadable {
+                if deferral == .reading { return .deferRest }
+                return .read(maxBytes: isLineLong ? Self.bufferBytes : Self.sliceBytes)
             }
         }
+        return peer == .gone ? .close : .wait
     }
 
-    /// Goes on with what came once the others of the loop were served.
-    func goOnLater() {
-        if willGoOn { return }
-        willGoOn = true
-        loop.deferWork {
-            self.willGoOn = false
-            self.loop.beginDeferred()
-            self.goOn()
-        }
+    // MARK: Events
+
+    /// The socket has bytes, or its end.
+    mutating func socketBecameReady() {
+        isReadable = true
+        deferral = .nothing
     }
 
-    /// Whether something was read that is to be served as soon as that is possible.
-    private var holdsRequests: Bool { heldInput != nil || unstartedBatch != nil }
-
-    private func goOn() {
-        if isClosed { return }
-        if holdsRequests {
-            resumeInput()
-            closeIfDone()
-        } else {
-            read()
-        }
-        endIfGone()
+    /// Serves a client with an unfinished long line after the clients with short requests.
+    mutating func deferLongLine() {
+        if isLineLong { deferral = .everything }
     }
 
-    /// The peer is gone: what it sent before is carried out as far as it can be without waiting, and the connection ends.
-    /// Where many are gone at once, those are served first who are there.
-    func hangUp() {
-        hasInput = true
-        // Up to the end, which makes a line of what has no line end.
-        willEnd = true
-        isGone = true
-        if willGoOn { return }
-        loop.beginTurn()
-        if loop.isTurnOver { goOnLater() } else { goOn() }
+    /// The peer has shut down its sending side. The rest is read to its end.
+    mutating func peerHalfClosed() {
+        if peer == .open { peer = .halfClosed }
     }
 
-    private func endIfGone() {
-        guard isGone, !willGoOn, !isClosed else { return }
-        flush()
-        close()
+    /// The peer is gone. Its last line counts without a line end.
+    /// - Parameter isSliceOver: whether connections whose peers are there are served first.
+    mutating func peerHungUp(isSliceOver: Bool) {
+        isReadable = true
+        peer = .gone
+        deferral = isSliceOver ? .everything : .nothing
     }
 
-    private func receive(_ bytes: UnsafeRawBufferPointer) {
-        bytesReceived += bytes.count
-        loop.traffic.bytesReceived += bytes.count
-        let taken = take(bytes)
-        if taken < bytes.count, !isClosed, !isFinishing {
-            heldInput = ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[taken...]))
-            if isReady { goOnLater() }
-        }
-        if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
-        endInputOfDescriptors()
+    /// Bytes were read and their lines served.
+    /// - Parameter mayHaveMore: whether the buffer was filled or the kernel has cut the bytes at a descriptor.
+    mutating func didRead(mayHaveMore: Bool) {
+        if mayHaveMore { deferral = .everything } else { isReadable = peer != .open }
     }
 
-    /// Closes descriptors that came with input if no line is left to which they may belong.
-    private func endInputOfDescriptors() {
-        guard let passedFiles, !passedFiles.received.isEmpty, heldInput == nil else { return }
-        passedFiles.received.endInput(hasUnfinishedLine: framer.pendingBytes > 0)
+    /// The read was interrupted, or reported that the client left output unread, which comes before the end of its input.
+    mutating func readWasInterrupted() { deferral = .everything }
+
+    /// The socket is empty.
+    mutating func socketIsEmpty() { isReadable = false }
+
+    /// The peer will send nothing more.
+    mutating func inputEnded() { input = .ended }
+
+    /// ``Action/deferRest`` was performed.
+    mutating func resumeScheduled() {
+        isResumeScheduled = true
+        deferral = .nothing
     }
 
-    /// Goes on with input that had to wait.
-    func resumeInput() {
-        guard !isFinishing, !willGoOn else { return }
-        loop.beginLongTurn()
-        if unstartedBatch != nil {
-            startBatch()
-            flush()
-        }
-        guard isReady else { return }
-        if var held = heldInput {
-            heldInput = nil
-            held.moveReaderIndex(forwardBy: held.withUnsafeReadableBytes { take($0) })
-            if framer.pendingBytes != unfinishedBytes { countUnfinishedLine() }
-            if held.readableBytes > 0, !isClosed {
-                heldInput = held
-                if isReady { goOnLater() }
-            }
-            endInputOfDescriptors()
-            flush()
-        }
-        finishInput()
-        flush()
-        if hasInput { goOnLater() }
+    /// The deferred work begins.
+    mutating func resumed() {
+        isResumeScheduled = false
+        deferral = .nothing
     }
 
-    /// Whether another line may be taken now.
-    private var isReady: Bool { unstartedBatch == nil && isRoomForRequest }
+    /// Requests that waited may be started. More is read after the other connections were served.
+    mutating func gateOpened() { deferral = .reading }
 
-    /// Whether another request may be started now.
-    var isRoomForRequest: Bool {
-        !isClosed && !isOutputPending && inFlight.count < limits.requestsInFlightPerConnection
+    // MARK: Lines
+
+    /// The next line in the input; nil if the rest of the input completes none. The rest is then held.
+    mutating func nextLine(in bytes: UnsafeRawBufferPointer, at offset: inout Int) -> LineFramer.Line? {
+        let pending = framer.pendingBytes
+        let line = framer.next(in: bytes, at: &offset)
+        if case .assembled = line { servedBytes = pending }
+        return line
     }
 
-    private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
-        var offset = 0
-        while let line = framer.next(in: bytes, at: &offset) {
-            let isCostly = handle(line)
-            passedFiles?.endLine()
-            if !isReady || isFinishing || (isCostly && loop.isTurnOver) { break }
-        }
-        return offset
+    /// The line without a line end at the end of the input; nil if there is none.
+    mutating func takeLastLine() -> LineFramer.Line? {
+        input = .finished
+        let pending = framer.pendingBytes
+        let line = framer.finish()
+        if case .assembled = line { servedBytes = pending }
+        return line
     }
 
-    /// Takes the last line, which need not have a line end.
-    private func finishInput() {
-        guard inputEnded, !inputFinished, isReady, heldInput == nil else { return }
-        inputFinished = true
-        if let line = framer.finish() { _ = handle(line) }
-        passedFiles?.received.removeAll()
+    /// An assembled line was served.
+    mutating func didServe(_ line: consuming [UInt8]) {
+        servedBytes = 0
+        framer.reuse(line)
     }
 
-    /// - Returns: whether it took longer than an answer that is there already.
-    private func handle(_ line: consuming LineFramer.Line) -> Bool {
-        defer { flushIfLarge() }
-        switch consume line {
-        case .whole(let bytes):
-            requests += 1
-            return handleLine(bytes)
-        case .assembled(let bytes):
-            requests += 1
-            defer { framer.reuse(bytes) }
-            return bytes.withUnsafeBytes { handleLine($0) }
-        case .tooLong:
-            loop.traffic.refused.lines += 1
-            let limit = limits.lineBytes
-            refuse(
-                WireError(
-                    .lineTooLong, "a line may have \(limit) bytes; this one was dropped up to its line end"))
-            return true
-        }
+    /// Keeps input that cannot be served now.
+    /// - Parameter isGateOpen: whether it only waits until the other connections were served.
+    mutating func keep(_ rest: ByteBuffer, isGateOpen: Bool) {
+        backlog = rest
+        if isGateOpen { deferral = .everything }
     }
+
+    mutating func takeBacklog() -> ByteBuffer? {
+        defer { backlog = nil }
+        return backlog
+    }
+
+    /// Drops the unfinished line and the bytes of it that are still to come.
+    mutating func dropUnfinishedLine() { framer.dropUnfinishedLine() }
+
+    /// Drops input that was not served, because the connection ends.
+    mutating func stop() { backlog = nil }
 }

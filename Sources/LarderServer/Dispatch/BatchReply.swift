@@ -53,7 +53,7 @@ final class BatchReply {
     /// Bytes of the replies so far.
     var heldBytes: Int { joined.bytes.count + earlyBytes }
 
-    /// What its connection has counted of them.
+    /// The part of them that ``BatchQueue`` has counted.
     var countedBytes = 0
 
     /// What a request is told for whose result there is no room.
@@ -63,8 +63,8 @@ final class BatchReply {
             "the replies to this batch come to more than \(enoughBytes) bytes already; ask for this outside the batch")
     }
 
-    /// The next request to start, and the place of its reply.
-    func next() -> (request: JSONValue, place: BatchSlot)? {
+    /// The next request to start, and the slot of its reply.
+    func next() -> (request: JSONValue, slot: BatchSlot)? {
         guard let request = requests.popFirst() else { return nil }
         return (request, BatchSlot(batch: self, index: count - requests.count - 1))
     }
@@ -150,6 +150,6 @@ struct BatchSlot {
         batch.put(at: index, later: bytes, body)
     }
 
-    /// Leaves the place empty: it is a notification's.
+    /// Leaves the slot of a notification empty.
     func leaveEmpty() { batch.leaveEmpty(index) }
 }

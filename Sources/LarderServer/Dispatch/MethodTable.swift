@@ -55,7 +55,7 @@ struct MethodTable {
         var publication: ConfigPublication
         var current: ConfigPublication.Current
         var result: ConfigGet.Result
-        /// Whether the same words get the same reply as long as the snapshot is current.
+        /// Whether lines with the same template get the same reply as long as the snapshot is current.
         var isRepeatable: Bool
     }
 
@@ -66,9 +66,9 @@ struct MethodTable {
         var parameters: Method.Parameters
         var admission: Admission
         /// Where its reply belongs, if it came in a batch.
-        var place: BatchSlot?
-        /// The line's, where it is certain that their id is the request's.
-        var words: RequestTemplate?
+        var slot: BatchSlot?
+        /// The line's, if it is certain that its id is the request's.
+        var template: RequestTemplate?
     }
 
     /// What a method that changes the connection leaves to do after its reply was written.
@@ -159,11 +159,12 @@ struct MethodTable {
         _ method: Method.Type,
         _ body: @escaping (Connection, OwnRequest<Method>) throws(WireError) -> Void
     ) {
-        answers[Method.name] = .own { (connection, request, place, words) throws(WireError) in
-            let (parameters, admission) = try connection.scope.admit(method, request.params)
+        answers[Method.name] = .own { (connection, request, slot, template) throws(WireError) in
+            let (parameters, admission) = try RequestScope(connection).admit(method, request.params)
             try body(
                 connection,
-                OwnRequest(id: request.id, parameters: parameters, admission: admission, place: place, words: words))
+                OwnRequest(id: request.id, parameters: parameters, admission: admission, slot: slot, template: template)
+            )
         }
     }
 
@@ -175,55 +176,8 @@ struct MethodTable {
     ) {
         answers[Method.name] = .connection(
             { (connection, params) throws(WireError) in
-                try body(connection, connection.scope.admit(method, params).0)
+                try body(connection, RequestScope(connection).admit(method, params).0)
             },
             needsReply: needsReply)
-    }
-}
-
-/// What a method may know of the request's surroundings.
-struct RequestScope: Sendable {
-    /// What the whole server shares.
-    let context: ServerContext
-    /// All connections, for the methods that tell of them.
-    let connections: ConnectionRegistry
-    /// Whom the request comes from.
-    let peer: PeerCredentials
-    /// What the peer may do.
-    let rights: PeerRights
-    /// Runs short tasks on that loop; nil where it is none of the agent's own.
-    let taskExecutor: LoopTaskExecutor?
-
-    /// Reads the parameters of a request and looks whether the peer may have it carried out.
-    /// - Throws: `invalidParams`; `denied`, which is logged; `unknownNamespace`
-    func admit<Method: GuardedMethod>(
-        _ method: Method.Type, _ params: JSONValue?
-    ) throws(WireError) -> (Method.Parameters, Admission) {
-        let parameters = try Method.Parameters(params: params)
-        let admission = Admission(method, parameters)
-        if let refusal = refusal(of: admission) { throw refusal }
-        return (parameters, admission)
-    }
-
-    /// Why the peer may not have a request carried out, or not any more; nil where it may. It is logged.
-    func refusal(of admission: Admission) -> WireError? {
-        guard let refusal = rights.refusal(of: admission.need, context.namespaces) else { return nil }
-        context.refusals.addRequest(refusal, to: admission.method, of: peer)
-        return refusal
-    }
-
-    /// A namespace.
-    /// - Throws: `unknownNamespace`, naming those that exist.
-    func namespace(_ name: String) throws(WireError) -> ConfigNamespace {
-        if let namespace = context.namespaces[name] { return namespace }
-        throw rights.unknownNamespace(name, context.namespaces)
-    }
-
-    /// The namespaces that the peer may read.
-    var readableNamespaces: [ConfigNamespace] { context.namespaces.all.filter { rights.mayRead($0.name) } }
-
-    /// What has to be masked in a namespace's values for the peer; nothing for one that may see secrets.
-    func secrets(of namespace: ConfigNamespace) -> SecretPatterns {
-        rights.rights(in: namespace.name).contains(.secrets) ? .none : namespace.configuration.secrets
     }
 }

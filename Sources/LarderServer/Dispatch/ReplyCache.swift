@@ -4,7 +4,7 @@ import LarderConfig
 import NIOCore
 import Glibc
 
-/// Replies to reads of the current snapshot, kept by the words of the request but for its id, so that a read which comes
+/// Replies to reads of the current snapshot, kept by the request without its id, so that a read which comes
 /// again and again is parsed, looked up and encoded once for each revision. One for each event loop.
 ///
 /// A reply counts only while what it was read from is current; that is asked of the publication each time.
@@ -21,7 +21,7 @@ struct ReplyCache {
     private final class Entry {
         let publication: ConfigPublication
         let version: Int
-        /// The words before the id, those behind it, and what follows the id in the reply, with its line end: in one
+        /// The text before the id, the text behind it, and what follows the id in the reply, with its line end: in one
         /// piece, so that a look at them counts no references.
         private let bytes: UnsafeMutableRawBufferPointer
         private let headCount: Int
@@ -30,24 +30,24 @@ struct ReplyCache {
         let body: ByteBuffer?
 
         init(
-            _ words: RequestTemplate, _ publication: ConfigPublication, version: Int, tail: ArraySlice<UInt8>,
+            _ template: RequestTemplate, _ publication: ConfigPublication, version: Int, tail: ArraySlice<UInt8>,
             body: ByteBuffer?
         ) {
             self.body = body
             self.publication = publication
             self.version = version
-            (headCount, restCount) = (words.head.count, words.rest.count)
+            (headCount, restCount) = (template.head.count, template.rest.count)
             bytes = .allocate(byteCount: headCount + restCount + tail.count, alignment: 1)
-            bytes.copyBytes(from: words.head)
-            UnsafeMutableRawBufferPointer(rebasing: bytes[headCount...]).copyBytes(from: words.rest)
+            bytes.copyBytes(from: template.head)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[headCount...]).copyBytes(from: template.rest)
             UnsafeMutableRawBufferPointer(rebasing: bytes[(headCount + restCount)...]).copyBytes(from: tail)
         }
 
         deinit { bytes.deallocate() }
 
-        func isFor(_ words: RequestTemplate) -> Bool {
-            guard headCount == words.head.count, restCount == words.rest.count, let known = bytes.baseAddress,
-                let head = words.head.baseAddress, let rest = words.rest.baseAddress
+        func isFor(_ template: RequestTemplate) -> Bool {
+            guard headCount == template.head.count, restCount == template.rest.count, let known = bytes.baseAddress,
+                let head = template.head.baseAddress, let rest = template.rest.baseAddress
             else { return false }
             return memcmp(known + headCount, rest, restCount) == 0 && memcmp(known, head, headCount) == 0
         }
@@ -59,9 +59,9 @@ struct ReplyCache {
     private static let slots = 256
     /// Replies up to this size are copied behind each other, so that pipelined ones make one write. Larger ones are written
     /// from where they are: to copy them costs more than a system call.
-    static let largestCopied = 32 * 1024
+    static let maxCopiedBytes = 32 * 1024
     /// What all large replies come to at most.
-    static let mostLarge = 2 << 20
+    static let maxLargeBytes = 2 << 20
 
     private var entries = [Entry?](repeating: nil, count: slots)
     /// What the large ones come to.
@@ -71,16 +71,16 @@ struct ReplyCache {
     var count: Int { entries.count { $0 != nil } }
 
     /// Appends the reply or its beginning, if it is known and still right, and the peer may read what it is of.
-    mutating func append(for words: RequestTemplate, with rights: PeerRights, to output: inout JSONWriter) -> Found {
-        let slot = words.slot(of: Self.slots)
+    mutating func append(for template: RequestTemplate, with rights: PeerRights, to output: inout JSONWriter) -> Found {
+        let slot = template.slot(of: Self.slots)
         guard let entry = entries[slot] else { return .nothing }
         guard entry.version == entry.publication.version else {
             // It will never be right again, and it holds on to its publication, which may have ended.
             put(nil, at: slot)
             return .nothing
         }
-        guard entry.isFor(words), rights.mayRead(entry.publication.namespace) else { return .nothing }
-        Self.appendHead(id: words.id, to: &output)
+        guard entry.isFor(template), rights.mayRead(entry.publication.namespace) else { return .nothing }
+        Self.appendHead(id: template.id, to: &output)
         if let body = entry.body { return .begun(body) }
         withExtendedLifetime(entry) { output.rawUnframed(entry.tail) }
         return .written
@@ -90,16 +90,16 @@ struct ReplyCache {
     /// is wrong.
     /// - Parameter tail: what followed ``appendHead(id:to:)`` in the reply.
     mutating func keep(
-        _ tail: ArraySlice<UInt8>, for words: RequestTemplate, _ publication: ConfigPublication,
+        _ tail: ArraySlice<UInt8>, for template: RequestTemplate, _ publication: ConfigPublication,
         _ current: ConfigPublication.Current
     ) {
-        guard tail.count <= Self.mostLarge, !current.hasEnded, !current.isWithdrawn else { return }
-        let isLarge = tail.count > Self.largestCopied
-        if isLarge, largeBytes + tail.count > Self.mostLarge { dropLarge() }
+        guard tail.count <= Self.maxLargeBytes, !current.hasEnded, !current.isWithdrawn else { return }
+        let isLarge = tail.count > Self.maxCopiedBytes
+        if isLarge, largeBytes + tail.count > Self.maxLargeBytes { dropLarge() }
         put(
             Entry(
-                words, publication, version: current.version, tail: isLarge ? [] : tail,
-                body: isLarge ? ByteBuffer(bytes: tail) : nil), at: words.slot(of: Self.slots))
+                template, publication, version: current.version, tail: isLarge ? [] : tail,
+                body: isLarge ? ByteBuffer(bytes: tail) : nil), at: template.slot(of: Self.slots))
     }
 
     private mutating func put(_ entry: Entry?, at slot: Int) {
@@ -114,8 +114,14 @@ struct ReplyCache {
 
     /// Appends the beginning of a reply: `{"jsonrpc":"2.0","id":…`.
     static func appendHead(id: UnsafeRawBufferPointer, to output: inout JSONWriter) {
-        let head: StaticString = "{\"jsonrpc\":\"2.0\",\"id\":"
-        output.rawUnframed(UnsafeRawBufferPointer(start: head.utf8Start, count: head.utf8CodeUnitCount))
+        output.rawUnframed("{\"jsonrpc\":\"2.0\",\"id\":")
         output.rawUnframed(id)
+    }
+}
+
+extension JSONWriter {
+    /// Appends a constant text as it is.
+    mutating func rawUnframed(_ text: StaticString) {
+        rawUnframed(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 }

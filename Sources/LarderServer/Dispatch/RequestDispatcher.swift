@@ -3,176 +3,222 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// A request whose reply is not written yet. Touched on its connection's loop only.
-final class PendingRequest {
-    let id: RequestID?
-    /// What it was let in for.
-    let admission: Admission
-    /// Why it was given up since, because the peer lost the right to it.
-    var denial: WireError?
-    /// Gives it up, for a reason; it still gets its reply.
-    var cancel: ((WireError) -> Void)?
-    let place: BatchSlot?
-    /// Why it was given up, where it was.
-    var givenUp: WireError?
-    /// What ends it at its deadline.
-    var deadline: Scheduled<Void>?
-    /// Whether it is given up when its connection ends.
-    let endsWithConnection: Bool
-    /// Bytes of its line, where that is long.
-    let heldBytes: Int
+/// Serves the request lines of a connection: from a cache if the same line came before with another id, otherwise by the
+/// method of the parsed request.
+struct RequestDispatcher {
+    /// The most requests in a batch.
+    static let maxBatchRequests = 64
 
-    init(id: RequestID?, admission: Admission, place: BatchSlot?, endsWithConnection: Bool, heldBytes: Int) {
-        self.id = id
-        self.admission = admission
-        self.place = place
-        self.endsWithConnection = endsWithConnection
-        self.heldBytes = heldBytes
-    }
-}
+    let connection: Connection
 
-extension Connection {
-    /// Serves one line: a request or a batch of them.
-    /// - Returns: whether it was more than to repeat an answer.
-    func handleLine(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        let words = RequestTemplate(bytes)
-        if let words, serveAgain(words) || serveImageAgain(words) { return false }
-        serveAnew(bytes, words)
+    private var loop: LoopContext { connection.loop }
+    private var output: ReplyWriter { connection.output }
+
+    // MARK: Lines
+
+    /// Serves a line: a request or a batch of them.
+    /// - Returns: whether it took longer than a cached reply.
+    func dispatch(_ line: UnsafeRawBufferPointer) -> Bool {
+        let template = RequestTemplate(line)
+        if let template, writeCachedReply(template) || ImageGetMethod(connection: connection).serveKnown(template) {
+            return false
+        }
+        parse(line, template)
         return true
     }
 
-    private func serveAnew(_ bytes: UnsafeRawBufferPointer, _ words: RequestTemplate?) {
-        identifyPeer()
+    private func parse(_ line: UnsafeRawBufferPointer, _ template: RequestTemplate?) {
+        connection.identifyPeer()
         let message: JSONValue
         do {
-            message = try loop.parser.parse(bytes)
+            message = try loop.parser.parse(line)
         } catch {
             loop.traffic.refused.malformed += 1
-            return refuse(WireError(.parseError, error.description))
+            return output.refuse(WireError(.parseError, error.description))
         }
-        lineBytes = bytes.count
-        defer { lineBytes = 0 }
-        if message.kind == .array { return handleBatch(message) }
-        serve(message, in: nil, words.flatMap { $0.confirms(idOf: message) ? $0 : nil })
+        connection.usage.lineBytes = line.count
+        defer { connection.usage.lineBytes = 0 }
+        if message.kind == .array { return dispatchBatch(message) }
+        serve(message, in: nil, template.flatMap { $0.confirms(idOf: message) ? $0 : nil })
     }
 
-    /// Answers something that has no id.
-    func refuse(_ error: WireError) {
+    /// Writes the reply to a read that came before with another id.
+    /// - Returns: false if the reply is not cached or no longer right.
+    private func writeCachedReply(_ template: RequestTemplate) -> Bool {
+        let mark = loop.output.mark
+        switch loop.replies.append(for: template, with: connection.rights, to: &loop.output) {
+        case .nothing: return false
+        case .written: break
+        case .begun(let rest):
+            if rest.readableBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
+                loop.output.rewind(to: mark)
+                output.reply(id: RequestID(template), error, in: nil)
+            } else {
+                output.flush(then: rest)
+            }
+        }
         loop.traffic.requestsTotal += 1
-        reply(id: .null, error, in: nil)
+        return true
     }
 
-    // MARK: One request
+    // MARK: Batches
 
-    /// Serves one request.
-    func serve(_ message: JSONValue, in place: BatchSlot?, _ words: RequestTemplate? = nil) {
+    private func dispatchBatch(_ message: JSONValue) {
+        let count = message.count
+        if count == 0 { return output.refuse(WireError(.invalidRequest, "a batch has at least one request")) }
+        if count > Self.maxBatchRequests {
+            return output.refuse(
+                WireError(
+                    .invalidRequest, "a batch has at most \(Self.maxBatchRequests) requests, this one has \(count)"))
+        }
+        let lineBytes = connection.usage.lineBytes
+        let isLong = lineBytes > UserUsage.largeBytes
+        connection.batches.waiting = BatchReply(Array(message.elements), lineBytes: isLong ? lineBytes : 0)
+        startBatch()
+        // If too much is buffered, the requests that wait were refused and nothing of the batch is left.
+        if isLong, connection.batches.waiting != nil { connection.countHeldBytes() }
+    }
+
+    /// Starts the requests of the batch that waits, as if each had come on a line of its own: as many as there are places
+    /// and time for.
+    func startBatch() {
+        startBatch { connection.hasRoomForRequest && !loop.isTurnOver }
+        if connection.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
+    }
+
+    /// Starts all requests of the batch that waits, because the connection or the agent ends.
+    func startRestOfBatch() { startBatch { true } }
+
+    private func startBatch(while hasRoom: () -> Bool) {
+        guard let batch = connection.batches.waiting else { return }
+        while hasRoom(), let (request, slot) = batch.next() { serve(request, in: slot, nil) }
+        guard batch.isStarted else { return }
+        connection.batches.waiting = nil
+        if connection.usage.heldBytes > 0 { connection.countHeldBytes() }
+        output.writeIfComplete(batch)
+    }
+
+    /// Why a request of a batch is not carried out: it waited too long, or there is no room for its result.
+    private func refusal(of request: Request, in batch: BatchReply) -> WireError? {
+        if connection.phase == .draining {
+            return WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
+        }
+        if request.id == nil { return nil }
+        if batch.heldBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() { return error }
+        return batch.isFull ? BatchReply.noRoom : nil
+    }
+
+    // MARK: Requests
+
+    private func serve(_ message: JSONValue, in slot: BatchSlot?, _ template: RequestTemplate?) {
         loop.traffic.requestsTotal += 1
         let request: Request
         do {
             request = try Request(message)
         } catch {
-            return reply(id: error.id, error.error, in: place)
+            return output.reply(id: error.id, error.error, in: slot)
         }
-        if let place, let error = refusal(inBatch: place.batch, request) {
-            return reply(id: request.id, error, in: place)
+        if let slot, let error = refusal(of: request, in: slot.batch) {
+            return output.reply(id: request.id, error, in: slot)
         }
         guard let name = request.method.string, let answer = loop.methods[name] else {
             let error = WireError(
                 .methodNotFound, "there is no method \(request.method.compactText); rpc.discover lists them")
-            return reply(id: request.id, error, in: place)
+            return output.reply(id: request.id, error, in: slot)
         }
-        // Nobody is left to be answered, but what was handed over is carried out all the same.
-        if isClosed, !answer.isDeferred { return }
-        switch answer {
-        case .immediate(let body): serveNow(request, body, in: place)
-        case .reading(let body, let later): serveReading(request, body, orLater: later, in: place, words)
-        case .deferred(let body, let endsWithConnection):
-            do throws(WireError) {
-                try serveLater(request, body, endsWithConnection: endsWithConnection, in: place)
-            } catch {
-                reply(id: request.id, error, in: place)
+        // Of a client that is gone only requests that a task or the store carries out are started.
+        if connection.phase == .closed, !answer.isDeferred { return }
+        do throws(WireError) {
+            switch answer {
+            case .immediate(let body): serveNow(request, body, in: slot)
+            case .reading(let body, let later): try serveReading(request, body, orLater: later, in: slot, template)
+            case .deferred(let body, let endsWithConnection):
+                try serveLater(request, body, endsWithConnection ? .connection : .committed, in: slot)
+            case .change(let body): try submit(request, body, in: slot)
+            case .waiting(let body):
+                try ConfigWaitMethod(connection: connection).serve(request, body, in: slot)
+            case .own(let body): try body(connection, request, slot, template)
+            case .connection(let body, let needsReply):
+                if needsReply, request.id == nil {
+                    slot?.leaveEmpty()
+                    return
+                }
+                try serveHere(request, body, in: slot)
             }
-        case .change(let body):
-            do throws(WireError) {
-                try handOver(request, body, in: place)
-            } catch {
-                reply(id: request.id, error, in: place)
-            }
-        case .waiting(let body): serveWhenMet(request, body, in: place)
-        case .own(let body):
-            do throws(WireError) {
-                try body(self, request, place, words)
-            } catch {
-                reply(id: request.id, error, in: place)
-            }
-        case .connection(let body, let needsReply):
-            if needsReply, request.id == nil {
-                place?.leaveEmpty()
-                return
-            }
-            serveHere(request, body, in: place)
+        } catch {
+            output.reply(id: request.id, error, in: slot)
         }
     }
 
-    var scope: RequestScope {
-        RequestScope(
-            context: loop.server, connections: loop.registry, peer: peer, rights: rights,
-            taskExecutor: loop.taskExecutor)
-    }
-
-    private func serveNow(_ request: Request, _ body: MethodTable.Immediate, in place: BatchSlot?) {
+    private func serveNow(_ request: Request, _ body: MethodTable.Immediate, in slot: BatchSlot?) {
+        let scope = RequestScope(connection)
         guard let id = request.id else {
             var nowhere = JSONWriter()
             // A notification has no reply, not even for an error (JSON-RPC 2.0 section 4.1).
             try? body(scope, request.params, &nowhere)
-            place?.leaveEmpty()
+            slot?.leaveEmpty()
             return
         }
         let mark = loop.output.mark
         do throws(WireError) {
-            try write(in: place) { (writer) throws(WireError) in
+            try output.write(in: slot) { (writer) throws(WireError) in
                 try Envelope.writeResult(id: id, to: &writer) { (writer) throws(WireError) in
                     try body(scope, request.params, &writer)
                 }
             }
-            if place == nil { withholdIfTooMuch(id, from: mark) }
+            if slot == nil { output.withholdIfTooMuch(id, from: mark) }
         } catch {
             loop.output.rewind(to: mark)
-            reply(id: id, error, in: place)
+            output.reply(id: id, error, in: slot)
         }
     }
 
-    private func serveHere(_ request: Request, _ body: MethodTable.InConnection, in place: BatchSlot?) {
-        do throws(WireError) {
-            let answer = try body(self, request.params)
-            reply(id: request.id, answer.result, in: place)
-            guard let afterwards = answer.afterwards else { return }
-            // An event never comes before the reply that announces it, also where that one waits for its batch.
-            if let place { place.batch.then(afterwards) } else { afterwards() }
-        } catch {
-            reply(id: request.id, error, in: place)
+    /// Answers a read, and caches the reply for the next line with the same template.
+    /// - Parameters:
+    ///   - later: answers it if the current snapshot is too old.
+    ///   - template: the line's, if it is certain that its id is the request's.
+    private func serveReading(
+        _ request: Request, _ body: MethodTable.Reading, orLater later: @escaping MethodTable.Deferred,
+        in slot: BatchSlot?, _ template: RequestTemplate?
+    ) throws(WireError) {
+        guard let reading = try body(RequestScope(connection), request.params) else {
+            return try serveLater(request, later, .connection, in: slot)
         }
+        if let slot { return output.reply(id: request.id, reading.result, deferredIn: slot) }
+        guard let id = request.id else { return }
+        let mark = loop.output.mark
+        var text = id.text
+        text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output) }
+        let start = loop.output.bytes.count
+        loop.output.rawUnframed(",\"result\":")
+        reading.result.write(to: &loop.output)
+        loop.output.rawUnframed("}")
+        loop.output.endLine()
+        if let template, reading.isRepeatable {
+            loop.replies.keep(loop.output.bytes[start...], for: template, reading.publication, reading.current)
+        }
+        output.withholdIfTooMuch(id, from: mark)
+    }
+
+    private func serveHere(
+        _ request: Request, _ body: MethodTable.InConnection, in slot: BatchSlot?
+    ) throws(WireError) {
+        let answer = try body(connection, request.params)
+        output.reply(id: request.id, answer.result, in: slot)
+        guard let afterwards = answer.afterwards else { return }
+        // An event never precedes the reply that announces its subscription, even if that reply waits for its batch.
+        if let slot { slot.batch.then(afterwards) } else { afterwards() }
     }
 
     /// Has a task answer a request.
-    /// - Throws: why it is refused.
-    func serveLater(
-        _ request: Request, _ body: @escaping MethodTable.Deferred, endsWithConnection: Bool, in place: BatchSlot?
+    private func serveLater(
+        _ request: Request, _ body: @escaping MethodTable.Deferred, _ lifetime: PendingRequests.Lifetime,
+        in slot: BatchSlot?
     ) throws(WireError) {
-        try serveLater(
-            request.id, try body(scope, request.params), endsWithConnection: endsWithConnection, in: place)
-    }
-
-    /// Has a task answer a request that was let in.
-    /// - Throws: why it is refused.
-    func serveLater(
-        _ id: RequestID?, _ work: MethodTable.Work, endsWithConnection: Bool, in place: BatchSlot?
-    ) throws(WireError) {
-        let ticket = try ticket(for: id, work.admission, in: place, endsWithConnection: endsWithConnection)
-        let connection = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        let eventLoop = loop.eventLoop
-        // The task runs here and now up to its first suspension, so that what requests hand to an actor arrives there
-        // in the order of the requests.
+        let work = try body(RequestScope(connection), request.params)
+        let ticket = try begin(request.id, work.admission, lifetime, in: slot)
+        let (bound, eventLoop) = (NIOLoopBound(connection, eventLoop: loop.eventLoop), loop.eventLoop)
+        // The task runs here up to its first suspension, so that requests reach an actor in their order.
         let task = Task.immediate {
             let result: Result<any WireResult, WireError>
             do throws(WireError) {
@@ -180,121 +226,39 @@ extension Connection {
             } catch {
                 result = .failure(error)
             }
-            eventLoop.execute { connection.value.complete(ticket, result) }
+            eventLoop.execute { bound.value.complete(ticket, result) }
         }
-        inFlight[ticket]?.cancel = { _ in task.cancel() }
+        connection.pending[ticket]?.onCancel = { _ in task.cancel() }
     }
 
-    /// Hands over a change; its reply is written when it is committed. Changes are handed over in the order of their requests.
-    /// - Throws: why it is refused.
-    private func handOver(_ request: Request, _ body: MethodTable.Change, in place: BatchSlot?) throws(WireError) {
-        let (handOver, admission) = try body(scope, request.params)
-        let ticket = try ticket(for: request.id, admission, in: place, endsWithConnection: false)
-        let connection = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        let eventLoop = loop.eventLoop
-        let change = handOver { result in
-            eventLoop.execute { connection.value.complete(ticket, result) }
+    /// Submits a change; its reply is written when it is committed. Changes are submitted in the order of their requests.
+    private func submit(_ request: Request, _ body: MethodTable.Change, in slot: BatchSlot?) throws(WireError) {
+        let (submit, admission) = try body(RequestScope(connection), request.params)
+        let ticket = try begin(request.id, admission, .committed, in: slot)
+        let (bound, eventLoop) = (NIOLoopBound(connection, eventLoop: loop.eventLoop), loop.eventLoop)
+        let change = submit { result in
+            eventLoop.execute { bound.value.complete(ticket, result) }
         }
-        inFlight[ticket]?.cancel = { _ in change.cancel() }
+        connection.pending[ticket]?.onCancel = { _ in change.cancel() }
     }
 
-    /// Counts a request among those that are not answered yet.
-    /// - Throws: where its user has too many, or too much is held for them.
-    func ticket(
-        for id: RequestID?, _ admission: Admission, in place: BatchSlot?, endsWithConnection: Bool
-    ) throws(WireError) -> Int {
-        let heldBytes = try admitToFlight()
-        nextTicket += 1
-        inFlight[nextTicket] = PendingRequest(
-            id: id, admission: admission, place: place, endsWithConnection: endsWithConnection, heldBytes: heldBytes)
+    /// Adds a request to the pending ones.
+    /// - Throws: if its user has too many, or too much is buffered for the user.
+    func begin(
+        _ id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
+    ) throws(WireError) -> PendingRequests.Ticket {
+        var heldBytes = 0
+        if connection.phase == .closed {
+            connection.usage.admitOrphan()
+        } else {
+            do throws(UsageRefusal) {
+                heldBytes = try connection.usage.admitRequest()
+            } catch {
+                throw loop.count(error, of: connection.principal.credentials)
+            }
+        }
         loop.traffic.requestsInFlight += 1
-        return nextTicket
-    }
-
-    /// Answers a request that was counted so.
-    func complete(_ ticket: Int, _ result: Result<any WireResult, WireError>) {
-        guard let request = inFlight.removeValue(forKey: ticket) else { return endOwed(ticket) }
-        loop.traffic.requestsInFlight -= 1
-        endFlight(of: request)
-        request.deadline?.cancel()
-        switch request.denial.map({ .failure($0) }) ?? result {
-        // What was asked for only to be told can be asked for again; that a change was made must be said.
-        case .success where request.endsWithConnection && request.place?.batch.isFull ?? false:
-            reply(id: request.id, BatchReply.noRoom, in: request.place)
-        case .success(let value) where request.endsWithConnection:
-            let mark = loop.output.mark
-            reply(id: request.id, value, in: request.place)
-            if request.place == nil { withholdIfTooMuch(request.id, from: mark) }
-        case .success(let value): reply(id: request.id, value, in: request.place)
-        case .failure(let error): reply(id: request.id, error, in: request.place)
-        }
-        if let batch = request.place?.batch { writeIfComplete(batch) }
-        flush()
-        resumeInput()
-        closeIfDone()
-    }
-
-    /// Cancels what only waits for something, because the agent is stopping or the client is gone; each request gets its
-    /// own reply. What a client handed over goes on to its end.
-    func cancelWaiting() {
-        let reason = WireError(.shuttingDown, "the agent is stopping; ask again once it is back")
-        for request in inFlight.values where request.endsWithConnection { request.cancel?(reason) }
-    }
-
-    /// Looks at the peer's rights anew: what it may have no more ends. A change that it handed over before goes on.
-    func review() {
-        let scope = scope
-        for subscription in subscriptions.values.sorted(by: { $0.id < $1.id }) {
-            let name = subscription.topic.feed.publication.namespace
-            let denial = scope.refusal(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
-            // A namespace that is gone ends its subscriptions by itself.
-            if denial?.right != nil { end(subscription, .denied) }
-        }
-        for (ticket, request) in inFlight where request.endsWithConnection {
-            guard let denial = scope.refusal(of: request.admission), denial.right != nil else { continue }
-            inFlight[ticket]?.denial = denial
-            request.cancel?(denial)
-        }
-        flush()
-    }
-
-    /// Cancels a request that waits; it gets its own reply.
-    func cancel(_ id: RequestID) -> Bool {
-        var isFound = false
-        let reason = WireError(.cancelled, "request \(id.text) was cancelled by request.cancel")
-        for request in inFlight.values where request.id == id {
-            request.cancel?(reason)
-            isFound = true
-        }
-        return isFound
-    }
-
-    // MARK: Replies
-
-    func reply(id: RequestID?, _ error: WireError, in place: BatchSlot?) {
-        guard let id else {
-            place?.leaveEmpty()
-            return
-        }
-        loop.traffic.requestErrors += 1
-        write(in: place) { writer in Envelope.writeError(id: id, error, to: &writer) }
-    }
-
-    func reply(id: RequestID?, _ result: any WireResult, in place: BatchSlot?) {
-        guard let id else {
-            place?.leaveEmpty()
-            return
-        }
-        write(in: place) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
-    }
-
-    private func write<Failure: Error>(
-        in place: BatchSlot?, _ body: (inout JSONWriter) throws(Failure) -> Void
-    ) throws(Failure) {
-        if let place {
-            return try counting(place.batch) { () throws(Failure) in try place.put(body) }
-        }
-        try body(&loop.output)
-        loop.output.endLine()
+        return connection.pending.add(
+            PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, heldBytes: heldBytes))
     }
 }

@@ -37,7 +37,7 @@ struct RequestTemplate {
         }
     }
 
-    /// A place for the words in a table. Whoever makes places collide takes the benefit of the table from the other
+    /// A slot for the template in a table. A client that makes slots collide takes the benefit of the table from the other
     /// connections of the loop, too: their requests are then parsed like any other, and no worse.
     /// - Parameter slots: how many there are, a power of two.
     func slot(of slots: Int) -> Int {
@@ -85,7 +85,7 @@ struct RequestTemplate {
         return nil
     }
 
-    /// Whether a line begins with `{"jsonrpc":"2.0",`, looked at as two words and a byte.
+    /// Whether a line begins with `{"jsonrpc":"2.0",`, compared as two words and a byte.
     private static func hasUsualBeginning(_ line: UnsafeRawBufferPointer) -> Bool {
         guard line.count > 17 else { return false }
         return line.loadUnaligned(as: UInt64.self) == UInt64(littleEndian: 0x7072_6e6f_736a_227b)
@@ -115,6 +115,6 @@ struct RequestTemplate {
 }
 
 extension RequestID {
-    /// The id of a request whose words are those of one that was parsed.
-    init(_ words: RequestTemplate) { self.init(text: String(decoding: words.id, as: UTF8.self)) }
+    /// The id of a request whose template is that of one that was parsed.
+    init(_ template: RequestTemplate) { self.init(text: String(decoding: template.id, as: UTF8.self)) }
 }

@@ -6,8 +6,8 @@ import NIOCore
 /// A connection has one lease for a blob, however often it asks for it. The lease counts how often, and ends when it was
 /// given back as often, when the latest of the times that were asked for is over, or with the connection.
 struct ImageLeases {
-    /// The most leases of a connection.
-    static let most = 4096
+    /// The maximum number of leases of a connection.
+    static let max = 4096
 
     private struct Lease {
         let digest: BlobDigest
@@ -22,7 +22,7 @@ struct ImageLeases {
     var count: Int { leases.count }
 
     /// Whether there is room for a lease on a blob.
-    func hasRoom(for digest: BlobDigest) -> Bool { leases.count < Self.most || numbers[digest] != nil }
+    func hasRoom(for digest: BlobDigest) -> Bool { leases.count < Self.max || numbers[digest] != nil }
 
     /// Takes a lease on a blob to which the caller has a reference.
     ///

@@ -4,7 +4,7 @@ import LarderImages
 import LarderProtocol
 import Glibc
 
-/// What one `image.get` asks for: the same for all that come in the same words.
+/// The query of one `image.get`: the same for all lines with the same template.
 final class ImageQuery {
     let request: ImageRequest
     private let prepared: PreparedImageRequest?
@@ -47,22 +47,22 @@ final class ImageQuery {
     }
 }
 
-/// What was asked for by which words, so that a request that comes again and again is parsed once. One for each event
-/// loop.
+/// Image queries by their templates, so that a repeated request is parsed once. One for each event loop.
 struct ImageQueries {
     private struct Entry {
         let headCount: Int
-        /// The words before the id, and those behind it.
-        let words: [UInt8]
-        let asked: ImageQuery
+        /// The text before the id, and the text behind it.
+        let text: [UInt8]
+        let query: ImageQuery
 
-        func isFor(_ words: RequestTemplate) -> Bool {
-            guard headCount == words.head.count, self.words.count == headCount + words.rest.count else { return false }
-            return self.words.withUnsafeBytes { known in
-                guard let known = known.baseAddress, let head = words.head.baseAddress,
-                    let rest = words.rest.baseAddress
-                else { return false }
-                return memcmp(known + headCount, rest, words.rest.count) == 0 && memcmp(known, head, headCount) == 0
+        func isFor(_ template: RequestTemplate) -> Bool {
+            let (head, rest) = (template.head, template.rest)
+            guard headCount == head.count, text.count == headCount + rest.count else { return false }
+            return text.withUnsafeBytes { known in
+                guard let known = known.baseAddress, let head = head.baseAddress, let start = rest.baseAddress else {
+                    return false
+                }
+                return memcmp(known + headCount, start, rest.count) == 0 && memcmp(known, head, headCount) == 0
             }
         }
     }
@@ -70,17 +70,16 @@ struct ImageQueries {
     private static let slots = 1024
     private var entries = [Entry?](repeating: nil, count: slots)
 
-    /// What the words ask for, if it is known and was concluded from the settings in force.
-    func asked(by words: RequestTemplate, settingsVersion: Int) -> ImageQuery? {
-        guard let entry = entries[words.slot(of: Self.slots)], entry.asked.settingsVersion == settingsVersion,
-            entry.isFor(words)
+    /// The query of a template, if it is known and was made by the settings in force.
+    func query(for template: RequestTemplate, settingsVersion: Int) -> ImageQuery? {
+        guard let entry = entries[template.slot(of: Self.slots)], entry.query.settingsVersion == settingsVersion,
+            entry.isFor(template)
         else { return nil }
-        return entry.asked
+        return entry.query
     }
 
-    /// Keeps what the words ask for.
-    mutating func keep(_ asked: ImageQuery, for words: RequestTemplate) {
-        entries[words.slot(of: Self.slots)] = Entry(
-            headCount: words.head.count, words: Array(words.head) + Array(words.rest), asked: asked)
+    mutating func keep(_ query: ImageQuery, for template: RequestTemplate) {
+        entries[template.slot(of: Self.slots)] = Entry(
+            headCount: template.head.count, text: Array(template.head) + Array(template.rest), query: query)
     }
 }

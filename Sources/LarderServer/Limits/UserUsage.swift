@@ -57,8 +57,8 @@ final class UserUsage: Sendable {
             "send it again when others are answered")
     }
 
-    /// Takes a place in any case: for what was handed over by somebody who is gone.
-    func addOwedRequest() { requests.add(1, ordering: .relaxed) }
+    /// Takes a place in any case: for a committed request of a client that is gone.
+    func addOrphanedRequest() { requests.add(1, ordering: .relaxed) }
 
     /// Gives the place back.
     func removeRequest() { requests.subtract(1, ordering: .relaxed) }
@@ -150,7 +150,7 @@ final class UserUsageTable: Sendable {
     }
 
     /// Gives back the place of a request that outlived its connection.
-    func removeOwedRequest(_ usage: UserUsage) {
+    func removeOrphanedRequest(_ usage: UserUsage) {
         users.withLock { users in
             usage.removeRequest()
             Self.forgetIfUnused(usage, &users)

@@ -122,7 +122,7 @@ public final class AgentServer: Sendable {
             registry.users.leave(usage)
             return registry.refuse(socket, limits, context.refusals)
         }
-        Connection(id: id, loop: loop, socket: socket, peer: peer, limits: limits, usage: usage).start()
+        Connection(id: id, loop: loop, socket: socket, peer: peer, limits: limits, user: usage).start()
     }
 }
 

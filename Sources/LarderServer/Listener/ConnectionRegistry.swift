@@ -107,17 +107,21 @@ final class ConnectionRegistry: Sendable {
 
     /// Every connection in the order of their numbers.
     func clients() async -> [AgentClients.Client] {
-        await onEachLoop { loop in loop.connections.values.map(\.description) }.flatMap { $0 }.sorted { $0.id < $1.id }
+        await onEachLoop { loop in loop.connections.values.map { AgentClients.Client($0) } }.flatMap { $0 }.sorted {
+            $0.id < $1.id
+        }
     }
 
     /// Lets every connection finish: no new requests, replies written, `end` to every subscription.
     func finishAll() async {
-        _ = await onEachLoop { loop in for connection in loop.connections.values { connection.finish() } }
+        _ = await onEachLoop { loop in for connection in loop.connections.values { connection.drain() } }
     }
 
     /// Lets every connection look at its rights anew: what it may have no more ends.
     func reviewAll() async {
-        _ = await onEachLoop { loop in for connection in loop.connections.values { connection.review() } }
+        _ = await onEachLoop { loop in
+            for connection in loop.connections.values { AccessReview(connection: connection).run() }
+        }
     }
 
     /// Closes every connection that is left.

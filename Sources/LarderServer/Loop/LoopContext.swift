@@ -1,5 +1,6 @@
-import LarderEventLoop
+import LarderImages
 import LarderJSON
+import LarderConfig
 import LarderProtocol
 import NIOCore
 
@@ -37,7 +38,7 @@ final class LoopContext {
     var traffic = AgentStats.Traffic()
     private let table = ConnectionTable()
     /// Watches over clients whose output waits.
-    var stalls = StallMonitor()
+    let stalls = StallMonitor()
 
     init(
         _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry
@@ -52,8 +53,10 @@ final class LoopContext {
         hub = SubscriptionHub(eventLoop: eventLoop)
         leaseTimer = LeaseTimer(eventLoop: eventLoop)
         // Not a weak reference: counting references to what has one takes twice the time, and each request counts some.
-        leaseTimer.sweep = { [table] now in
-            for connection in table.connections.values { connection.expireLeases(at: now) }
+        leaseTimer.sweep = { [table, server] now in
+            for connection in table.connections.values {
+                for digest in connection.leases.expire(at: now) { server.images?.cache.release(digest) }
+            }
             return table.connections.values.lazy.compactMap(\.leases.nextEnd).min()
         }
     }
@@ -113,6 +116,37 @@ final class LoopContext {
     func deferWork(_ piece: @escaping () -> Void) {
         if let loop = eventLoop as? EpollLoop { return loop.deferWork(piece) }
         eventLoop.assumeIsolated().execute(piece)
+    }
+
+    /// Runs `body` for each item, and then `end`. When the time slice is over, the rest is deferred.
+    func forEachInSlices<Item>(
+        _ items: [Item], from start: Int = 0, _ body: @escaping (Item) -> Void, andThen end: @escaping () -> Void
+    ) {
+        let sliceEnd = NIODeadline.now() + Self.turnTime
+        for index in start..<items.count {
+            body(items[index])
+            guard index + 1 < items.count, NIODeadline.now() >= sliceEnd else { continue }
+            return deferWork { self.forEachInSlices(items, from: index + 1, body, andThen: end) }
+        }
+        end()
+    }
+
+    // MARK: Limits
+
+    /// Counts a refusal because of a limit. It is logged, unless it is about a subscription.
+    /// - Returns: the error that the client gets.
+    @discardableResult
+    func count(_ refusal: UsageRefusal, of peer: PeerCredentials) -> WireError {
+        switch refusal.limit {
+        case .queuedBytes:
+            traffic.refused.queuedBytes += 1
+            server.refusals.addUsage(refusal.error, "queuedBytesPerUser", of: peer)
+        case .requests:
+            traffic.refused.requests += 1
+            server.refusals.addUsage(refusal.error, "requestsInFlightPerUser", of: peer)
+        case .subscriptions: traffic.refused.subscriptions += 1
+        }
+        return refusal.error
     }
 
     // MARK: Rights

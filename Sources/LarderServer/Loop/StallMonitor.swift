@@ -1,73 +1,104 @@
-import LarderEventLoop
+import LarderProtocol
+import Logging
 import NIOCore
 
-/// Which clients of an event loop are watched because their output waits.
-struct StallMonitor {
-    fileprivate var connections: [Connection] = []
-    fileprivate var isSweeping = false
-}
+/// Closes clients that take no output. There may be thousands of them, so each sweep is cut into time slices.
+final class StallMonitor {
+    /// A connection that takes no byte for so long is closed if too much is buffered for its user.
+    private static let maxStallOverLimit = TimeAmount.seconds(2)
 
-/// Clients that take nothing are dropped. There may be thousands of them: each sweep over them is cut into pieces, between
-/// which the others are served.
-extension LoopContext {
-    /// Watches over a client for as long as its output waits.
-    func watchForStalls(of connection: Connection) {
-        if connection.isWatchedForStalls { return }
-        connection.isWatchedForStalls = true
-        stalls.connections.append(connection)
-        if stalls.isSweeping { return }
-        stalls.isSweeping = true
-        let limit = connection.limits.stallTime
-        sweepStalls(after: min(.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500)))
+    /// The connections whose output is pending, or was when the last sweep began.
+    private var connections: [Connection] = []
+    private var isSweeping = false
+
+    /// Watches a connection as long as its output is pending.
+    func watch(_ connection: Connection) {
+        if connection.outbound.isMonitored { return }
+        connection.outbound.isMonitored = true
+        connections.append(connection)
+        if isSweeping { return }
+        isSweeping = true
+        let limit = connection.usage.limits.stallTime
+        let interval = min(TimeAmount.nanoseconds(max(limit.nanoseconds / 8, 10_000_000)), .milliseconds(500))
+        scheduleSweep(every: interval, on: connection.loop)
     }
 
-    private func sweepStalls(after pause: TimeAmount) {
-        eventLoop.assumeIsolated().scheduleTask(in: pause) { self.sweepStalls(every: pause) }
+    private func scheduleSweep(every interval: TimeAmount, on loop: LoopContext) {
+        loop.eventLoop.assumeIsolated().scheduleTask(in: interval) { self.sweep(every: interval, on: loop) }
     }
 
-    private func sweepStalls(every pause: TimeAmount) {
-        let now = NIODeadline.now()
-        let waiting = stalls.connections
-        stalls.connections = []
-        eachInPieces(waiting) { connection in
-            connection.dropIfStalled(at: now)
+    private func sweep(every interval: TimeAmount, on loop: LoopContext) {
+        let (now, swept) = (NIODeadline.now(), connections)
+        connections = []
+        loop.forEachInSlices(swept) { connection in
+            self.closeIfStalled(connection, at: now)
             connection.countHeldBytes()
-            connection.isWatchedForStalls = connection.isOutputPending
-            if connection.isOutputPending { self.stalls.connections.append(connection) }
+            connection.outbound.isMonitored = connection.outbound.isPending
+            if connection.outbound.isPending { self.connections.append(connection) }
         } andThen: {
-            self.dropThoseInTheWay(waiting, now) {
-                self.stalls.isSweeping = !self.stalls.connections.isEmpty
-                guard self.stalls.isSweeping else { return }
-                self.sweepStalls(after: pause)
+            self.closeOverLimit(swept, at: now, on: loop) {
+                self.isSweeping = !self.connections.isEmpty
+                if self.isSweeping { self.scheduleSweep(every: interval, on: loop) }
             }
         }
     }
 
-    /// Drops those who keep others of their user from being served, the largest first, until there are none.
-    private func dropThoseInTheWay(_ waiting: [Connection], _ now: NIODeadline, andThen end: @escaping () -> Void) {
-        var inTheWay: [Connection] = []
-        eachInPieces(waiting) { connection in
-            if connection.isInTheWay(at: now) { inTheWay.append(connection) }
+    /// Closes stalled connections that keep other connections of their user from being served, the largest first, until
+    /// each user is below the limit.
+    private func closeOverLimit(
+        _ swept: [Connection], at now: NIODeadline, on loop: LoopContext, andThen end: @escaping () -> Void
+    ) {
+        var candidates: [Connection] = []
+        loop.forEachInSlices(swept) { connection in
+            if Self.isStalledOverLimit(connection, at: now) { candidates.append(connection) }
         } andThen: {
-            self.eachInPieces(inTheWay.sorted { $0.heldBytes > $1.heldBytes }) { connection in
-                if connection.isInTheWay(at: now) { connection.dropBecauseOfUsage() }
+            loop.forEachInSlices(candidates.sorted { $0.usage.heldBytes > $1.usage.heldBytes }) { connection in
+                if Self.isStalledOverLimit(connection, at: now) { self.closeOverLimit(connection) }
             } andThen: {
                 end()
             }
         }
     }
 
-    /// Does something with each of many connections. What takes longer than a time slice is deferred.
-    private func eachInPieces(
-        _ connections: [Connection], from start: Int = 0, _ body: @escaping (Connection) -> Void,
-        andThen end: @escaping () -> Void
-    ) {
-        let until = NIODeadline.now() + Self.turnTime
-        for index in start..<connections.count {
-            body(connections[index])
-            guard index + 1 < connections.count, NIODeadline.now() >= until else { continue }
-            return deferWork { self.eachInPieces(connections, from: index + 1, body, andThen: end) }
+    private static func stalledTime(of connection: Connection, at now: NIODeadline) -> TimeAmount? {
+        let writer = connection.writer
+        return connection.outbound.stalledTime(at: now, unreadByPeer: writer.unreadByPeer)
+    }
+
+    private static func isStalledOverLimit(_ connection: Connection, at now: NIODeadline) -> Bool {
+        let usage = connection.usage
+        guard usage.user.hasTooMuch(usage.limits), let stalled = stalledTime(of: connection, at: now) else {
+            return false
         }
-        end()
+        return stalled >= min(maxStallOverLimit, usage.limits.stallTime)
+    }
+
+    private func closeIfStalled(_ connection: Connection, at now: NIODeadline) {
+        guard let stalled = Self.stalledTime(of: connection, at: now), stalled >= connection.usage.limits.stallTime
+        else { return }
+        connection.loop.traffic.connectionsStalled += 1
+        connection.loop.server.logger.warning(
+            "a client that does not read was dropped",
+            metadata: connection.logMetadata([
+                "seconds": "\(stalled.nanoseconds / 1_000_000_000)",
+                "pending_bytes": "\(connection.outbound.pendingBytes)",
+            ]))
+        connection.close()
+    }
+
+    private func closeOverLimit(_ connection: Connection) {
+        connection.loop.traffic.refused.queuedConnections += 1
+        connection.loop.server.logger.warning(
+            "a client that does not read was dropped: more waits for its user than limits.queuedBytesPerUser allows",
+            metadata: connection.logMetadata(["pending_bytes": "\(connection.outbound.pendingBytes)"]))
+        connection.close()
+    }
+}
+
+extension LimitSettings {
+    /// How long a client may take no byte.
+    var stallTime: TimeAmount {
+        let (seconds, attoseconds) = stall.components
+        return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }
 }

@@ -19,8 +19,32 @@ extension MethodTable {
             AgentClients.Result(clients: await scope.connections.clients())
         }
         connection(RequestCancel.self) { connection, parameters in
-            ConnectionReply(result: RequestCancel.Result(cancelled: connection.cancel(parameters.id)))
+            ConnectionReply(result: RequestCancel.Result(cancelled: Self.cancel(parameters.id, of: connection)))
         }
+    }
+
+    /// Cancels the pending requests with an id; each gets its own reply.
+    /// - Returns: whether there is one.
+    private static func cancel(_ id: RequestID, of connection: Connection) -> Bool {
+        let tickets = connection.pending.tickets(id: id)
+        let reason = WireError(.cancelled, "request \(id.text) was cancelled by request.cancel")
+        for ticket in tickets { connection.pending[ticket]?.cancel(reason) }
+        return !tickets.isEmpty
+    }
+}
+
+extension AgentClients.Client {
+    /// A connection as `agent.clients` shows it.
+    init(_ connection: Connection) {
+        connection.identifyPeer()
+        let (peer, metrics) = (connection.principal.credentials, connection.metrics)
+        let acknowledgements = connection.loop.registry.acknowledgements
+        self.init(
+            id: connection.id, peer: peer.wire, command: peer.command, connectedAt: metrics.connectedAt,
+            requests: metrics.requests, subscriptions: connection.subscriptions.count,
+            bytesReceived: metrics.bytesReceived, bytesSent: connection.outbound.acceptedBytes,
+            pendingBytes: connection.outbound.pendingBytes,
+            acknowledged: metrics.hasAcknowledged ? acknowledgements.said(by: connection.id) : [])
     }
 }
 
@@ -29,7 +53,7 @@ extension RequestScope {
         let settings = context.limits
         var limits = AgentInfo.Limits()
         limits.lineBytes = settings.lineBytes
-        limits.batch = Connection.maximumBatch
+        limits.batch = RequestDispatcher.maxBatchRequests
         limits.nesting = JSONParser.defaultMaximumDepth
         limits.connections = settings.connections
         limits.subscriptionsPerConnection = settings.subscriptionsPerConnection

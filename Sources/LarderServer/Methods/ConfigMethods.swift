@@ -12,7 +12,9 @@ extension MethodTable {
             try await scope.refresh(for: parameters)
             return try scope.read(parameters).result
         }
-        own(ConfigOpen.self) { (connection, request) throws(WireError) in try connection.serveOpen(request) }
+        own(ConfigOpen.self) { (connection, request) throws(WireError) in
+            try ConfigOpenMethod(connection: connection).serve(request)
+        }
         waiting(ConfigWait.self) { (scope, parameters) throws(WireError) in
             SnapshotWait(parameters, try scope.namespace(parameters.namespace).publication)
         }
@@ -20,13 +22,13 @@ extension MethodTable {
             try scope.status(parameters)
         }
         connection(ConfigSubscribe.self, needsReply: true) { (connection, parameters) throws(WireError) in
-            try connection.subscribe(parameters)
+            try SubscriptionMethods(connection: connection).subscribe(parameters)
         }
         connection(ConfigUnsubscribe.self) { (connection, parameters) throws(WireError) in
-            ConnectionReply(result: try connection.unsubscribe(parameters.subscription))
+            ConnectionReply(result: try SubscriptionMethods(connection: connection).unsubscribe(parameters))
         }
         connection(ConfigAcknowledge.self) { (connection, parameters) throws(WireError) in
-            ConnectionReply(result: try connection.acknowledge(parameters))
+            ConnectionReply(result: try SubscriptionMethods(connection: connection).acknowledge(parameters))
         }
         change(ConfigSet.self) { (scope, parameters) throws(WireError) in
             let namespace = try scope.namespace(parameters.namespace)

@@ -3,29 +3,33 @@ import LarderConfigModel
 import LarderProtocol
 import NIOCore
 
-/// Snapshots as files that clients map.
-extension Connection {
-    /// Answers a `config.open`: at once where the file is there or is made in no time, else once it is made.
-    func serveOpen(_ request: MethodTable.OwnRequest<ConfigOpen>) throws(WireError) {
-        // Nobody would take the descriptor.
+/// `config.open`: a snapshot as a file that the client maps. The reply is written at once if the file exists or takes little
+/// time to make, otherwise by a task.
+struct ConfigOpenMethod {
+    let connection: Connection
+
+    private var loop: LoopContext { connection.loop }
+
+    func serve(_ request: MethodTable.OwnRequest<ConfigOpen>) throws(WireError) {
+        // A notification has no reply that could carry the descriptor.
         guard let id = request.id else {
-            request.place?.leaveEmpty()
+            request.slot?.leaveEmpty()
             return
         }
-        if request.place != nil {
+        if request.slot != nil {
             throw WireError(
                 .invalidParams, "a batch has one reply, with which no descriptors come; open it outside the batch")
         }
-        let publication = try scope.namespace(request.parameters.namespace).publication
+        let publication = try RequestScope(connection).namespace(request.parameters.namespace).publication
         guard publication.current.snapshot.revision > 0 else {
             throw RequestScope.missing(ConfigGet.Parameters(namespace: publication.namespace), publication.current)
         }
         if let opened = try loop.server.snapshotFiles.atOnce(publication) {
-            guard pass(opened.file) else { return }
-            return reply(id: id, Self.result(opened, publication), in: nil)
+            guard connection.output.pass(opened.file) else { return }
+            return connection.output.reply(id: id, Self.result(opened, publication), in: nil)
         }
-        let ticket = try ticket(for: id, request.admission, in: nil, endsWithConnection: true)
-        let connection = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        let ticket = try connection.dispatcher.begin(id, request.admission, .connection, in: nil)
+        let bound = NIOLoopBound(self, eventLoop: loop.eventLoop)
         let (files, eventLoop) = (loop.server.snapshotFiles, loop.eventLoop)
         let task = Task.immediate {
             let result: Result<OpenedSnapshot, WireError>
@@ -34,36 +38,29 @@ extension Connection {
             } catch {
                 result = .failure(error)
             }
-            eventLoop.execute { connection.value.opened(ticket, result, publication) }
+            eventLoop.execute { bound.value.opened(ticket, result, publication) }
         }
-        inFlight[ticket]?.cancel = { reason in
-            // The file is made all the same: others may wait for it.
+        connection.pending[ticket]?.onCancel = { [connection] reason in
+            // The file is still made: other clients may wait for it.
             task.cancel()
-            self.complete(ticket, .failure(reason))
+            connection.complete(ticket, .failure(reason))
         }
     }
 
     private func opened(
-        _ ticket: Int, _ result: Result<OpenedSnapshot, WireError>, _ publication: ConfigPublication
+        _ ticket: PendingRequests.Ticket, _ result: Result<OpenedSnapshot, WireError>, _ publication: ConfigPublication
     ) {
-        // It was cancelled, or the client is gone.
-        guard let request = inFlight[ticket] else { return }
+        // Nil if the request was cancelled or the client is gone.
+        guard let request = connection.pending[ticket] else { return }
         switch result {
-        case .failure(let error): complete(ticket, .failure(error))
+        case .failure(let error): connection.complete(ticket, .failure(error))
         case .success(let opened):
-            // Who lost the right meanwhile gets the refusal, and nothing with it.
-            guard request.denial == nil, pass(opened.file) else { return complete(ticket, .failure(.gone)) }
-            complete(ticket, .success(Self.result(opened, publication)))
+            // A client that has lost the right gets the refusal without the descriptor.
+            guard request.denial == nil, connection.output.pass(opened.file) else {
+                return connection.complete(ticket, .failure(.disconnected))
+            }
+            connection.complete(ticket, .success(Self.result(opened, publication)))
         }
-    }
-
-    /// Has the first byte that is written from now on carry a descriptor.
-    /// - Returns: false where that found the client gone.
-    private func pass(_ file: PassedFile) -> Bool {
-        flush()
-        if isClosed { return false }
-        loop.passed = file
-        return true
     }
 
     private static func result(_ opened: OpenedSnapshot, _ publication: ConfigPublication) -> ConfigOpen.Result {
@@ -74,5 +71,6 @@ extension Connection {
 }
 
 extension WireError {
-    fileprivate static let gone = WireError(.cancelled, "the connection is gone")
+    /// The error of a request whose client is gone.
+    static let disconnected = WireError(.cancelled, "the connection is gone")
 }

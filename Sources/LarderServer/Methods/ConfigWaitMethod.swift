@@ -4,41 +4,36 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// Requests that wait for a condition. Like all others they count until they are answered, are cancelled by
-/// `request.cancel`, and end with their connection.
-extension Connection {
-    /// Answers a request once its condition holds: at once, or when a snapshot comes that meets it.
-    func serveWhenMet(_ request: Request, _ body: MethodTable.Waiting, in place: BatchSlot?) {
-        // Nobody would hear of it.
+/// `config.wait`: answered when a condition holds, at once or when a snapshot meets it. Like other requests it counts until
+/// it is answered, can be cancelled by `request.cancel`, and ends with its connection.
+struct ConfigWaitMethod {
+    let connection: Connection
+
+    func serve(_ request: Request, _ body: MethodTable.Waiting, in slot: BatchSlot?) throws(WireError) {
+        // A notification has no reply to wait for.
         guard request.id != nil else {
-            place?.leaveEmpty()
+            slot?.leaveEmpty()
             return
         }
-        do throws(WireError) {
-            let (wait, admission) = try body(scope, request.params)
-            if let result = wait.result(in: wait.publication.current) {
-                return reply(id: request.id, result, in: place)
-            }
-            if wait.timeout?.nanoseconds == 0 { throw wait.timedOut }
-            try begin(wait, for: request, admission, in: place)
-        } catch {
-            reply(id: request.id, error, in: place)
+        let (wait, admission) = try body(RequestScope(connection), request.params)
+        if let result = wait.result(in: wait.publication.current) {
+            return connection.output.reply(id: request.id, result, in: slot)
         }
+        if wait.timeout?.nanoseconds == 0 { throw wait.timedOut }
+        let ticket = try connection.dispatcher.begin(request.id, admission, .connection, in: slot)
+        begin(wait, ticket)
     }
 
-    private func begin(
-        _ wait: SnapshotWait, for request: Request, _ admission: Admission, in place: BatchSlot?
-    ) throws(WireError) {
-        let ticket = try ticket(for: request.id, admission, in: place, endsWithConnection: true)
-        inFlight[ticket]?.cancel = { wait.giveUp($0) }
-        wait.begin(on: loop.eventLoop) { result in
-            self.loop.hub.remove(wait)
-            // Not here: whoever found that it is over, such as a publication, may be at work with other connections, and may
-            // find thousands.
-            self.loop.deferWork { self.complete(ticket, result) }
+    private func begin(_ wait: SnapshotWait, _ ticket: PendingRequests.Ticket) {
+        connection.pending[ticket]?.onCancel = { wait.giveUp($0) }
+        if let timeout = wait.timeout { connection.expire(ticket, after: timeout, with: wait.timedOut) }
+        wait.begin { [connection] result in
+            connection.loop.hub.remove(wait)
+            // Later: a publication that ends the wait may be serving other connections, and may end thousands.
+            connection.loop.deferWork { connection.complete(ticket, result) }
         }
-        loop.hub.add(wait)
-        // Something may have been published before the feed was there.
+        connection.loop.hub.add(wait)
+        // A snapshot may have been published before the feed followed the publication.
         wait.look(at: wait.publication.current)
         if wait.publication.current.hasEnded { wait.giveUp(.namespaceRemoved) }
     }

@@ -3,100 +3,119 @@ import LarderImages
 import LarderProtocol
 import NIOCore
 
-/// Images and the leases on them. What the cache holds is answered here and now; what it does not, by a task.
-extension Connection {
-    /// Answers an `image.get` that came before in the same words.
-    /// - Returns: false where it did not, or the cache does not hold what will do, or the message is anything else.
-    func serveImageAgain(_ words: RequestTemplate) -> Bool {
-        guard rights.general.contains(.images), let images = loop.server.images,
-            let asked = loop.imageQueries.asked(by: words, settingsVersion: images.settingsVersion),
-            asked.restriction.map(peer.mayHaveImages) ?? true,
-            let image = asked.hit(images)
+/// `image.get` and `image.release`: images and the leases on them. A cached image is answered at once, any other by a task.
+struct ImageGetMethod {
+    let connection: Connection
+
+    private var loop: LoopContext { connection.loop }
+    private var output: ReplyWriter { connection.output }
+
+    /// Answers an `image.get` that came before with another id.
+    /// - Returns: false if it did not, if the cache has no usable image, or if the line is anything else.
+    func serveKnown(_ template: RequestTemplate) -> Bool {
+        guard connection.rights.general.contains(.images), let images = loop.server.images,
+            let query = loop.imageQueries.query(for: template, settingsVersion: images.settingsVersion),
+            query.restriction.map(connection.principal.credentials.mayHaveImages) ?? true,
+            let image = query.hit(images)
         else { return false }
         loop.traffic.requestsTotal += 1
-        if reply(image, asked, images, id: words.id) { return true }
+        if reply(image, query, images, id: template.id) { return true }
         let admission = Admission(ImageGet.name, .general(.images))
         do throws(WireError) {
-            try deliverLater(RequestID(words), asked, images, held: image, admission, in: nil)
+            try serveLater(RequestID(template), query, images, held: image, admission, in: nil)
         } catch {
-            reply(id: RequestID(words), error, in: nil)
+            output.reply(id: RequestID(template), error, in: nil)
         }
         return true
     }
 
-    /// Answers an `image.get`.
-    func serveImage(_ request: MethodTable.OwnRequest<ImageGet>) throws(WireError) {
-        // Nobody would hear of the lease.
+    func serve(_ request: MethodTable.OwnRequest<ImageGet>) throws(WireError) {
+        // A notification has no reply that could name the lease.
         guard let id = request.id else {
-            request.place?.leaveEmpty()
+            request.slot?.leaveEmpty()
             return
         }
         let images = try loop.server.imageService()
-        let asked = ImageQuery(request.parameters, images)
-        if let origin = asked.restriction, !peer.mayHaveImages(of: origin) { throw ImageService.denied(origin) }
-        if asked.wantsDescriptor, request.place != nil {
+        let query = ImageQuery(request.parameters, images)
+        if let origin = query.restriction, !connection.principal.credentials.mayHaveImages(of: origin) {
+            throw ImageService.denied(origin)
+        }
+        if query.wantsDescriptor, request.slot != nil {
             throw WireError(
                 .invalidParams, "a batch has one reply, with which no descriptors come; ask for them outside the batch")
         }
-        if let words = request.words { loop.imageQueries.keep(asked, for: words) }
-        let hit = asked.hit(images)
-        if let hit, request.place == nil {
+        if let template = request.template { loop.imageQueries.keep(query, for: template) }
+        let hit = query.hit(images)
+        if let hit, request.slot == nil {
             var text = id.text
-            if text.withUTF8({ reply(hit, asked, images, id: UnsafeRawBufferPointer($0)) }) { return }
+            if text.withUTF8({ reply(hit, query, images, id: UnsafeRawBufferPointer($0)) }) { return }
         }
         // The rest of a batch is carried out after its client disconnected.
-        if isClosed {
+        if connection.phase == .closed {
             if let hit { images.cache.release(hit.digest) }
             return
         }
-        try deliverLater(id, asked, images, held: hit, request.admission, in: request.place)
+        try serveLater(id, query, images, held: hit, request.admission, in: request.slot)
     }
 
-    // MARK: Here and now
+    /// Returns a lease once.
+    func release(_ parameters: ImageRelease.Parameters) throws(WireError) -> ImageRelease.Result {
+        let cache = try loop.server.imageService().cache
+        let (isFound, released) = connection.leases.giveBack(parameters.lease)
+        if let released { cache.release(released) }
+        return ImageRelease.Result(released: isFound)
+    }
 
-    /// Writes the reply with an image whose reference the lease takes over.
+    // MARK: At once
+
+    /// Writes the reply with an image, whose reference the lease takes over.
     /// - Returns: false if a task has to answer: it opens the file for a descriptor, and reports that there are too many
     ///   leases.
     private func reply(
-        _ image: CachedImage, _ asked: ImageQuery, _ images: ImageService, id: UnsafeRawBufferPointer
+        _ image: CachedImage, _ query: ImageQuery, _ images: ImageService, id: UnsafeRawBufferPointer
     ) -> Bool {
-        guard !asked.wantsDescriptor, leases.hasRoom(for: image.digest) else { return false }
-        let lease = takeLease(on: image, asked, images)
+        guard !query.wantsDescriptor, connection.leases.hasRoom(for: image.digest) else { return false }
+        let lease = takeLease(on: image, query, images)
         ReplyCache.appendHead(id: id, to: &loop.output)
-        Self.append(",\"result\":", to: &loop.output)
-        asked.constant(for: image, images.cache).withUnsafeBytes { loop.output.raw($0) }
+        loop.output.rawUnframed(",\"result\":")
+        query.constant(for: image, images.cache).withUnsafeBytes { loop.output.raw($0) }
         ImageGet.Result.writeRest(
             freshness: image.freshness.rawValue, source: image.source.rawValue, ageSeconds: image.age, lease: lease,
             hasDescriptor: false, to: &loop.output)
-        Self.append("}", to: &loop.output)
+        loop.output.rawUnframed("}")
         loop.output.endLine()
         return true
     }
 
-    private static func append(_ text: StaticString, to writer: inout JSONWriter) {
-        writer.rawUnframed(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    /// Takes a lease, which takes over the reference of the image.
+    private func takeLease(on image: CachedImage, _ query: ImageQuery, _ images: ImageService) -> Int {
+        let seconds = query.leaseSeconds ?? images.leaseSeconds
+        let end = seconds == 0 ? NIODeadline.distantFuture : loop.eventLoop.now + .seconds(Int64(seconds))
+        let (number, takesReference) = connection.leases.take(image.digest, until: end)
+        if !takesReference { images.cache.release(image.digest) }
+        if end < .distantFuture { loop.leaseTimer.watch(until: end) }
+        return number
     }
 
     // MARK: Later
 
-    /// Answers once the image is there and, where that is wanted, its file is open.
-    /// - Throws: where there is no place for the request; the reference of the image that is held is given back then.
-    private func deliverLater(
-        _ id: RequestID, _ asked: ImageQuery, _ images: ImageService, held: CachedImage?,
-        _ admission: Admission, in place: BatchSlot?
+    /// Answers once the image is cached and, for a descriptor, its file is open.
+    /// - Throws: if there is no place for the request; the reference of the held image is returned then.
+    private func serveLater(
+        _ id: RequestID, _ query: ImageQuery, _ images: ImageService, held: CachedImage?, _ admission: Admission,
+        in slot: BatchSlot?
     ) throws(WireError) {
-        let ticket: Int
+        let ticket: PendingRequests.Ticket
         do throws(WireError) {
-            ticket = try self.ticket(for: id, admission, in: place, endsWithConnection: true)
+            ticket = try connection.dispatcher.begin(id, admission, .connection, in: slot)
         } catch {
             if let held { images.cache.release(held.digest) }
             throw error
         }
-        let connection = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        let what = NIOLoopBound(asked, eventLoop: loop.eventLoop)
-        var image = asked.request
-        image.user = UInt32(clamping: peer.uid)
-        let (request, wantsFile, eventLoop) = (image, asked.wantsDescriptor, loop.eventLoop)
+        let bound = NIOLoopBound((self, query), eventLoop: loop.eventLoop)
+        var image = query.request
+        image.user = UInt32(clamping: connection.principal.credentials.uid)
+        let (request, wantsFile, eventLoop) = (image, query.wantsDescriptor, loop.eventLoop)
         let task = Task.immediate {
             let result: Result<ImageDelivery, WireError>
             do throws(WireError) {
@@ -104,100 +123,71 @@ extension Connection {
             } catch {
                 result = .failure(error)
             }
-            eventLoop.execute { connection.value.delivered(ticket, result, what.value, images) }
+            eventLoop.execute {
+                let (method, query) = bound.value
+                method.delivered(ticket, result, query, images)
+            }
         }
-        inFlight[ticket]?.cancel = { reason in
-            self.inFlight[ticket]?.givenUp = reason
-            task.cancel()
-        }
-        guard let deadline = asked.deadline else { return }
-        inFlight[ticket]?.deadline = eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(Int64(deadline))) {
-            task.cancel()
-            self.complete(ticket, .failure(WireError(.timeout, "the image was not there within \(deadline) ms")))
+        connection.pending[ticket]?.onCancel = { _ in task.cancel() }
+        if let deadline = query.deadline {
+            connection.expire(
+                ticket, after: .milliseconds(Int64(deadline)),
+                with: WireError(.timeout, "the image was not there within \(deadline) ms"))
         }
     }
 
     private func delivered(
-        _ ticket: Int, _ result: Result<ImageDelivery, WireError>, _ asked: ImageQuery, _ images: ImageService
+        _ ticket: PendingRequests.Ticket, _ result: Result<ImageDelivery, WireError>, _ query: ImageQuery,
+        _ images: ImageService
     ) {
-        let delivery: ImageDelivery
+        let request = connection.pending[ticket]
         switch result {
-        case .success(let success): delivery = success
         case .failure(let error):
-            let reason = error.code == .cancelled ? inFlight[ticket]?.givenUp : nil
-            return complete(ticket, .failure(reason ?? error))
-        }
-        // The deadline passed, or the client is gone: nobody takes the reference over.
-        guard let request = inFlight[ticket] else { return images.cache.release(delivery.image.digest) }
-        if let refusal = request.denial ?? (request.place?.batch.isFull ?? false ? BatchReply.noRoom : nil) {
-            images.cache.release(delivery.image.digest)
-            return complete(ticket, .failure(refusal))
-        }
-        // The settings may have changed since the request came.
-        do throws(WireError) {
-            try images.check(peer, asked.request.url)
-        } catch {
-            images.cache.release(delivery.image.digest)
-            return complete(ticket, .failure(error))
-        }
-        guard leases.hasRoom(for: delivery.image.digest) else {
-            images.cache.release(delivery.image.digest)
-            return complete(
+            let reason = error.code == .cancelled ? request?.cancellation : nil
+            connection.complete(ticket, .failure(reason ?? error))
+        case .success(let delivery):
+            // The deadline passed, or the client is gone: nothing takes the reference over.
+            guard let request else { return images.cache.release(delivery.image.digest) }
+            if let refusal = refusal(of: delivery, to: request, query, images) {
+                images.cache.release(delivery.image.digest)
+                return connection.complete(ticket, .failure(refusal))
+            }
+            let image = delivery.image
+            let lease = takeLease(on: image, query, images)
+            if let file = delivery.file.flatMap({ PassedFile($0, for: connection.usage.user) }) {
+                _ = output.pass(file)
+            }
+            connection.complete(
                 ticket,
-                .failure(
-                    WireError(
-                        .limitExceeded,
-                        "a connection may have \(ImageLeases.most) leases; give some back by image.release")))
+                .success(
+                    ImageGet.Result(
+                        path: images.cache.path(of: image.digest), image: WireImage(image),
+                        freshness: ImageFreshness(rawValue: image.freshness.rawValue),
+                        source: ImageGet.Source(rawValue: image.source.rawValue), ageSeconds: image.age, lease: lease,
+                        hasDescriptor: delivery.file != nil)))
         }
-        if delivery.file != nil, let refusal = usage.refusalOfFile(limits) {
-            images.cache.release(delivery.image.digest)
-            loop.traffic.refused.requests += 1
-            return complete(ticket, .failure(refusal))
+    }
+
+    /// Why a delivered image is not passed on: the settings, the rights or the client's resources may have changed since
+    /// the request came.
+    private func refusal(
+        of delivery: ImageDelivery, to request: PendingRequest, _ query: ImageQuery, _ images: ImageService
+    ) -> WireError? {
+        if let denial = request.denial { return denial }
+        if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }
+        do throws(WireError) {
+            try images.check(connection.principal.credentials, query.request.url)
+        } catch {
+            return error
         }
-        let image = delivery.image
-        let lease = takeLease(on: image, asked, images)
-        if let file = delivery.file {
-            flush()
-            loop.passed = PassedFile(file, for: usage)
+        guard connection.leases.hasRoom(for: delivery.image.digest) else {
+            return WireError(
+                .limitExceeded,
+                "a connection may have \(ImageLeases.max) leases; give some back by image.release")
         }
-        complete(
-            ticket,
-            .success(
-                ImageGet.Result(
-                    path: images.cache.path(of: image.digest), image: WireImage(image),
-                    freshness: ImageFreshness(rawValue: image.freshness.rawValue),
-                    source: ImageGet.Source(rawValue: image.source.rawValue), ageSeconds: image.age, lease: lease,
-                    hasDescriptor: delivery.file != nil)))
-    }
-
-    // MARK: Leases
-
-    /// Takes a lease, which takes over the reference of the image.
-    private func takeLease(on image: CachedImage, _ asked: ImageQuery, _ images: ImageService) -> Int {
-        let seconds = asked.leaseSeconds ?? images.leaseSeconds
-        let end = seconds == 0 ? NIODeadline.distantFuture : loop.eventLoop.now + .seconds(Int64(seconds))
-        let (number, takesReference) = leases.take(image.digest, until: end)
-        if !takesReference { images.cache.release(image.digest) }
-        if end < .distantFuture { loop.leaseTimer.watch(until: end) }
-        return number
-    }
-
-    /// Gives a lease back once.
-    /// - Returns: whether there is such a lease.
-    func giveBackLease(_ number: Int) throws(WireError) -> Bool {
-        let cache = try loop.server.imageService().cache
-        let (isFound, released) = leases.giveBack(number)
-        if let released { cache.release(released) }
-        return isFound
-    }
-
-    /// Ends the leases whose time is over.
-    func expireLeases(at now: NIODeadline) {
-        for digest in leases.expire(at: now) { loop.server.images?.cache.release(digest) }
-    }
-
-    /// Ends all leases, because the client is gone.
-    func endLeases() {
-        for digest in leases.endAll() { loop.server.images?.cache.release(digest) }
+        guard delivery.file != nil, let refusal = connection.usage.user.refusalOfFile(connection.usage.limits)
+        else { return nil }
+        loop.traffic.refused.requests += 1
+        return refusal
     }
 }

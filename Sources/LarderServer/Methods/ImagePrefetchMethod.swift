@@ -6,33 +6,31 @@ import LarderProtocol
 import NIOCore
 import Synchronization
 
-/// `image.prefetch`: many images at once, with notifications of how far it is.
-extension Connection {
-    /// How many images of one request are fetched at a time, where it does not say. The settings have the last word.
-    private static let usualConcurrency = 16
+/// `image.prefetch`: many images at once, with notifications of the progress. It ends with its connection; complete images
+/// stay.
+struct ImagePrefetchMethod {
+    /// How many images of one request are fetched at a time if it does not say. The settings limit it.
+    private static let defaultConcurrency = 16
 
-    /// Carries out an `image.prefetch`. It ends with its connection; what is complete stays.
-    func servePrefetch(_ request: MethodTable.OwnRequest<ImagePrefetch>) throws(WireError) {
+    let connection: Connection
+
+    private var loop: LoopContext { connection.loop }
+
+    func serve(_ request: MethodTable.OwnRequest<ImagePrefetch>) throws(WireError) {
         let images = try loop.server.imageService()
         let parameters = request.parameters
-        let ticket = try ticket(for: request.id, request.admission, in: request.place, endsWithConnection: true)
-        let report = PrefetchReport(on: loop.eventLoop, isOutputPending: { self.isOutputPending }) { progress in
-            if self.isClosed { return }
-            progress.write(to: &self.loop.output)
-            self.loop.output.endLine()
-            self.flush()
-        }
-        let (connection, told) = (
-            NIOLoopBound(self, eventLoop: loop.eventLoop), NIOLoopBound(report, eventLoop: loop.eventLoop)
-        )
-        let (peer, eventLoop, concurrency) = (peer, loop.eventLoop, parameters.concurrency ?? Self.usualConcurrency)
-        let (usage, limits) = (usage, limits)
+        let ticket = try connection.dispatcher.begin(request.id, request.admission, .connection, in: request.slot)
+        let report = report()
+        let bound = NIOLoopBound((self, report), eventLoop: loop.eventLoop)
+        let (peer, eventLoop) = (connection.principal.credentials, loop.eventLoop)
+        let (usage, limits) = (connection.usage.user, connection.usage.limits)
+        let concurrency = parameters.concurrency ?? Self.defaultConcurrency
         let id = parameters.reportsProgress ? request.id : nil
         let newest = Mutex<ImageProgress?>(nil)
         let signal = Signal { signal in
             eventLoop.execute {
                 signal.take()
-                if let progress = newest.withLock({ $0 }) { told.value.note(progress) }
+                if let progress = newest.withLock({ $0 }) { bound.value.1.note(progress) }
             }
         }
         let task = Task.immediate {
@@ -51,31 +49,45 @@ extension Connection {
             } catch {
                 result = .failure(error)
             }
-            eventLoop.execute { connection.value.prefetched(ticket, result, told.value, id) }
+            eventLoop.execute {
+                let (method, report) = bound.value
+                method.ended(ticket, result, report, id)
+            }
         }
-        inFlight[ticket]?.cancel = { reason in
-            self.inFlight[ticket]?.givenUp = reason
-            task.cancel()
+        connection.pending[ticket]?.onCancel = { _ in task.cancel() }
+    }
+
+    private func report() -> PrefetchReport {
+        PrefetchReport(on: loop.eventLoop, isOutputPending: { [connection] in connection.outbound.isPending }) {
+            [connection] progress in
+            if connection.phase == .closed { return }
+            progress.write(to: &connection.loop.output)
+            connection.loop.output.endLine()
+            connection.output.flush()
         }
     }
 
-    private func prefetched(
-        _ ticket: Int, _ result: Result<Prefetch.Outcome, WireError>, _ report: PrefetchReport, _ id: RequestID?
+    private func ended(
+        _ ticket: PendingRequests.Ticket, _ result: Result<Prefetch.Outcome, WireError>, _ report: PrefetchReport,
+        _ id: RequestID?
     ) {
-        let givenUp = inFlight[ticket]?.givenUp
+        let cancellation = connection.pending[ticket]?.cancellation
         switch result {
         case .failure(let error):
             report.end(with: nil)
-            if error.code == .limitExceeded { countRefusalOfMore(error) }
-            complete(ticket, .failure(error.code == .cancelled ? givenUp ?? error : error))
+            if error.code == .limitExceeded {
+                loop.count(
+                    UsageRefusal(limit: .queuedBytes, error: error), of: connection.principal.credentials)
+            }
+            connection.complete(ticket, .failure(error.code == .cancelled ? cancellation ?? error : error))
         case .success(let outcome) where outcome.isWhole:
-            report.end(with: isClosed ? nil : id.map(outcome.progress.wire(for:)))
-            complete(ticket, .success(outcome.result))
+            report.end(with: connection.phase == .closed ? nil : id.map(outcome.progress.wire(for:)))
+            connection.complete(ticket, .success(outcome.result))
         case .success(let outcome):
             report.end(with: nil)
-            let reason = givenUp ?? WireError(.cancelled, "the prefetch was cancelled")
+            let reason = cancellation ?? WireError(.cancelled, "the prefetch was cancelled")
             let (done, total) = (outcome.progress.done, outcome.progress.total)
-            complete(
+            connection.complete(
                 ticket,
                 .failure(WireError(reason.code, "\(reason.detail); \(done) of \(total) images are complete and stay")))
         }

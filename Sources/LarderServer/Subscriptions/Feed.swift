@@ -117,7 +117,7 @@ final class Feed {
 
     private func end() {
         let subscriptions = topics.values.flatMap(\.subscriptions)
-        for subscription in subscriptions { subscription.connection?.end(subscription, .namespaceRemoved) }
+        for subscription in subscriptions { subscription.end(.namespaceRemoved) }
         for wait in waits.values { wait.giveUp(.namespaceRemoved) }
     }
 
@@ -140,7 +140,7 @@ final class Feed {
                 telling.nextSubscription += 1
                 // Who took meanwhile what it was sent before has heard of it.
                 if subscription.delivered < snapshot.revision {
-                    subscription.connection?.offer(subscription, after: telling.old.revision)
+                    subscription.offer(after: telling.old.revision)
                 }
                 if isTimeForOthers() { return false }
             }

@@ -13,7 +13,6 @@ final class SnapshotWait {
     private let condition: ConfigWait.Condition
     /// What answers it; nil once that is done.
     private var onEnd: ((Result<any WireResult, WireError>) -> Void)?
-    private var timer: Scheduled<Void>?
 
     init(_ parameters: ConfigWait.Parameters, _ publication: ConfigPublication) {
         self.publication = publication
@@ -51,11 +50,7 @@ final class SnapshotWait {
 
     /// Begins to wait.
     /// - Parameter onEnd: called once
-    func begin(on eventLoop: any EventLoop, onEnd: @escaping (Result<any WireResult, WireError>) -> Void) {
-        self.onEnd = onEnd
-        guard let timeout else { return }
-        timer = eventLoop.assumeIsolated().scheduleTask(in: timeout) { self.end(.failure(self.timedOut)) }
-    }
+    func begin(onEnd: @escaping (Result<any WireResult, WireError>) -> Void) { self.onEnd = onEnd }
 
     /// Looks whether the condition holds now.
     func look(at current: ConfigPublication.Current) {
@@ -68,8 +63,6 @@ final class SnapshotWait {
     private func end(_ result: Result<any WireResult, WireError>) {
         guard let onEnd else { return }
         self.onEnd = nil
-        timer?.cancel()
-        timer = nil
         onEnd(result)
     }
 

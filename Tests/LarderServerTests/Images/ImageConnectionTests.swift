@@ -143,7 +143,7 @@ struct ImageConnectionTests {
             let (replies, files) = try await client.read(40)
             for file in files { close(file) }
             let errors = replies.compactMap { $0["error"]?["data"]?["name"]?.string }
-            #expect(files.count == OutboundQueue.mostUnderWay + 8)
+            #expect(files.count == OutboundQueue.maxDescriptorsInFlight + 8)
             #expect(errors == Array(repeating: "limitExceeded", count: 40 - files.count))
             // Who has received them may have more.
             try await client.send(ImageClient.request(url, #","as":"descriptor""#))

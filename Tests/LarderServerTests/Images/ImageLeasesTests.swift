@@ -44,9 +44,9 @@ struct ImageLeasesTests {
     @Test("there is an end to them, but not to those that are there already")
     func limit() throws {
         var leases = ImageLeases()
-        for number in 0..<ImageLeases.most { _ = leases.take(try digest(number), until: .distantFuture) }
+        for number in 0..<ImageLeases.max { _ = leases.take(try digest(number), until: .distantFuture) }
         #expect(leases.hasRoom(for: try digest(0)))
-        #expect(!leases.hasRoom(for: try digest(ImageLeases.most)))
+        #expect(!leases.hasRoom(for: try digest(ImageLeases.max)))
     }
 
     @Test("one timer serves all, and goes by the earliest")

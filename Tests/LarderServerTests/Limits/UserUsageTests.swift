@@ -73,7 +73,7 @@ struct UserUsageTests {
         #expect(throws: WireError.self) { try again.addRequest(Self.limits) }
         table.leave(again)
         #expect(table.count == 1)
-        table.removeOwedRequest(usage)
+        table.removeOrphanedRequest(usage)
         #expect(table.count == 0)
     }
 

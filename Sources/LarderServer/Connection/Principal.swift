@@ -1,0 +1,19 @@
+/// The peer of a connection and its rights.
+struct Principal {
+    private(set) var credentials: PeerCredentials
+    /// The rights by the rules of ``PeerRights/version``; the connection replaces them when the rules change.
+    var rights: PeerRights
+
+    init(_ credentials: PeerCredentials, rights: PeerRights) {
+        self.credentials = credentials
+        self.rights = rights
+    }
+
+    /// Reads the name of the peer's process unless it is known. That takes three system calls, which replies from a
+    /// cache do without.
+    mutating func identify() {
+        if credentials.knownCommand == nil {
+            credentials.knownCommand = PeerCredentials.command(of: credentials.pid)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+import Logging
+import CLinuxShims
+import Glibc
+import LarderProtocol
+import NIOCore
+
+/// Reads the socket of a connection as its ``RequestReader`` decides, and has the lines dispatched.
+///
+/// Neither a busy client nor one that sends much at once delays the others of its loop: a connection reads once, serves
+/// what it can within its time slice, and defers the rest.
+///
+/// Descriptors that a client passes are not taken. There is no room for them, and the kernel closes them (unix(7),
+/// SCM_RIGHTS). It returns the bytes up to the end of the piece that they came with, and no more.
+struct SocketReader {
+    let connection: Connection
+
+    private var loop: LoopContext { connection.loop }
+
+    /// Reads and serves until the reader has to wait, and writes the replies.
+    func serve() {
+        steps: while connection.phase != .closed {
+            switch connection.reader.nextAction(isGateOpen: connection.isGateOpen) {
+            case .wait: break steps
+            case .read(let maxBytes): read(maxBytes)
+            case .serveBacklog: serveBacklog()
+            case .serveLastLine:
+                if let line = connection.reader.takeLastLine() { serve(line) }
+            case .deferRest:
+                deferRest()
+                break steps
+            case .close:
+                connection.output.flush()
+                return connection.close()
+            }
+        }
+        connection.output.flush()
+        connection.closeIfDone()
+    }
+
+    /// Continues after the other connections of the loop were served.
+    func deferRest() {
+        if connection.reader.isResumeScheduled { return }
+        connection.reader.resumeScheduled()
+        loop.deferWork { [connection] in
+            connection.reader.resumed()
+            connection.loop.beginDeferred()
+            if connection.phase == .closed { return }
+            let hasRequests = connection.reader.backlog != nil || connection.batches.waiting != nil
+            if hasRequests { connection.input.resumeRequests() } else { connection.input.serve() }
+        }
+    }
+
+    /// Continues with requests that waited for a place, for the output or for their time slice.
+    func resumeRequests() {
+        guard connection.phase == .serving, !connection.reader.isResumeScheduled, !connection.reader.isServing
+        else { return }
+        loop.beginLongTurn()
+        connection.reader.gateOpened()
+        if connection.batches.waiting != nil {
+            connection.dispatcher.startBatch()
+            connection.output.flush()
+        }
+        serve()
+    }
+
+    /// Carries out what a peer that is gone has sent, as far as that is possible without waiting, and closes. If many peers
+    /// are gone at once, the connections of those that are there are served first.
+    func hangUp() {
+        if connection.phase == .closed { return }
+        if connection.reader.isResumeScheduled { return connection.reader.peerHungUp(isSliceOver: false) }
+        loop.beginTurn()
+        connection.reader.peerHungUp(isSliceOver: loop.isTurnOver)
+        serve()
+    }
+
+    private func read(_ maxBytes: Int) {
+        loop.beginTurn()
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<maxBytes])
+        var isTruncated: CInt = 0
+        let count = larder_receive(connection.socket, buffer.baseAddress, buffer.count, &isTruncated)
+        switch count {
+        case 1...:
+            connection.metrics.bytesReceived += count
+            loop.traffic.bytesReceived += count
+            let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            let served = serveLines(bytes)
+            if served < count, connection.phase == .serving {
+                keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
+            }
+            // The kernel reports later arrivals only.
+            connection.reader.didRead(mayHaveMore: count == buffer.count || isTruncated != 0)
+        case 0: connection.reader.inputEnded()
+        default: readFailed(errno)
+        }
+    }
+
+    private func readFailed(_ error: CInt) {
+        switch error {
+        case EINTR, ECONNRESET: connection.reader.readWasInterrupted()
+        case EAGAIN: connection.reader.socketIsEmpty()
+        default:
+            // The peer left without reading. An administrator cannot act on that.
+            loop.server.logger.debug(
+                "a connection failed",
+                metadata: connection.logMetadata(["error": "\(String(cString: strerror(error)))"]))
+            connection.close()
+        }
+    }
+
+    private func serveBacklog() {
+        guard var bytes = connection.reader.takeBacklog() else { return }
+        bytes.moveReaderIndex(forwardBy: bytes.withUnsafeReadableBytes { serveLines($0) })
+        if bytes.readableBytes > 0, connection.phase == .serving { keep(bytes) }
+        connection.output.flush()
+    }
+
+    private func keep(_ rest: ByteBuffer) {
+        connection.reader.keep(rest, isGateOpen: connection.isGateOpen)
+    }
+
+    /// Serves the lines that end in the input, until the gate closes or the time slice ends.
+    /// - Returns: how many bytes were served.
+    private func serveLines(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let pendingBytes = connection.reader.pendingBytes
+        connection.reader.isServing = true
+        var offset = 0
+        while let line = connection.reader.nextLine(in: bytes, at: &offset) {
+            let isCostly = serve(line)
+            if !connection.isGateOpen || (isCostly && loop.isTurnOver) { break }
+        }
+        connection.reader.isServing = false
+        if connection.reader.pendingBytes != pendingBytes { countUnfinishedLine() }
+        return offset
+    }
+
+    /// Counts the bytes of an unfinished line, and drops the line if it is long and too much is buffered already.
+    private func countUnfinishedLine() {
+        if connection.reader.pendingBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
+            connection.reader.dropUnfinishedLine()
+            connection.output.refuse(error)
+        }
+        connection.countHeldBytes()
+    }
+
+    /// Serves a line.
+    /// - Returns: whether it took longer than a cached reply.
+    @discardableResult
+    private func serve(_ line: consuming LineFramer.Line) -> Bool {
+        defer { connection.output.flushIfLarge() }
+        switch consume line {
+        case .whole(let bytes):
+            connection.metrics.requests += 1
+            return connection.dispatcher.dispatch(bytes)
+        case .assembled(let bytes):
+            connection.metrics.requests += 1
+            let isCostly = bytes.withUnsafeBytes { connection.dispatcher.dispatch($0) }
+            connection.reader.didServe(bytes)
+            return isCostly
+        case .tooLong:
+            loop.traffic.refused.lines += 1
+            let limit = connection.usage.limits.lineBytes
+            connection.output.refuse(
+                WireError(.lineTooLong, "a line may have \(limit) bytes; this one was dropped up to its line end"))
+            return true
+        }
+    }
+}
