@@ -1,0 +1,68 @@
+import LarderProtocol
+import Testing
+
+@testable import LarderServer
+
+@Suite("Pending requests")
+struct PendingRequestsTests {
+    private func request(
+        _ id: Int, _ lifetime: PendingRequests.Lifetime = .connection, heldBytes: Int = 0
+    ) -> PendingRequest {
+        PendingRequest(
+            id: RequestID(id), admission: Admission("m", .nothing), slot: nil, lifetime: lifetime,
+            heldBytes: heldBytes)
+    }
+
+    private func name(_ completion: PendingRequests.Completion) -> String {
+        switch completion {
+        case .answer(let request): "answer \(request.id?.text ?? "")"
+        case .orphaned: "orphaned"
+        case .unknown: "unknown"
+        }
+    }
+
+    @Test("a request is answered once")
+    func once() {
+        var pending = PendingRequests()
+        let ticket = pending.add(request(7))
+        #expect(name(pending.complete(ticket)) == "answer 7")
+        #expect(name(pending.complete(ticket)) == "unknown")
+        #expect(pending.isEmpty)
+    }
+
+    @Test("tickets are found by id and by lifetime, in the order of the requests")
+    func tickets() {
+        var pending = PendingRequests()
+        let tickets = [
+            pending.add(request(1)), pending.add(request(2, .committed)), pending.add(request(1)),
+        ]
+        #expect(pending.tickets(id: RequestID(1)) == [tickets[0], tickets[2]])
+        #expect(pending.tickets(id: RequestID(3)).isEmpty)
+        #expect(pending.tickets(.committed) == [tickets[1]])
+    }
+
+    @Test(
+        "after the connection is closed, committed requests keep their places until they are completed")
+    func closed() {
+        var pending = PendingRequests()
+        let (waiting, committed) = (
+            pending.add(request(1, heldBytes: 3)), pending.add(request(2, .committed, heldBytes: 4))
+        )
+        let ended = pending.connectionClosed()
+        #expect(ended.requests == 2 && ended.places == 1 && ended.bytes == 7)
+        #expect(name(pending.complete(waiting)) == "unknown")
+        #expect(name(pending.complete(committed)) == "orphaned")
+        #expect(name(pending.complete(committed)) == "unknown")
+    }
+
+    @Test("a cancelled request remembers the last reason and runs its handler")
+    func cancelled() {
+        let request = request(1)
+        var reasons: [String] = []
+        request.onCancel = { reasons.append($0.detail) }
+        request.cancel(WireError(.timeout, "first"))
+        request.cancel(WireError(.cancelled, "second"))
+        #expect(reasons == ["first", "second"])
+        #expect(request.cancellation?.detail == "second")
+    }
+}
