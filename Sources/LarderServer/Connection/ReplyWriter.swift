@@ -61,7 +61,7 @@ struct ReplyWriter {
         case .success where !isCommitted && request.slot?.batch.isFull ?? false:
             reply(id: request.id, BatchReply.noRoom, in: request.slot)
         case .success(let value):
-            let mark = loop.output.mark
+            let mark = loop.output.writer.mark
             reply(id: request.id, value, in: request.slot)
             if request.slot == nil, !isCommitted { withholdIfTooMuch(request.id, from: mark) }
         case .failure(let error): reply(id: request.id, error, in: request.slot)
@@ -77,17 +77,18 @@ struct ReplyWriter {
             defer { countReplies(of: slot.batch) }
             return try slot.put(body)
         }
-        try body(&loop.output)
-        loop.output.endLine()
+        try body(&loop.output.writer)
+        loop.output.writer.endLine()
     }
 
     /// Replaces a reply by an error if it is large and too much is buffered for the user already.
     /// - Parameter mark: where the reply begins in the output.
     func withholdIfTooMuch(_ id: RequestID?, from mark: JSONWriter.Mark) {
-        guard loop.output.size(since: mark) > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() else {
+        guard loop.output.writer.size(since: mark) > UserUsage.largeBytes, let error = connection.refusalOfLargeWork()
+        else {
             return
         }
-        loop.output.rewind(to: mark)
+        loop.output.writer.rewind(to: mark)
         reply(id: id, error, in: nil)
     }
 
@@ -113,7 +114,7 @@ struct ReplyWriter {
         if line.count > Self.largeOutputBytes {
             flush(then: ByteBuffer(bytes: line))
         } else {
-            line.withUnsafeBytes { loop.output.rawUnframed($0) }
+            line.withUnsafeBytes { loop.output.writer.rawUnframed($0) }
         }
     }
 
@@ -121,12 +122,12 @@ struct ReplyWriter {
 
     /// Writes the output, with one system call.
     func flush() {
-        if loop.output.bytes.isEmpty { return }
+        if loop.output.writer.bytes.isEmpty { return }
         send(then: nil)
     }
 
     func flushIfLarge() {
-        if loop.output.bytes.count >= Self.largeOutputBytes { flush() }
+        if loop.output.writer.bytes.count >= Self.largeOutputBytes { flush() }
     }
 
     /// Writes the output and a body behind it, which is not copied.
@@ -137,22 +138,22 @@ struct ReplyWriter {
     func pass(_ file: PassedFile) -> Bool {
         flush()
         if connection.phase == .closed { return false }
-        loop.passed = file
+        loop.output.file = file
         return true
     }
 
     private func send(then body: ByteBuffer?) {
-        defer { loop.clearOutput() }
+        defer { loop.output.clear() }
         if connection.phase == .closed || connection.outbound.isBroken { return }
-        loop.traffic.bytesSent += loop.output.bytes.count + (body?.readableBytes ?? 0)
+        loop.traffic.bytesSent += loop.output.writer.bytes.count + (body?.readableBytes ?? 0)
         if connection.outbound.isPending {
-            connection.outbound.enqueue(loop.output.bytes, passing: loop.passed, then: body)
+            connection.outbound.enqueue(loop.output.writer.bytes, passing: loop.output.file, then: body)
             return connection.countHeldBytes()
         }
-        let (writer, file) = (connection.writer, loop.passed)
+        let (writer, file) = (connection.writer, loop.output.file)
         let maySend = file == nil || connection.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
-        let result = maySend ? writer.write(loop.output.bytes, passing: file, then: body) : .wouldBlock
-        let action = connection.outbound.wrote(result, of: loop.output.bytes, passing: file, then: body)
+        let result = maySend ? writer.write(loop.output.writer.bytes, passing: file, then: body) : .wouldBlock
+        let action = connection.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
         if case .none = action { return }
         connection.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
         connection.countHeldBytes()
@@ -178,11 +179,11 @@ struct ReplyWriter {
         case .none, .writeNext: break
         case .waitUntilWritable:
             connection.waitUntilWritable(true)
-            loop.stalls.watch(connection)
+            loop.table.stalls.watch(connection)
         case .retry(let delay):
             connection.waitUntilWritable(false)
             loop.eventLoop.assumeIsolated().scheduleTask(in: delay) { [connection] in connection.output.resume() }
-            loop.stalls.watch(connection)
+            loop.table.stalls.watch(connection)
         case .drained:
             connection.waitUntilWritable(false)
             connection.outputDrained()

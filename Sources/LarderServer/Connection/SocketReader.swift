@@ -43,7 +43,7 @@ struct SocketReader {
         connection.reader.resumeScheduled()
         loop.deferWork { [connection] in
             connection.reader.resumed()
-            connection.loop.beginDeferred()
+            connection.loop.beginDeferredSlice()
             if connection.phase == .closed { return }
             let hasRequests = connection.reader.backlog != nil || connection.batches.waiting != nil
             if hasRequests { connection.input.resumeRequests() } else { connection.input.serve() }
@@ -54,7 +54,7 @@ struct SocketReader {
     func resumeRequests() {
         guard connection.phase == .serving, !connection.reader.isResumeScheduled, !connection.reader.isServing
         else { return }
-        loop.beginLongTurn()
+        loop.beginLongSlice()
         connection.reader.gateOpened()
         if connection.batches.waiting != nil {
             connection.dispatcher.startBatch()
@@ -68,13 +68,13 @@ struct SocketReader {
     func hangUp() {
         if connection.phase == .closed { return }
         if connection.reader.isResumeScheduled { return connection.reader.peerHungUp(isSliceOver: false) }
-        loop.beginTurn()
-        connection.reader.peerHungUp(isSliceOver: loop.isTurnOver)
+        loop.beginSlice()
+        connection.reader.peerHungUp(isSliceOver: loop.isSliceOver)
         serve()
     }
 
     private func read(_ maxBytes: Int) {
-        loop.beginTurn()
+        loop.beginSlice()
         let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<maxBytes])
         var isTruncated: CInt = 0
         let count = larder_receive(connection.socket, buffer.baseAddress, buffer.count, &isTruncated)
@@ -126,7 +126,7 @@ struct SocketReader {
         var offset = 0
         while let line = connection.reader.nextLine(in: bytes, at: &offset) {
             let isCostly = serve(line)
-            if !connection.isGateOpen || (isCostly && loop.isTurnOver) { break }
+            if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
         }
         connection.reader.isServing = false
         if connection.reader.pendingBytes != pendingBytes { countUnfinishedLine() }

@@ -45,13 +45,13 @@ struct RequestDispatcher {
     /// Writes the reply to a read that came before with another id.
     /// - Returns: false if the reply is not cached or no longer right.
     private func writeCachedReply(_ template: RequestTemplate) -> Bool {
-        let mark = loop.output.mark
-        switch loop.replies.append(for: template, with: connection.rights, to: &loop.output) {
+        let mark = loop.output.writer.mark
+        switch loop.caches.replies.append(for: template, with: connection.rights, to: &loop.output.writer) {
         case .nothing: return false
         case .written: break
         case .begun(let rest):
             if rest.readableBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
-                loop.output.rewind(to: mark)
+                loop.output.writer.rewind(to: mark)
                 output.reply(id: RequestID(template), error, in: nil)
             } else {
                 output.flush(then: rest)
@@ -82,7 +82,7 @@ struct RequestDispatcher {
     /// Starts the requests of the batch that waits, as if each had come on a line of its own: as many as there are places
     /// and time for.
     func startBatch() {
-        startBatch { connection.hasRoomForRequest && !loop.isTurnOver }
+        startBatch { connection.hasRoomForRequest && !loop.isSliceOver }
         if connection.batches.waiting != nil, connection.hasRoomForRequest { connection.input.deferRest() }
     }
 
@@ -159,7 +159,7 @@ struct RequestDispatcher {
             slot?.leaveEmpty()
             return
         }
-        let mark = loop.output.mark
+        let mark = loop.output.writer.mark
         do throws(WireError) {
             try output.write(in: slot) { (writer) throws(WireError) in
                 try Envelope.writeResult(id: id, to: &writer) { (writer) throws(WireError) in
@@ -168,7 +168,7 @@ struct RequestDispatcher {
             }
             if slot == nil { output.withholdIfTooMuch(id, from: mark) }
         } catch {
-            loop.output.rewind(to: mark)
+            loop.output.writer.rewind(to: mark)
             output.reply(id: id, error, in: slot)
         }
     }
@@ -186,16 +186,17 @@ struct RequestDispatcher {
         }
         if let slot { return output.reply(id: request.id, reading.result, deferredIn: slot) }
         guard let id = request.id else { return }
-        let mark = loop.output.mark
+        let mark = loop.output.writer.mark
         var text = id.text
-        text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output) }
-        let start = loop.output.bytes.count
-        loop.output.rawUnframed(",\"result\":")
-        reading.result.write(to: &loop.output)
-        loop.output.rawUnframed("}")
-        loop.output.endLine()
+        text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output.writer) }
+        let start = loop.output.writer.bytes.count
+        loop.output.writer.rawUnframed(",\"result\":")
+        reading.result.write(to: &loop.output.writer)
+        loop.output.writer.rawUnframed("}")
+        loop.output.writer.endLine()
         if let template, reading.isRepeatable {
-            loop.replies.keep(loop.output.bytes[start...], for: template, reading.publication, reading.current)
+            loop.caches.replies.keep(
+                loop.output.writer.bytes[start...], for: template, reading.publication, reading.current)
         }
         output.withholdIfTooMuch(id, from: mark)
     }

@@ -10,6 +10,7 @@ struct RequestTemplate {
     let head: UnsafeRawBufferPointer
     let id: UnsafeRawBufferPointer
     let rest: UnsafeRawBufferPointer
+    private let hash: UInt64
 
     /// Longer lines are parsed.
     private static let longestLine = 512
@@ -24,6 +25,8 @@ struct RequestTemplate {
         head = UnsafeRawBufferPointer(rebasing: line[..<start])
         id = UnsafeRawBufferPointer(rebasing: line[start..<end])
         rest = UnsafeRawBufferPointer(rebasing: line[end...])
+        // The id stands at one end of most lines, so the longer part distinguishes them.
+        hash = Self.hash(rest.count >= head.count ? rest : head)
     }
 
     /// Whether the part found is the id of the message that the line says.
@@ -40,11 +43,7 @@ struct RequestTemplate {
     /// A slot for the template in a table. A client that makes slots collide takes the benefit of the table from the other
     /// connections of the loop, too: their requests are then parsed like any other, and no worse.
     /// - Parameter slots: how many there are, a power of two.
-    func slot(of slots: Int) -> Int {
-        // The id stands at one end of most lines, so that the longer part tells them apart.
-        let hash = Self.hash(rest.count >= head.count ? rest : head)
-        return Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1))
-    }
+    func slot(of slots: Int) -> Int { Int(truncatingIfNeeded: (hash ^ (hash >> 32)) & UInt64(slots - 1)) }
 
     /// FNV-1a over eight bytes at a time.
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {

@@ -67,10 +67,8 @@ final class Acceptor: Sendable {
 private final class Listener: EpollTarget {
     /// How many connections a loop has more than the one with the fewest before that one gets the next.
     private static let block = 64
-    /// The most connections that one iteration of the loop accepts. Connected clients wait meanwhile.
-    private static let mostInTurn = 32
-    /// How long an iteration accepts further connections. The first request of each may be served on the way.
-    private static let turnTime = TimeAmount.microseconds(50)
+    /// The maximum number of connections that one iteration of the loop accepts. Connected clients wait meanwhile.
+    private static let maxPerIteration = 32
     /// How long nothing is accepted when the machine has no room for it.
     private static let pause = TimeAmount.milliseconds(100)
 
@@ -122,13 +120,14 @@ private final class Listener: EpollTarget {
     override func ready(_ events: EpollEvents) { loop.letOthersFirst(self) }
 
     override func takeTurn() {
-        let end = NIODeadline.now() + Self.turnTime
-        for _ in 1...Self.mostInTurn where isWatching {
+        // The first request of each connection may be served in it, too.
+        let slice = TimeSlice()
+        for _ in 1...Self.maxPerIteration where isWatching {
             let connection = larder_accept(socket)
             if connection >= 0 {
                 handOut(connection)
                 // The kernel reports the remaining ones again.
-                if NIODeadline.now() >= end { return }
+                if slice.isOver { return }
                 continue
             }
             switch errno {

@@ -14,7 +14,7 @@ struct ImageGetMethod {
     /// - Returns: false if it did not, if the cache has no usable image, or if the line is anything else.
     func serveKnown(_ template: RequestTemplate) -> Bool {
         guard connection.rights.general.contains(.images), let images = loop.server.images,
-            let query = loop.imageQueries.query(for: template, settingsVersion: images.settingsVersion),
+            let query = loop.caches.imageQueries.query(for: template, settingsVersion: images.settingsVersion),
             query.restriction.map(connection.principal.credentials.mayHaveImages) ?? true,
             let image = query.hit(images)
         else { return false }
@@ -44,7 +44,7 @@ struct ImageGetMethod {
             throw WireError(
                 .invalidParams, "a batch has one reply, with which no descriptors come; ask for them outside the batch")
         }
-        if let template = request.template { loop.imageQueries.keep(query, for: template) }
+        if let template = request.template { loop.caches.imageQueries.keep(query, for: template) }
         let hit = query.hit(images)
         if let hit, request.slot == nil {
             var text = id.text
@@ -76,14 +76,14 @@ struct ImageGetMethod {
     ) -> Bool {
         guard !query.wantsDescriptor, connection.leases.hasRoom(for: image.digest) else { return false }
         let lease = takeLease(on: image, query, images)
-        ReplyCache.appendHead(id: id, to: &loop.output)
-        loop.output.rawUnframed(",\"result\":")
-        query.constant(for: image, images.cache).withUnsafeBytes { loop.output.raw($0) }
+        ReplyCache.appendHead(id: id, to: &loop.output.writer)
+        loop.output.writer.rawUnframed(",\"result\":")
+        query.constant(for: image, images.cache).withUnsafeBytes { loop.output.writer.raw($0) }
         ImageGet.Result.writeRest(
             freshness: image.freshness.rawValue, source: image.source.rawValue, ageSeconds: image.age, lease: lease,
-            hasDescriptor: false, to: &loop.output)
-        loop.output.rawUnframed("}")
-        loop.output.endLine()
+            hasDescriptor: false, to: &loop.output.writer)
+        loop.output.writer.rawUnframed("}")
+        loop.output.writer.endLine()
         return true
     }
 

@@ -61,8 +61,8 @@ struct ImagePrefetchMethod {
         PrefetchReport(on: loop.eventLoop, isOutputPending: { [connection] in connection.outbound.isPending }) {
             [connection] progress in
             if connection.phase == .closed { return }
-            progress.write(to: &connection.loop.output)
-            connection.loop.output.endLine()
+            progress.write(to: &connection.loop.output.writer)
+            connection.loop.output.writer.endLine()
             connection.output.flush()
         }
     }

@@ -73,7 +73,7 @@ final class Feed {
 
     /// Goes on to the newest snapshot and offers it to all subscriptions whose value changed, here and now.
     func advance() {
-        if begin() { _ = tell(until: nil) }
+        if begin() { _ = tell(in: nil) }
     }
 
     /// The same, a little each turn of the loop: there may be tens of thousands of them, between which others are served.
@@ -86,7 +86,7 @@ final class Feed {
     }
 
     private func goOnTelling(on loop: EpollLoop) {
-        var isDone = tell(until: .now() + LoopContext.turnTime)
+        var isDone = tell(in: TimeSlice())
         if isDone, hasNews {
             hasNews = false
             isDone = !begin()
@@ -104,12 +104,12 @@ final class Feed {
     private func begin() -> Bool {
         let (old, current) = (snapshot, publication.current)
         if current.snapshot.revision > old.revision {
-            _ = tell(until: nil)
+            _ = tell(in: nil)
             snapshot = current.snapshot
             telling = Telling(from: old, Array(topics.values), Array(waits.values))
         }
         if current.hasEnded {
-            _ = tell(until: nil)
+            _ = tell(in: nil)
             end()
         }
         return telling != nil
@@ -123,15 +123,15 @@ final class Feed {
 
     /// Tells them until it is time for others.
     /// - Returns: whether all know.
-    private func tell(until end: NIODeadline?) -> Bool {
+    private func tell(in slice: TimeSlice?) -> Bool {
         guard let telling else { return true }
         let few = snapshot.bytes <= Self.smallBytes ? Self.fewTold : 1
         var left = few
         func isTimeForOthers() -> Bool {
             left -= 1
-            guard left == 0, let end else { return false }
+            guard left == 0, let slice else { return false }
             left = few
-            return NIODeadline.now() >= end
+            return slice.isOver
         }
         repeat {
             let subscriptions = telling.subscriptions

@@ -122,7 +122,8 @@ final class Subscription {
         body.withUnsafeReadableBytes { bytes in
             ConfigEvent.append(
                 subscription: id, sequence: sequence, skipped: skipped,
-                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0), to: &connection.loop.output)
+                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0), to: &connection.loop.output.writer
+            )
         }
         if isSmall {
             connection.output.flush()

@@ -1,0 +1,23 @@
+/// The rights of the peers that are, or recently were, connected to one event loop. Connections of the same accounts
+/// share them.
+struct RightsCache {
+    /// What distinguishes the rights of one peer from those of another.
+    private struct Accounts: Hashable {
+        let (user, group): (Int, Int)
+        let groups: [UInt32]
+    }
+
+    private static let maxEntries = 256
+
+    private var rights: [Accounts: PeerRights] = [:]
+
+    /// The rights of a peer by the rules in force.
+    mutating func rights(of peer: PeerCredentials, by server: ServerContext) -> PeerRights {
+        let accounts = Accounts(user: peer.uid, group: peer.gid, groups: peer.groups)
+        if let known = rights[accounts], known.version == server.rulesVersion { return known }
+        if rights.count >= Self.maxEntries { rights.removeAll() }
+        let new = server.rights(of: peer)
+        rights[accounts] = new
+        return new
+    }
+}
