@@ -25,9 +25,7 @@ final class Connection: EpollTarget {
     /// Closed with the connection.
     let socket: CInt
     private(set) var phase = Phase.serving
-    private var isRegistered = false
-    /// The events that the loop reports.
-    private var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
+    private var registration = SocketRegistration()
 
     var reader: RequestReader
     var batches = BatchQueue()
@@ -63,8 +61,7 @@ final class Connection: EpollTarget {
         input.serve()
         guard phase != .closed else { return }
         do {
-            try loop.epoll.add(socket, interest, self)
-            isRegistered = true
+            try registration.add(socket, of: self, to: loop.epoll)
         } catch {
             loop.server.logger.warning("a connection was refused", metadata: logMetadata(["error": "\(error)"]))
             close()
@@ -82,12 +79,9 @@ final class Connection: EpollTarget {
         input.serve()
     }
 
-    /// Sets whether the loop reports that the socket has room. While the client keeps up nothing needs it, and it would be
-    /// reported after each reply that is read.
+    /// Sets whether output waits for room in the socket.
     func waitUntilWritable(_ isWanted: Bool) {
-        guard isWanted != interest.contains(.writable) else { return }
-        if isWanted { interest.insert(.writable) } else { interest.remove(.writable) }
-        if isRegistered { loop.epoll.change(socket, to: interest) }
+        registration.waitUntilWritable(isWanted, socket, in: loop.epoll)
     }
 
     /// Takes no more requests. Closes after all replies and the end event of each subscription are written.
@@ -115,7 +109,7 @@ final class Connection: EpollTarget {
     func close() {
         if phase == .closed { return }
         phase = .closed
-        if isRegistered { loop.epoll.forget(socket) }
+        registration.remove(socket, from: loop.epoll)
         Glibc.close(socket)
         outbound.removeAll()
         reader.stop()
@@ -154,15 +148,6 @@ final class Connection: EpollTarget {
             output.flush()
             input.resumeRequests()
             closeIfDone()
-        }
-    }
-
-    /// Ends a pending request with an error after a time, unless it is completed before.
-    func expire(_ ticket: PendingRequests.Ticket, after time: TimeAmount, with error: WireError) {
-        pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: time) {
-            self.pending[ticket]?.cancel(error)
-            // Thousands of requests may have the same deadline.
-            self.loop.deferWork { self.complete(ticket, .failure(error)) }
         }
     }
 

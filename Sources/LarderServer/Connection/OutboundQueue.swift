@@ -91,6 +91,12 @@ struct OutboundQueue {
         if let body { hold(body, nil) }
     }
 
+    /// Counts bytes that the socket took at once.
+    mutating func wroteAll(_ count: Int, withDescriptor: Bool) {
+        offeredBytes += count
+        if withDescriptor { descriptorsInFlight += 1 }
+    }
+
     /// Takes the result of a write while nothing was pending, and queues the rest.
     mutating func wrote(
         _ result: SocketWriter.Result, of bytes: [UInt8], passing file: PassedFile?, then body: ByteBuffer?

@@ -145,7 +145,8 @@ struct ReplyWriter {
     private func send(then body: ByteBuffer?) {
         defer { loop.output.clear() }
         if connection.phase == .closed || connection.outbound.isBroken { return }
-        loop.traffic.bytesSent += loop.output.writer.bytes.count + (body?.readableBytes ?? 0)
+        let count = loop.output.writer.bytes.count + (body?.readableBytes ?? 0)
+        loop.traffic.bytesSent += count
         if connection.outbound.isPending {
             connection.outbound.enqueue(loop.output.writer.bytes, passing: loop.output.file, then: body)
             return connection.countHeldBytes()
@@ -153,8 +154,10 @@ struct ReplyWriter {
         let (writer, file) = (connection.writer, loop.output.file)
         let maySend = file == nil || connection.outbound.maySendDescriptor(unreadByPeer: writer.unreadByPeer)
         let result = maySend ? writer.write(loop.output.writer.bytes, passing: file, then: body) : .wouldBlock
+        if case .complete = result.status {
+            return connection.outbound.wroteAll(count, withDescriptor: file != nil)
+        }
         let action = connection.outbound.wrote(result, of: loop.output.writer.bytes, passing: file, then: body)
-        if case .none = action { return }
         connection.outbound.startProgress(unreadByPeer: writer.unreadByPeer, at: .now())
         connection.countHeldBytes()
         perform(action)

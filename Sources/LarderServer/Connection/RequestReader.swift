@@ -59,6 +59,8 @@ struct RequestReader {
     /// An unfinished line is longer than is read at once of others. No part of it is served before its end arrives.
     private var isLineLong: Bool { framer.pendingBytes >= Self.sliceBytes }
 
+    /// The next step. Inlined, because a call would copy the struct and count its references.
+    @inline(__always)
     func nextAction(isGateOpen: Bool) -> Action {
         if isResumeScheduled || isServing { return .wait }
         if deferral == .everything { return .deferRest }

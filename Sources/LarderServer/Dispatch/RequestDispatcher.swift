@@ -262,4 +262,14 @@ struct RequestDispatcher {
         return connection.pending.add(
             PendingRequest(id: id, admission: admission, slot: slot, lifetime: lifetime, heldBytes: heldBytes))
     }
+
+    /// Ends a pending request with an error after a time, unless it is completed before.
+    func expire(_ ticket: PendingRequests.Ticket, after time: TimeAmount, with error: WireError) {
+        connection.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: time) {
+            [connection] in
+            connection.pending[ticket]?.cancel(error)
+            // Thousands of requests may have the same deadline.
+            connection.loop.deferWork { connection.complete(ticket, .failure(error)) }
+        }
+    }
 }

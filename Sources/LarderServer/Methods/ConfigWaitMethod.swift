@@ -26,7 +26,7 @@ struct ConfigWaitMethod {
 
     private func begin(_ wait: SnapshotWait, _ ticket: PendingRequests.Ticket) {
         connection.pending[ticket]?.onCancel = { wait.giveUp($0) }
-        if let timeout = wait.timeout { connection.expire(ticket, after: timeout, with: wait.timedOut) }
+        if let timeout = wait.timeout { connection.dispatcher.expire(ticket, after: timeout, with: wait.timedOut) }
         wait.begin { [connection] result in
             connection.loop.hub.remove(wait)
             // Later: a publication that ends the wait may be serving other connections, and may end thousands.

@@ -130,7 +130,7 @@ struct ImageGetMethod {
         }
         connection.pending[ticket]?.onCancel = { _ in task.cancel() }
         if let deadline = query.deadline {
-            connection.expire(
+            connection.dispatcher.expire(
                 ticket, after: .milliseconds(Int64(deadline)),
                 with: WireError(.timeout, "the image was not there within \(deadline) ms"))
         }
