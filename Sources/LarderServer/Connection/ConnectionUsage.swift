@@ -20,7 +20,7 @@ struct ConnectionUsage {
     let user: UserUsage
     /// Bytes buffered for the client that were added to the user's.
     private(set) var heldBytes = 0
-    /// Bytes of the line being served that no pending request has taken over. The requests of a batch share its line.
+    /// Bytes of the line being served that no pending request counts yet. The requests of a batch share its line.
     var lineBytes = 0
 
     init(limits: LimitSettings, user: UserUsage) {

@@ -15,7 +15,7 @@ struct OutboundQueue {
         case writeNext
         /// Continue when the socket has room.
         case waitUntilWritable
-        /// Continue after a while.
+        /// Continue after a delay.
         case retry(after: TimeAmount)
         /// Nothing was left, and the last piece is written.
         case drained

@@ -42,7 +42,7 @@ struct PendingRequests {
     /// Identifies a pending request. A connection uses each ticket once.
     typealias Ticket = Int
 
-    /// What happens to a request when its connection ends.
+    /// The fate of a request when its connection ends.
     enum Lifetime {
         /// The request is cancelled.
         case connection
@@ -50,7 +50,7 @@ struct PendingRequests {
         case committed
     }
 
-    /// What to do when a request has a result.
+    /// The step to take when a request has a result.
     enum Completion {
         /// Write the reply.
         case answer(PendingRequest)
@@ -94,8 +94,8 @@ struct PendingRequests {
         requests.compactMap { $0.value.lifetime == lifetime ? $0.key : nil }.sorted()
     }
 
-    /// Drops all requests because the connection is closed. Committed ones become orphaned and keep their places: a
-    /// client that connects, sends a change and disconnects again and again would have no limit otherwise.
+    /// Drops all requests because the connection is closed. Committed ones become orphaned and keep their places.
+    /// Otherwise a client that repeatedly connects, sends a change and disconnects would have no limit.
     /// - Returns: the number of requests, the places to return now, and the bytes of lines to release.
     mutating func connectionClosed() -> (requests: Int, places: Int, bytes: Int) {
         var (places, bytes) = (0, 0)

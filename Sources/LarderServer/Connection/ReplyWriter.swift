@@ -133,7 +133,7 @@ struct ReplyWriter {
     /// Writes the output and a body behind it, which is not copied.
     func flush(then body: ByteBuffer) { send(then: body) }
 
-    /// Has the next byte that is written carry a descriptor.
+    /// Sends a descriptor with the next byte that is written.
     /// - Returns: false if the connection is closed, which the flush before may have found.
     func pass(_ file: PassedFile) -> Bool {
         flush()

@@ -25,7 +25,7 @@ struct RequestReader {
 
     private enum Peer { case open, halfClosed, gone }
     private enum Input { case open, ended, finished }
-    /// What waits until the other connections of the loop were served.
+    /// The steps that wait until the other connections of the loop were served.
     private enum Deferral { case nothing, reading, everything }
 
     /// The most bytes of short lines that are read at once: so many of them are served in one time slice at most.

@@ -6,7 +6,7 @@ import NIOCore
 
 /// The system calls that write to the socket of a connection.
 struct SocketWriter {
-    /// What a write came to.
+    /// The outcome of a write.
     struct Result {
         enum Status {
             /// All bytes are in the socket.

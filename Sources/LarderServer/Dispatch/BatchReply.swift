@@ -1,33 +1,33 @@
 import LarderJSON
 import LarderProtocol
 
-/// A batch at work: the requests that are not started yet, and the replies so far, which are written together as one
+/// A batch under way: the requests that are not started yet, and the replies so far, which are written together as one
 /// line, in the order of the requests.
 final class BatchReply {
-    /// Replies that come to more than this are enough: each of 64 requests may ask for a whole document.
-    private static let enoughBytes = 16 << 20
+    /// No further results are added to replies of this size: each of 64 requests may ask for a whole document.
+    private static let maxBytes = 16 << 20
 
-    /// The length of its line, where that is long; the line is kept until all requests are started.
+    /// The length of its line if that is long, otherwise 0. The line is retained until all requests are started.
     let lineBytes: Int
     private var requests: ArraySlice<JSONValue>
     private let count: Int
-    /// Places for which it is settled what stands there, if anything does.
+    /// Slots that have their reply, or stay empty.
     private var settled = 0
-    /// Begins the array; holds the replies of all places before ``nextJoined``.
+    /// The array with the replies of all slots before ``nextJoined``.
     private var joined = JSONWriter()
     private var nextJoined = 0
-    /// What is settled behind a place that is not.
+    /// Replies behind a slot that is not settled.
     private var early: [Int: Early] = [:]
     private var earlyBytes = 0
     private var isEmpty = true
     private var afterwards: [() -> Void] = []
 
     private enum Early {
-        /// It was a notification's place.
+        /// The slot of a notification.
         case nothing
         case text([UInt8])
-        /// What writes a reply of so many bytes once all others are known: nobody may ever take it. Until then it keeps the
-        /// document that it tells of, and shares it with whoever else does.
+        /// Writes a reply of about so many bytes after all others are known; the batch may never be completed. Until then
+        /// the closure retains the document of the reply, which other owners share.
         case result(bytes: Int, (inout JSONWriter) -> Void)
     }
 
@@ -48,7 +48,7 @@ final class BatchReply {
     var isWaiting: Bool { count - requests.count - settled > 1 }
 
     /// Whether there is no room for more results.
-    var isFull: Bool { heldBytes > Self.enoughBytes }
+    var isFull: Bool { heldBytes > Self.maxBytes }
 
     /// Bytes of the replies so far.
     var heldBytes: Int { joined.bytes.count + earlyBytes }
@@ -56,11 +56,11 @@ final class BatchReply {
     /// The part of them that ``BatchQueue`` has counted.
     var countedBytes = 0
 
-    /// What a request is told for whose result there is no room.
+    /// The error of a request for whose result there is no room.
     static var noRoom: WireError {
         WireError(
             .limitExceeded,
-            "the replies to this batch come to more than \(enoughBytes) bytes already; ask for this outside the batch")
+            "the replies to this batch come to more than \(maxBytes) bytes already; ask for this outside the batch")
     }
 
     /// The next request to start, and the slot of its reply.
@@ -69,10 +69,10 @@ final class BatchReply {
         return (request, BatchSlot(batch: self, index: count - requests.count - 1))
     }
 
-    /// What is to be done once the line is written.
+    /// Runs an action after the line is written.
     func then(_ action: @escaping () -> Void) { afterwards.append(action) }
 
-    /// The line, and what is to be done once it is written. No line for a batch of notifications.
+    /// The line, and the actions to run after it is written. No line for a batch of notifications.
     func finish() -> (line: [UInt8]?, afterwards: [() -> Void]) {
         defer { (joined, afterwards) = (JSONWriter(), []) }
         if isEmpty { return (nil, afterwards) }
@@ -134,18 +134,18 @@ final class BatchReply {
     }
 }
 
-/// Where the reply to one request of a batch belongs. It is settled once: by a reply, or because there is none.
+/// The slot for the reply to one request of a batch. It is settled once: by a reply, or as empty.
 struct BatchSlot {
     let batch: BatchReply
     fileprivate let index: Int
 
-    /// Writes the reply. What fails leaves nothing behind.
+    /// Writes the reply. If `body` throws, nothing is written.
     func put<Failure: Error>(_ body: (inout JSONWriter) throws(Failure) -> Void) throws(Failure) {
         try batch.put(at: index, body)
     }
 
-    /// Has the reply written once the replies to all other requests are known.
-    /// - Parameter bytes: what it will have, more or less
+    /// Writes the reply after the replies to all other requests are known.
+    /// - Parameter bytes: about how long it will be.
     func put(later bytes: Int, _ body: @escaping (inout JSONWriter) -> Void) {
         batch.put(at: index, later: bytes, body)
     }

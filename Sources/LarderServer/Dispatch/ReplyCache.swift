@@ -4,29 +4,29 @@ import LarderConfig
 import NIOCore
 import Glibc
 
-/// Replies to reads of the current snapshot, kept by the request without its id, so that a read which comes
-/// again and again is parsed, looked up and encoded once for each revision. One for each event loop.
+/// Replies to reads of the current snapshot by request templates, so that a repeated read is parsed, looked up and encoded
+/// once for each revision. One for each event loop.
 ///
-/// A reply counts only while what it was read from is current; that is asked of the publication each time.
+/// A reply is valid while the publication has the version that it was made from; that is checked at each use.
 struct ReplyCache {
-    /// What there is for a request.
+    /// The outcome of a lookup.
     enum Found {
         case nothing
-        /// The whole reply is in the output.
+        /// The whole reply was written.
         case written
-        /// Its beginning is in the output. The rest is too large to be copied each time, and follows by itself.
+        /// The beginning was written. The rest is too large to copy; the caller writes it.
         case begun(ByteBuffer)
     }
 
     private final class Entry {
         let publication: ConfigPublication
         let version: Int
-        /// The text before the id, the text behind it, and what follows the id in the reply, with its line end: in one
-        /// piece, so that a look at them counts no references.
+        /// The text before the id, the text behind it, and the text behind the id in the reply, with its line end: one
+        /// allocation, so that comparing them counts no references.
         private let bytes: UnsafeMutableRawBufferPointer
         private let headCount: Int
         private let restCount: Int
-        /// A large reply, in the place of ``tail``.
+        /// A large reply, instead of ``tail``.
         let body: ByteBuffer?
 
         init(
@@ -57,25 +57,25 @@ struct ReplyCache {
     }
 
     private static let slots = 256
-    /// Replies up to this size are copied behind each other, so that pipelined ones make one write. Larger ones are written
-    /// from where they are: to copy them costs more than a system call.
+    /// Replies up to this size are copied, so that pipelined ones make one write. Copying a larger one costs more than a
+    /// system call of its own.
     static let maxCopiedBytes = 32 * 1024
-    /// What all large replies come to at most.
+    /// The maximum size of all large replies together.
     static let maxLargeBytes = 2 << 20
 
     private var entries = [Entry?](repeating: nil, count: slots)
-    /// What the large ones come to.
+    /// The size of the large replies together.
     private var largeBytes = 0
 
-    /// How many replies are held.
+    /// The number of cached replies.
     var count: Int { entries.count { $0 != nil } }
 
-    /// Appends the reply or its beginning, if it is known and still right, and the peer may read what it is of.
+    /// Writes a cached reply or its beginning, if it is valid and the peer may read its namespace.
     mutating func append(for template: RequestTemplate, with rights: PeerRights, to output: inout JSONWriter) -> Found {
         let slot = template.slot(of: Self.slots)
         guard let entry = entries[slot] else { return .nothing }
         guard entry.version == entry.publication.version else {
-            // It will never be right again, and it holds on to its publication, which may have ended.
+            // It is never valid again, and it retains its publication, which may have ended.
             put(nil, at: slot)
             return .nothing
         }
@@ -86,8 +86,7 @@ struct ReplyCache {
         return .written
     }
 
-    /// Keeps a reply. Not that of a namespace which left while it was being read: nothing would ever tell that the reply
-    /// is wrong.
+    /// Caches a reply, unless its namespace was removed while it was read: the version of that would not change again.
     /// - Parameter tail: what followed ``appendHead(id:to:)`` in the reply.
     mutating func keep(
         _ tail: ArraySlice<UInt8>, for template: RequestTemplate, _ publication: ConfigPublication,
@@ -107,7 +106,7 @@ struct ReplyCache {
         entries[slot] = entry
     }
 
-    /// Makes room for another large reply. Those that are asked for are kept again at their next turn.
+    /// Makes room for another large reply. Replies that are read again are cached again.
     private mutating func dropLarge() {
         for slot in entries.indices where entries[slot]?.body != nil { put(nil, at: slot) }
     }

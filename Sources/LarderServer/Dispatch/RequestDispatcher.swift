@@ -211,7 +211,7 @@ struct RequestDispatcher {
         if let slot { slot.batch.then(afterwards) } else { afterwards() }
     }
 
-    /// Has a task answer a request.
+    /// Answers a request by a task.
     private func serveLater(
         _ request: Request, _ body: @escaping MethodTable.Deferred, _ lifetime: PendingRequests.Lifetime,
         in slot: BatchSlot?

@@ -4,18 +4,15 @@ import LarderProtocol
 
 /// The surroundings of a request: what a method may use.
 struct RequestScope: Sendable {
-    /// What the whole server shares.
     let context: ServerContext
-    /// All connections, for the methods that tell of them.
+    /// All connections, for the methods that report on them.
     let connections: ConnectionRegistry
-    /// Whom the request comes from.
     let peer: PeerCredentials
-    /// What the peer may do.
     let rights: PeerRights
-    /// Runs short tasks on that loop; nil where it is none of the agent's own.
+    /// Runs short tasks on the connection's loop; nil if the loop is not an ``EpollLoop``.
     let taskExecutor: LoopTaskExecutor?
 
-    /// Reads the parameters of a request and looks whether the peer may have it carried out.
+    /// Reads the parameters of a request and checks the peer's rights.
     /// - Throws: `invalidParams`; `denied`, which is logged; `unknownNamespace`
     func admit<Method: GuardedMethod>(
         _ method: Method.Type, _ params: JSONValue?
@@ -26,7 +23,7 @@ struct RequestScope: Sendable {
         return (parameters, admission)
     }
 
-    /// Why the peer may not have a request carried out, or not any more; nil where it may. It is logged.
+    /// Why the peer does not have the right to a request, or no longer; nil if it has. A refusal is logged.
     func refusal(of admission: Admission) -> WireError? {
         guard let refusal = rights.refusal(of: admission.need, context.namespaces) else { return nil }
         context.refusals.addRequest(refusal, to: admission.method, of: peer)
@@ -43,7 +40,7 @@ struct RequestScope: Sendable {
     /// The namespaces that the peer may read.
     var readableNamespaces: [ConfigNamespace] { context.namespaces.all.filter { rights.mayRead($0.name) } }
 
-    /// What has to be masked in a namespace's values for the peer; nothing for one that may see secrets.
+    /// The patterns that are masked in a namespace's values for the peer; none if it may see secrets.
     func secrets(of namespace: ConfigNamespace) -> SecretPatterns {
         rights.rights(in: namespace.name).contains(.secrets) ? .none : namespace.configuration.secrets
     }

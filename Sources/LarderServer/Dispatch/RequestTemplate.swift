@@ -1,11 +1,11 @@
 import LarderJSON
 import LarderProtocol
 
-/// A request line in three parts: what stands before its id, the id, and what stands behind it.
+/// A request line in three parts: the text before its id, the id, and the text behind it.
 ///
-/// Two lines with the same head and rest, and each with a whole number or a plain string between them, are both valid
-/// JSON or both not, and they ask for the same: once one of them was parsed, the other need not be. It must be certain,
-/// though, that what stands there is the id; ``confirms(idOf:)`` says so of a message that was parsed.
+/// Two lines with the same head and rest, each with a whole number or a plain string in between, are either both valid
+/// requests for the same or both invalid. After one of them was parsed, the other need not be, provided that the text in
+/// between is the id: ``confirms(idOf:)`` checks that with a parsed message.
 struct RequestTemplate {
     let head: UnsafeRawBufferPointer
     let id: UnsafeRawBufferPointer
@@ -13,12 +13,11 @@ struct RequestTemplate {
     private let hash: UInt64
 
     /// Longer lines are parsed.
-    private static let longestLine = 512
+    private static let maxLineBytes = 512
 
-    /// Finds the first `"id":` in a line. Nil where there is none, or something else than a whole number or a plain string
-    /// follows.
+    /// Finds the first `"id":` in a line. Nil if there is none, or if no whole number and no plain string follows.
     init?(_ line: UnsafeRawBufferPointer) {
-        guard line.count <= Self.longestLine, line.first == UInt8(ascii: "{"), var start = Self.endOfName(line)
+        guard line.count <= Self.maxLineBytes, line.first == UInt8(ascii: "{"), var start = Self.endOfName(line)
         else { return nil }
         while start < line.count, line[start] == UInt8(ascii: " ") { start += 1 }
         guard let end = Self.endOfNumber(line, start) ?? Self.endOfString(line, start) else { return nil }
@@ -29,7 +28,7 @@ struct RequestTemplate {
         hash = Self.hash(rest.count >= head.count ? rest : head)
     }
 
-    /// Whether the part found is the id of the message that the line says.
+    /// Whether the part that was found is the id of the parsed message of the line.
     func confirms(idOf message: JSONValue) -> Bool {
         guard let value = message.member("id") else { return false }
         return message.withTextBytes { whole in
@@ -71,7 +70,7 @@ struct RequestTemplate {
     private static func endOfName(_ line: UnsafeRawBufferPointer) -> Int? {
         // "id" as four bytes in one word, whatever their order in it.
         let name = UInt32(littleEndian: 0x2264_6922)
-        // What most clients begin with has no id before its end.
+        // The usual beginning contains no id.
         var position = hasUsualBeginning(line) ? 17 : 1
         while position + 5 <= line.count {
             if line.loadUnaligned(fromByteOffset: position, as: UInt32.self) == name,
@@ -95,7 +94,7 @@ struct RequestTemplate {
     private static func endOfNumber(_ line: UnsafeRawBufferPointer, _ start: Int) -> Int? {
         var end = start
         while end < line.count, isDigit(line[end]) { end += 1 }
-        // A number with a leading zero is none.
+        // A number with a leading zero is invalid.
         return end == start || (line[start] == UInt8(ascii: "0") && end > start + 1) ? nil : end
     }
 
@@ -103,7 +102,7 @@ struct RequestTemplate {
         guard start < line.count, line[start] == UInt8(ascii: "\"") else { return nil }
         var end = start + 1
         while end < line.count, line[end] != UInt8(ascii: "\"") {
-            // Escapes, control characters and what is not ASCII are the parser's to judge.
+            // The parser decides about escapes, control characters and text that is not ASCII.
             guard line[end] >= 0x20, line[end] < 0x7F, line[end] != UInt8(ascii: "\\") else { return nil }
             end += 1
         }

@@ -4,7 +4,7 @@ import NIOCore
 /// The leases of one connection: each stands for one reference to a blob.
 ///
 /// A connection has one lease for a blob, however often it asks for it. The lease counts how often, and ends when it was
-/// given back as often, when the latest of the times that were asked for is over, or with the connection.
+/// released as often, when the latest of the requested times has passed, or with the connection.
 struct ImageLeases {
     /// The maximum number of leases of a connection.
     static let max = 4096
@@ -26,8 +26,8 @@ struct ImageLeases {
 
     /// Takes a lease on a blob to which the caller has a reference.
     ///
-    /// - Parameter end: when it is over; the distant future where only the connection's end ends it
-    /// - Returns: its number, and whether it took over the reference; otherwise the caller gives that back
+    /// - Parameter end: when it expires; the distant future if it lasts as long as the connection.
+    /// - Returns: its number, and whether it keeps the reference; otherwise the caller releases that.
     mutating func take(_ digest: BlobDigest, until end: NIODeadline) -> (number: Int, takesReference: Bool) {
         if let number = numbers[digest], let lease = leases[number] {
             leases[number]?.uses = lease.uses + 1
@@ -40,10 +40,10 @@ struct ImageLeases {
         return (lastNumber, true)
     }
 
-    /// Gives a lease back once.
+    /// Releases a lease once.
     ///
-    /// - Returns: whether there is such a lease, and the blob to which a reference is to be given back, if any
-    mutating func giveBack(_ number: Int) -> (isFound: Bool, released: BlobDigest?) {
+    /// - Returns: whether there is such a lease, and the blob whose reference the caller releases, if any.
+    mutating func release(_ number: Int) -> (isFound: Bool, released: BlobDigest?) {
         guard let lease = leases[number] else { return (false, nil) }
         guard lease.uses == 1 else {
             leases[number]?.uses = lease.uses - 1
@@ -53,9 +53,9 @@ struct ImageLeases {
         return (true, lease.digest)
     }
 
-    /// Ends the leases whose time is over.
+    /// Ends the expired leases.
     ///
-    /// - Returns: the blobs to which a reference is to be given back
+    /// - Returns: the blobs whose references the caller releases.
     mutating func expire(at now: NIODeadline) -> [BlobDigest] {
         let over = leases.filter { $0.value.end <= now }
         for (number, lease) in over { remove(number, lease) }
@@ -64,13 +64,13 @@ struct ImageLeases {
 
     /// Ends all leases.
     ///
-    /// - Returns: the blobs to which a reference is to be given back
+    /// - Returns: the blobs whose references the caller releases.
     mutating func endAll() -> [BlobDigest] {
         defer { (leases, numbers) = ([:], [:]) }
         return leases.values.map(\.digest)
     }
 
-    /// When the next one is over; nil where none has a time.
+    /// When the next lease expires; nil if none does.
     var nextEnd: NIODeadline? {
         let ends = leases.values.lazy.map(\.end).filter { $0 < .distantFuture }
         return ends.min()
@@ -82,21 +82,21 @@ struct ImageLeases {
     }
 }
 
-/// Ends the leases of an event loop's connections when their time is over: one timer for all of them.
+/// The timer that ends the expired leases of an event loop's connections.
 final class LeaseTimer {
-    /// The least time between two sweeps. A lease may last that much longer than was asked for.
+    /// The minimum time between two sweeps. A lease may last that much longer than requested.
     static let interval = TimeAmount.seconds(1)
 
     private let eventLoop: any EventLoop
     private var timer: Scheduled<Void>?
     private var next = NIODeadline.distantFuture
     private var last = NIODeadline.uptimeNanoseconds(0)
-    /// Ends what is over at a time, and says when something is over next.
+    /// Ends the leases that have expired at a time, and returns when the next one expires.
     var sweep: (NIODeadline) -> NIODeadline? = { _ in nil }
 
     init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
-    /// Takes note of a lease.
+    /// Makes the timer fire when a lease expires.
     func watch(until end: NIODeadline) {
         guard end < next else { return }
         timer?.cancel()

@@ -14,7 +14,7 @@ final class ImageQuery {
     let leaseSeconds: Int?
     /// When to give up, in milliseconds.
     let deadline: Int?
-    /// What stands between others and the image.
+    /// The origin, if only the users whom it names may have its images.
     let restriction: ImageOrigin?
     /// The settings that this was concluded from.
     let settingsVersion: Int
@@ -32,7 +32,7 @@ final class ImageQuery {
         prepared = images.cache.prepare(request)
     }
 
-    /// What the cache has for it at once.
+    /// The cached image; nil if a task has to get it.
     func hit(_ images: ImageService) -> CachedImage? {
         prepared.flatMap { images.cache.hit($0, now: images.clock.now) }
     }

@@ -1,14 +1,14 @@
 import LarderProtocol
 import Synchronization
 
-/// What the connections of one user have in use, over all event loops.
+/// The resources in use by the connections of one user, over all event loops.
 ///
-/// Root, and who runs the agent, are bound in nothing but ``heldBytes``: both could end the agent anyway, and have to get in
-/// where others use up what there is. The memory that is held for them has an end all the same, because a program that
-/// does not read is more often a mistake than an attack.
+/// Root and the user who runs the agent are limited in ``heldBytes`` only: both could end the agent anyway, and must be able
+/// to connect while other users exhaust its resources. Their buffered memory is still limited, because a program that does
+/// not read is more often a mistake than an attack.
 final class UserUsage: Sendable {
-    /// What is held is worth a look from here on. Whatever is smaller is served also where the user has too much already,
-    /// and is bounded by the number of connections.
+    /// Buffers from this size on are refused if the user has too much buffered. Smaller ones are always served; the number
+    /// of connections bounds them.
     static let largeBytes = 64 * 1024
 
     let user: Int
@@ -24,33 +24,33 @@ final class UserUsage: Sendable {
         isTrusted = peer.isTrusted
     }
 
-    /// Whether nothing of the user's is left.
+    /// Whether the user has no connection and no request.
     fileprivate var isUnused: Bool {
         connections.load(ordering: .relaxed) == 0 && requests.load(ordering: .relaxed) == 0
     }
 
-    fileprivate func mayConnect(_ limits: ConnectionLimits) -> Bool {
+    fileprivate func mayConnect(_ limits: LimitSettings) -> Bool {
         isTrusted || connections.load(ordering: .relaxed) < limits.effectiveConnectionsPerUser
     }
 
     // MARK: Subscriptions
 
     /// Takes a place for a subscription.
-    /// - Throws: where there is none.
-    func addSubscription(_ limits: ConnectionLimits) throws(WireError) {
+    /// - Throws: `limitExceeded`
+    func addSubscription(_ limits: LimitSettings) throws(WireError) {
         if Self.take(subscriptions, upTo: isTrusted ? .max : limits.subscriptionsPerUser) { return }
         throw exceeded(
             "subscriptions", limits.subscriptionsPerUser, "subscriptionsPerUser", "end some that are not needed")
     }
 
-    /// Gives the place back.
+    /// Returns the place.
     func removeSubscription() { subscriptions.subtract(1, ordering: .relaxed) }
 
     // MARK: Requests that are not answered yet
 
     /// Takes a place for a request.
-    /// - Throws: where there is none.
-    func addRequest(_ limits: ConnectionLimits) throws(WireError) {
+    /// - Throws: `limitExceeded`
+    func addRequest(_ limits: LimitSettings) throws(WireError) {
         if Self.take(requests, upTo: isTrusted ? .max : limits.requestsInFlightPerUser) { return }
         throw exceeded(
             "requests that wait for their reply", limits.requestsInFlightPerUser, "requestsInFlightPerUser",
@@ -60,32 +60,32 @@ final class UserUsage: Sendable {
     /// Takes a place in any case: for a committed request of a client that is gone.
     func addOrphanedRequest() { requests.add(1, ordering: .relaxed) }
 
-    /// Gives the place back.
+    /// Returns the place.
     func removeRequest() { requests.subtract(1, ordering: .relaxed) }
 
     // MARK: Bytes
 
-    /// Holds more bytes, or fewer where the number is negative.
+    /// Adds buffered bytes; a negative number releases them.
     func hold(_ bytes: Int) {
         heldBytes.add(bytes, ordering: .relaxed)
     }
 
-    /// Whether more is held than may be.
-    func hasTooMuch(_ limits: ConnectionLimits) -> Bool {
+    /// Whether more is buffered than the limit allows.
+    func hasTooMuch(_ limits: LimitSettings) -> Bool {
         heldBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
-    /// Holds bytes that somebody has read already; what is large is refused where too much is held.
-    /// - Returns: how many to give back
-    func holdOrRefuse(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> Int {
+    /// Adds bytes of a request that was read already. A large request is refused if too much is buffered.
+    /// - Returns: how many bytes to release later.
+    func holdOrRefuse(_ bytes: Int, _ limits: LimitSettings) throws(WireError) -> Int {
         if bytes <= Self.largeBytes { return 0 }
         if hasTooMuch(limits) { throw tooMuch(limits) }
         hold(bytes)
         return bytes
     }
 
-    /// What a client is told for which something large would have to be held.
-    func tooMuch(_ limits: ConnectionLimits) -> WireError {
+    /// The error of a request for which a large buffer is refused.
+    func tooMuch(_ limits: LimitSettings) -> WireError {
         WireError(
             .limitExceeded,
             "more than limits.queuedBytesPerUser (\(limits.queuedBytesPerUser) bytes) wait for the connections of user "
@@ -94,15 +94,15 @@ final class UserUsage: Sendable {
 
     // MARK: Files
 
-    /// Counts a file that is open until a client has been passed it.
+    /// Counts a file that is open until a client has received it.
     func addFile() { files.add(1, ordering: .relaxed) }
 
     /// Counts it no more.
     func removeFile() { files.subtract(1, ordering: .relaxed) }
 
-    /// Why another file cannot be held open until a client is passed it; nil where it can. Files take descriptors of the
-    /// agent as connections do, and a user may have as many of them.
-    func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
+    /// Why another file cannot stay open until a client receives it; nil if it can. Files use descriptors of the agent as
+    /// connections do, and a user may have as many of them.
+    func refusalOfFile(_ limits: LimitSettings) -> WireError? {
         let most = limits.effectiveConnectionsPerUser
         if isTrusted || files.load(ordering: .relaxed) < most { return nil }
         return WireError(
@@ -125,13 +125,13 @@ final class UserUsage: Sendable {
     }
 }
 
-/// Every user who has something in use.
+/// The users who have a connection or a request.
 final class UserUsageTable: Sendable {
     private let users = Mutex<[Int: UserUsage]>([:])
 
     /// Counts a new connection.
-    /// - Returns: what its user has in use; nil where they may have no more connections.
-    func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
+    /// - Returns: the resources in use by its user; nil if the user may have no more connections.
+    func join(_ peer: PeerCredentials, _ limits: LimitSettings) -> UserUsage? {
         users.withLock { users in
             let usage = users[peer.uid] ?? UserUsage(of: peer)
             guard usage.mayConnect(limits) else { return nil }
@@ -141,7 +141,7 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// A connection is over.
+    /// Removes a connection that has ended.
     func leave(_ usage: UserUsage) {
         users.withLock { users in
             usage.connections.subtract(1, ordering: .relaxed)
@@ -149,7 +149,7 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// Gives back the place of a request that outlived its connection.
+    /// Returns the place of a request that outlived its connection.
     func removeOrphanedRequest(_ usage: UserUsage) {
         users.withLock { users in
             usage.removeRequest()
@@ -157,15 +157,15 @@ final class UserUsageTable: Sendable {
         }
     }
 
-    /// How many users have something in use.
+    /// The number of users.
     var count: Int { users.withLock { $0.count } }
 
     private static func forgetIfUnused(_ usage: UserUsage, _ users: inout [Int: UserUsage]) {
         if usage.isUnused { users[usage.user] = nil }
     }
 
-    /// What a client is told who may not connect.
-    static func refusal(of peer: PeerCredentials, _ limits: ConnectionLimits) -> WireError {
+    /// The error of a client whose user may have no more connections.
+    static func refusal(of peer: PeerCredentials, _ limits: LimitSettings) -> WireError {
         WireError(
             .limitExceeded,
             "user \(peer.uid) has \(limits.effectiveConnectionsPerUser) connections, as many as limits.connectionsPerUser "

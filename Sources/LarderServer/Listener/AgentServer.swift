@@ -12,11 +12,11 @@ public final class AgentServer: Sendable {
     private let loops: [EpollLoop]
     private let acceptor: Acceptor
 
-    /// How long connections may take to finish at the end.
+    /// How long connections may take to drain at the end.
     private static let finishTime = Duration.seconds(3)
 
     /// Makes a server; nothing is accepted yet.
-    /// - Parameter loops: what serves the connections.
+    /// - Parameter loops: the loops that serve the connections.
     public init(context: ServerContext, socket: ListeningSocket, loops: [EpollLoop]) {
         self.context = context
         self.socket = socket
@@ -24,15 +24,15 @@ public final class AgentServer: Sendable {
         acceptor = Acceptor(loops)
     }
 
-    /// How many clients are connected.
+    /// The number of connected clients.
     public var connections: Int { registry.connections }
 
-    /// How long nobody has been connected; nil while somebody is.
+    /// How long no client has been connected; nil while one is.
     public var idleTime: Duration? { registry.idleTime }
 
-    /// Accepts no more connections, unless somebody is connected. Those who connect from then on wait in the kernel's queue,
-    /// and are served by the next agent where the socket was handed over.
-    /// - Returns: whether nobody is connected.
+    /// Accepts no more connections, unless a client is connected. Later clients wait in the kernel's queue, and the next agent
+    /// serves them if systemd passed the socket.
+    /// - Returns: whether no client is connected.
     public func stopAcceptingIfIdle() async -> Bool {
         await acceptor.pause()
         if registry.connections == 0 { return true }
@@ -70,15 +70,15 @@ public final class AgentServer: Sendable {
         await stop()
     }
 
-    /// Takes other rules of access; returns once nobody is served by the former ones: subscriptions and waits that they let
-    /// in and these do not have ended.
+    /// Applies other rules of access. Returns after no client is served by the previous ones: subscriptions and requests that
+    /// only those admitted have ended.
     public func use(_ rules: AccessRules) async {
         guard context.use(rules) else { return }
         await registry.reviewAll()
     }
 
     private func stop() async {
-        // A task that is cancelled cannot wait for anything; what is left to do is done in one that is not.
+        // A cancelled task cannot wait, so a new one does the rest.
         await Task {
             await acceptor.close()
             socket.remove()

@@ -11,11 +11,11 @@ final class ConnectionRegistry: Sendable {
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
     private let refusedPerUser = Atomic<Int>(0)
-    /// What each user has in use.
+    /// The resources in use by each user.
     let users = UserUsageTable()
     /// When the last connection ended; at first, when the agent started.
     private let emptySince = Mutex(ContinuousClock.now)
-    /// What the clients say of snapshots.
+    /// The snapshots that clients have applied or rejected.
     let acknowledgements = AcknowledgementBook()
     private let loops = Mutex<[NIOLoopBound<LoopContext>]>([])
     private let emptied = Mutex<[CheckedContinuation<Void, Never>]>([])
@@ -25,8 +25,8 @@ final class ConnectionRegistry: Sendable {
         loops.withLock { $0.append(loop) }
     }
 
-    /// A number for a new connection, or nil where there are `limit` already. One that is refused is never counted among
-    /// the open ones: it would have to be taken out again, and who waits for the last to end would have to be told.
+    /// An id for a new connection, or nil if `limit` are open. A refused connection is never counted among the open ones:
+    /// it would have to be removed again, and the waiters for an empty registry resumed.
     func admit(limit: Int) -> Int? {
         var count = open.load(ordering: .relaxed)
         while count < limit {
@@ -38,40 +38,40 @@ final class ConnectionRegistry: Sendable {
         return nil
     }
 
-    /// A place for a new connection of a user, or nil where they have as many as they may have.
-    func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
+    /// A place for a new connection of a user, or nil if the user may have no more.
+    func join(_ peer: PeerCredentials, _ limits: LimitSettings) -> UserUsage? {
         let usage = users.join(peer, limits)
         if usage == nil { refusedPerUser.add(1, ordering: .relaxed) }
         return usage
     }
 
-    /// Turns a connection away whose user has as many as they may have.
-    func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: ConnectionLimits, _ log: RefusalLogs) {
+    /// Refuses a connection whose user may have no more.
+    func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, _ log: RefusalLogs) {
         let error = UserUsageTable.refusal(of: peer, limits)
         log.addUsage(error, "connectionsPerUser", of: peer)
         Refusal.tell(socket, error)
     }
 
-    /// Counts a connection that is turned away.
+    /// Counts a refused connection.
     func countRefusal() { refused.add(1, ordering: .relaxed) }
 
-    /// Turns a connection away that was counted.
-    func refuse(_ socket: CInt, _ limits: ConnectionLimits, _ log: RefusalLogs) {
+    /// Refuses a connection that was counted.
+    func refuse(_ socket: CInt, _ limits: LimitSettings, _ log: RefusalLogs) {
         log.addConnection(limits)
         Refusal.tell(socket, of: limits)
     }
 
     var connections: Int { open.load(ordering: .relaxed) }
 
-    /// How long there has been none; nil while there is one.
+    /// How long no connection has been open; nil while one is open.
     var idleTime: Duration? {
         let since = emptySince.withLock { $0 }
         return connections == 0 ? ContinuousClock.now - since : nil
     }
 
     func connectionEnded() {
-        // Before it counts as over, and each of them, because several may end at once: whoever finds none open knows since
-        // when.
+        // Before the count changes, and for each connection, because several may end at once: a reader that finds none
+        // open reads the time of the last end.
         emptySince.withLock { $0 = .now }
         guard open.subtract(1, ordering: .relaxed).newValue == 0 else { return }
         let waiters = emptied.withLock { waiters in
@@ -98,6 +98,7 @@ final class ConnectionRegistry: Sendable {
         var total = AgentStats.Traffic()
         for traffic in await onEachLoop({ $0.traffic }) {
             total += traffic
+            total.refused += traffic.refused
         }
         total.refused.connections = refused.load(ordering: .relaxed)
         total.refused.connectionsPerUser = refusedPerUser.load(ordering: .relaxed)
@@ -112,19 +113,19 @@ final class ConnectionRegistry: Sendable {
         }
     }
 
-    /// Lets every connection finish: no new requests, replies written, `end` to every subscription.
+    /// Drains every connection: no new requests, replies written, `end` to every subscription.
     func finishAll() async {
         _ = await onEachLoop { loop in for connection in loop.connections.values { connection.drain() } }
     }
 
-    /// Lets every connection look at its rights anew: what it may have no more ends.
+    /// Ends what connections may no longer have by the rules in force.
     func reviewAll() async {
         _ = await onEachLoop { loop in
             for connection in loop.connections.values { AccessReview(connection: connection).run() }
         }
     }
 
-    /// Closes every connection that is left.
+    /// Closes every open connection.
     func closeAll() async {
         _ = await onEachLoop { loop in for connection in loop.connections.values { connection.close() } }
     }
@@ -132,17 +133,17 @@ final class ConnectionRegistry: Sendable {
     private func onEachLoop<Value: Sendable>(_ body: @escaping @Sendable (LoopContext) -> Value) async -> [Value] {
         var values: [Value] = []
         for loop in loops.withLock({ $0 }) {
-            // It fails only once the event loops are shut down; then there is nothing left to tell.
+            // It fails only after the event loops were shut down, when there is no connection.
             if let value = try? await loop.eventLoop.submit({ body(loop.value) }).get() { values.append(value) }
         }
         return values
     }
 }
 
-/// A connection that is one too many: it is told why, and closed.
+/// Refuses connections with an error line.
 enum Refusal {
-    /// Refuses a connection because there are as many as there may be.
-    static func tell(_ socket: CInt, of limits: ConnectionLimits) {
+    /// Refuses a connection because the maximum number is open.
+    static func tell(_ socket: CInt, of limits: LimitSettings) {
         tell(
             socket,
             WireError(
@@ -158,7 +159,7 @@ enum Refusal {
         var writer = JSONWriter()
         Envelope.writeError(id: .null, error, to: &writer)
         writer.endLine()
-        // A new socket takes a line. Who is gone already need not be told.
+        // A new socket has room for a line. The write fails only if the client is gone.
         _ = writer.bytes.withUnsafeBytes { larder_send_nosignal(socket, $0.baseAddress, $0.count) }
         close(socket)
     }

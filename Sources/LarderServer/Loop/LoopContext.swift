@@ -4,9 +4,9 @@ import LarderJSON
 import LarderProtocol
 import NIOCore
 
-/// What the connections of one event loop share. Used on that loop only.
+/// The state that the connections of one event loop share. Used on that loop only.
 final class LoopContext {
-    /// What a loop remembers so that a repeated request, or a further connection of a peer, costs little.
+    /// Results that are used again for a repeated request, or for a further connection of a peer.
     struct Caches {
         var replies = ReplyCache()
         var imageQueries = ImageQueries()
@@ -113,7 +113,7 @@ final class LoopContext {
         eventLoop.assumeIsolated().execute(work)
     }
 
-    /// Runs `body` for each item, and then `end`. When a time slice is over, the rest is deferred.
+    /// Runs `body` for each item, and then `end`. The rest is deferred at the end of each time slice.
     func forEachInSlices<Item>(
         _ items: [Item], from start: Int = 0, _ body: @escaping (Item) -> Void,
         andThen end: @escaping () -> Void

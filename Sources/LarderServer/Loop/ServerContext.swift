@@ -1,62 +1,53 @@
-package import LarderConfig
-import LarderPlatform
+public import LarderConfig
 public import LarderProtocol
-package import Logging
+public import Logging
 import Synchronization
 
-/// What every connection and method may know: the namespaces, the limits in force, and who the agent is.
+/// The parts of the server that all connections share: namespaces, limits, rules of access, images.
 public final class ServerContext: Sendable {
-    /// What the agent says of itself.
+    /// The identity of the agent, as `agent.info` reports it.
     public struct Identity: Sendable {
         /// The program's version.
         public var version: String
         public var socketPath: String
-        /// Whether the socket was handed over.
+        /// Whether systemd passed the socket.
         public var isActivated: Bool
         public var stateDirectory: String
+        /// The settings file; nil if there is none.
+        public var settingsPath: String?
 
-        public init(version: String, socketPath: String, isActivated: Bool, stateDirectory: String) {
+        public init(
+            version: String, socketPath: String, isActivated: Bool, stateDirectory: String, settingsPath: String?
+        ) {
             self.version = version
             self.socketPath = socketPath
             self.isActivated = isActivated
             self.stateDirectory = stateDirectory
+            self.settingsPath = settingsPath
         }
     }
 
-    /// The settings in force: which file they are from, and when it was read.
-    public struct SettingsSource: Sendable {
-        /// The settings file; nil if the agent runs with the defaults.
-        public var path: String?
-        public var readAt: Timestamp
-
-        public init(path: String?, readAt: Timestamp) {
-            self.path = path
-            self.readAt = readAt
-        }
-    }
-
-    package let namespaces: ConfigNamespaces
-    /// Who the agent is.
+    public let namespaces: ConfigNamespaces
     public let identity: Identity
     /// The plain copies of the snapshots; nil if the settings want none or the socket is abstract.
     public let copies: CurrentCopies?
-    /// The image cache; nil where the settings switch it off, or it cannot be used.
+    /// The image cache; nil if the settings switch it off, or if it cannot be used.
     public let images: ImageService?
-    /// Why the image cache cannot be used; nil where it can, or is not wanted.
+    /// Why the image cache cannot be used; nil if it can, or if the settings switch it off.
     let imageProblem: String?
-    /// The current snapshots as files, for those who map them.
+    /// The current snapshots as files, for clients that map them.
     let snapshotFiles = SnapshotFiles()
     let logger: Logger
     let refusals: RefusalLogs
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
-    private let limitsInForce: Mutex<ConnectionLimits>
-    private let settingsInForce: Mutex<SettingsSource>
+    private let limitsInForce: Mutex<LimitSettings>
+    private let settingsReading: Mutex<Timestamp>
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
-    package init(
-        namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,
+    public init(
+        namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
         access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil,
         imageProblem: String? = nil, logger: Logger
     ) {
@@ -69,36 +60,36 @@ public final class ServerContext: Sendable {
         refusals = RefusalLogs(logger)
         startedAt = Timestamp(milliseconds: WallClock.system.now)
         limitsInForce = Mutex(limits)
-        settingsInForce = Mutex(settings)
+        settingsReading = Mutex(settingsReadAt)
         self.access = Mutex(access)
     }
 
-    /// The limits for connections that are accepted from now on.
-    public var limits: ConnectionLimits {
+    /// The limits of connections that are accepted from now on.
+    public var limits: LimitSettings {
         get { limitsInForce.withLock { $0 } }
         set { limitsInForce.withLock { $0 = newValue } }
     }
 
-    /// Where the settings in force are from. A reload replaces it.
-    public var settings: SettingsSource {
-        get { settingsInForce.withLock { $0 } }
-        set { settingsInForce.withLock { $0 = newValue } }
+    /// When the settings in force were read.
+    public var settingsReadAt: Timestamp {
+        get { settingsReading.withLock { $0 } }
+        set { settingsReading.withLock { $0 = newValue } }
     }
 
-    /// Who may do what.
+    /// The rules of access.
     public var rules: AccessRules { access.withLock { $0 } }
 
-    /// Grows with each change of the rules: rights that were worked out before count no more.
+    /// Increases with each change of the rules. Rights of an earlier version are invalid.
     var rulesVersion: Int { accessVersion.load(ordering: .acquiring) }
 
     func rights(of peer: PeerCredentials) -> PeerRights {
-        // First the version: whatever changes meanwhile makes these rights too old, and not the next.
+        // The version first: a change in between makes these rights outdated, and not the next.
         let version = rulesVersion
         return PeerRights(of: peer, by: rules, version: version)
     }
 
-    /// Takes other rules.
-    /// - Returns: false where they say the same.
+    /// Applies other rules.
+    /// - Returns: false if they are equal.
     func use(_ rules: AccessRules) -> Bool {
         let isChanged = access.withLock { access in
             defer { access = rules }

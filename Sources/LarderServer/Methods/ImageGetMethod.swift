@@ -61,14 +61,14 @@ struct ImageGetMethod {
     /// Returns a lease once.
     func release(_ parameters: ImageRelease.Parameters) throws(WireError) -> ImageRelease.Result {
         let cache = try loop.server.imageService().cache
-        let (isFound, released) = connection.leases.giveBack(parameters.lease)
+        let (isFound, released) = connection.leases.release(parameters.lease)
         if let released { cache.release(released) }
         return ImageRelease.Result(released: isFound)
     }
 
     // MARK: At once
 
-    /// Writes the reply with an image, whose reference the lease takes over.
+    /// Writes the reply with an image, whose reference passes to the lease.
     /// - Returns: false if a task has to answer: it opens the file for a descriptor, and reports that there are too many
     ///   leases.
     private func reply(
@@ -87,7 +87,7 @@ struct ImageGetMethod {
         return true
     }
 
-    /// Takes a lease, which takes over the reference of the image.
+    /// Takes a lease, to which the reference of the image passes.
     private func takeLease(on image: CachedImage, _ query: ImageQuery, _ images: ImageService) -> Int {
         let seconds = query.leaseSeconds ?? images.leaseSeconds
         let end = seconds == 0 ? NIODeadline.distantFuture : loop.eventLoop.now + .seconds(Int64(seconds))
@@ -146,7 +146,7 @@ struct ImageGetMethod {
             let reason = error.code == .cancelled ? request?.cancellation : nil
             connection.complete(ticket, .failure(reason ?? error))
         case .success(let delivery):
-            // The deadline passed, or the client is gone: nothing takes the reference over.
+            // The deadline has passed, or the client is gone: no lease keeps the reference.
             guard let request else { return images.cache.release(delivery.image.digest) }
             if let refusal = refusal(of: delivery, to: request, query, images) {
                 images.cache.release(delivery.image.digest)

@@ -1,10 +1,9 @@
 import LarderProtocol
 import Synchronization
 
-/// What the clients that are connected said of snapshots, over all event loops: of each namespace the last word of each
-/// connection.
+/// The last acknowledgement of each connection for each namespace, over all event loops.
 final class AcknowledgementBook: Sendable {
-    /// One client's word.
+    /// The acknowledgement of one client.
     struct Entry: Sendable {
         var revision: Int
         var accepted: Bool
@@ -13,18 +12,18 @@ final class AcknowledgementBook: Sendable {
         var peer: PeerCredentials
     }
 
-    /// The most refusals that a status lists.
-    static let mostRefusals = 64
+    /// The maximum number of refusals that a status lists.
+    static let maxRefusals = 64
 
     /// By namespace and connection.
     private let entries = Mutex<[String: [Int: Entry]]>([:])
 
-    /// Notes what a client says.
+    /// Replaces the acknowledgement of a client.
     func note(_ entry: Entry, by client: Int, of namespace: String) {
         entries.withLock { $0[namespace, default: [:]][client] = entry }
     }
 
-    /// Forgets a client that is gone.
+    /// Removes a client that has disconnected.
     func forget(_ client: Int) {
         entries.withLock { entries in
             for namespace in entries.keys {
@@ -34,7 +33,7 @@ final class AcknowledgementBook: Sendable {
         }
     }
 
-    /// What a client said, in the order of the namespaces' names.
+    /// The acknowledgements of a client, in the order of the namespaces' names.
     func said(by client: Int) -> [AgentClients.Acknowledgement] {
         let said = entries.withLock { $0.compactMapValues { $0[client] } }
         return said.sorted { $0.key < $1.key }.map { namespace, entry in
@@ -44,13 +43,13 @@ final class AcknowledgementBook: Sendable {
         }
     }
 
-    /// What all clients said of a namespace.
+    /// The acknowledgements of all clients for a namespace.
     func summary(of namespace: String) -> ConfigStatus.Acknowledgements {
         let said = entries.withLock { $0[namespace] } ?? [:]
         var summary = ConfigStatus.Acknowledgements()
         for entry in said.values where entry.accepted { summary.accepted[entry.revision, default: 0] += 1 }
         let refused = said.filter { !$0.value.accepted }.sorted { ($0.value.at, $0.key) > ($1.value.at, $1.key) }
-        summary.refused = refused.prefix(Self.mostRefusals).map { client, entry in
+        summary.refused = refused.prefix(Self.maxRefusals).map { client, entry in
             ConfigStatus.Acknowledgements.Refusal(
                 client: client,
                 peer: WirePeer(pid: entry.peer.pid, uid: entry.peer.uid, command: entry.peer.command),

@@ -4,14 +4,14 @@ import LarderConfig
 import LarderProtocol
 import NIOCore
 
-/// A request that is answered when a condition holds in the current snapshot. It hangs on the feed of its event loop, so
-/// that it costs nobody anything until a snapshot is published.
+/// A request that is answered when a condition holds in the current snapshot. The feed of its event loop checks it when a
+/// snapshot is published; until then it costs nothing.
 final class SnapshotWait {
     let publication: ConfigPublication
     let timeout: TimeAmount?
     private let path: JSONPath
     private let condition: ConfigWait.Condition
-    /// What answers it; nil once that is done.
+    /// Answers it; nil after that.
     private var onEnd: ((Result<any WireResult, WireError>) -> Void)?
 
     init(_ parameters: ConfigWait.Parameters, _ publication: ConfigPublication) {
@@ -27,7 +27,7 @@ final class SnapshotWait {
             }
     }
 
-    /// What is to be answered if the condition holds; nil if not. Before there is a snapshot no condition holds.
+    /// The result if the condition holds, otherwise nil. Before there is a snapshot no condition holds.
     func result(in current: ConfigPublication.Current) -> ConfigWait.Result? {
         guard current.snapshot.revision > 0 else { return nil }
         let value = current.snapshot.value.value(at: path)
@@ -52,12 +52,12 @@ final class SnapshotWait {
     /// - Parameter onEnd: called once
     func begin(onEnd: @escaping (Result<any WireResult, WireError>) -> Void) { self.onEnd = onEnd }
 
-    /// Looks whether the condition holds now.
+    /// Ends the wait if the condition holds now.
     func look(at current: ConfigPublication.Current) {
         if onEnd != nil, let result = result(in: current) { end(.success(result)) }
     }
 
-    /// Ends without what was waited for.
+    /// Ends the wait although the condition does not hold.
     func giveUp(_ reason: WireError) { end(.failure(reason)) }
 
     private func end(_ result: Result<any WireResult, WireError>) {
@@ -66,7 +66,7 @@ final class SnapshotWait {
         onEnd(result)
     }
 
-    /// What a client is told whose time is over.
+    /// The error after the timeout.
     var timedOut: WireError {
         let milliseconds = (timeout?.nanoseconds ?? 0) / 1_000_000
         return WireError(
@@ -77,7 +77,7 @@ final class SnapshotWait {
 }
 
 extension WireError {
-    /// What a client is told whose namespace leaves the settings while it waits.
+    /// The error of a request whose namespace is removed from the settings while it waits.
     static var namespaceRemoved: WireError {
         WireError(.unknownNamespace, "the namespace was removed from the settings while the request waited")
     }

@@ -19,9 +19,9 @@ struct ImageLeasesTests {
         #expect(leases.take(a, until: .distantFuture) == (1, true))
         #expect(leases.take(b, until: .distantFuture) == (2, true))
         #expect(leases.take(a, until: .distantFuture) == (1, false))
-        #expect(leases.giveBack(1) == (true, nil))
-        #expect(leases.giveBack(1) == (true, a))
-        #expect(leases.giveBack(1) == (false, nil))
+        #expect(leases.release(1) == (true, nil))
+        #expect(leases.release(1) == (true, a))
+        #expect(leases.release(1) == (false, nil))
         // A number is never another lease's.
         #expect(leases.take(a, until: .distantFuture) == (3, true))
         #expect(Set(leases.endAll()) == [a, b] && leases.count == 0)
@@ -38,7 +38,7 @@ struct ImageLeasesTests {
         #expect(leases.expire(at: .uptimeNanoseconds(9)).isEmpty)
         #expect(leases.expire(at: .uptimeNanoseconds(10)) == [a])
         #expect(leases.nextEnd == nil && leases.count == 1)
-        #expect(leases.giveBack(1) == (false, nil))
+        #expect(leases.release(1) == (false, nil))
     }
 
     @Test("there is an end to them, but not to those that are there already")
