@@ -212,17 +212,17 @@ struct Agent {
         }
     }
 
-    private func copies(beside socket: ListeningSocket, _ blocking: BlockingWork) async -> CurrentCopies? {
+    private func copies(beside socket: ListeningSocket, _ blocking: BlockingWork) async -> SnapshotExporter? {
         guard socket.directory != nil else {
             logger.info("there are no plain copies of the configuration, because the socket is in no directory")
             return nil
         }
         let settings = plan.settings.current
         guard settings.isEnabled else {
-            await CurrentCopies.clear(besideSocket: socket.path, blocking: blocking)
+            await SnapshotExporter.clear(besideSocket: socket.path, blocking: blocking)
             return nil
         }
-        return CurrentCopies(besideSocket: socket.path, settings: settings, blocking: blocking, logger: logger)
+        return SnapshotExporter(besideSocket: socket.path, settings: settings, blocking: blocking, logger: logger)
     }
 
     private func listeningSocket() throws -> ListeningSocket {

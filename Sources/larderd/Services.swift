@@ -42,7 +42,7 @@ struct ImageCacheService: AgentService {
 
 /// Keeps the plain copies of the snapshots.
 struct CopyService: AgentService {
-    let copies: CurrentCopies
+    let copies: SnapshotExporter
 
     func run() async {
         await cancelWhenGracefulShutdown { await copies.run() }

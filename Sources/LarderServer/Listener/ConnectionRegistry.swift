@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderJSON
 import LarderProtocol
 import NIOCore
@@ -49,7 +48,7 @@ final class ConnectionRegistry: Sendable {
     func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, _ log: RefusalLogs) {
         let error = UserUsageTable.refusal(of: peer, limits)
         log.addUsage(error, "connectionsPerUser", of: peer)
-        Refusal.tell(socket, error)
+        ConnectionRefusal.send(socket, error)
     }
 
     /// Counts a refused connection.
@@ -58,7 +57,7 @@ final class ConnectionRegistry: Sendable {
     /// Refuses a connection that was counted.
     func refuse(_ socket: CInt, _ limits: LimitSettings, _ log: RefusalLogs) {
         log.addConnection(limits)
-        Refusal.tell(socket, of: limits)
+        ConnectionRefusal.send(socket, of: limits)
     }
 
     var connections: Int { open.load(ordering: .relaxed) }
@@ -137,30 +136,5 @@ final class ConnectionRegistry: Sendable {
             if let value = try? await loop.eventLoop.submit({ body(loop.value) }).get() { values.append(value) }
         }
         return values
-    }
-}
-
-/// Refuses connections with an error line.
-enum Refusal {
-    /// Refuses a connection because the maximum number is open.
-    static func tell(_ socket: CInt, of limits: LimitSettings) {
-        tell(
-            socket,
-            WireError(
-                .limitExceeded,
-                "the agent has \(limits.connections) connections, its limit; close some, or raise "
-                    + (limits.isBoundByDescriptors
-                        ? "the limit of open files that it runs with (LimitNOFILE= of its service, ulimit -n)"
-                        : "limits.connections")))
-    }
-
-    /// Refuses a connection.
-    static func tell(_ socket: CInt, _ error: WireError) {
-        var writer = JSONWriter()
-        Envelope.writeError(id: .null, error, to: &writer)
-        writer.endLine()
-        // A new socket has room for a line. The write fails only if the client is gone.
-        _ = writer.bytes.withUnsafeBytes { larder_send_nosignal(socket, $0.baseAddress, $0.count) }
-        close(socket)
     }
 }

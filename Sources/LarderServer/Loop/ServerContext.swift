@@ -30,7 +30,7 @@ public final class ServerContext: Sendable {
     public let namespaces: ConfigNamespaces
     public let identity: Identity
     /// The plain copies of the snapshots; nil if the settings want none or the socket is abstract.
-    public let copies: CurrentCopies?
+    public let copies: SnapshotExporter?
     /// The image cache; nil if the settings switch it off, or if it cannot be used.
     public let images: ImageService?
     /// Why the image cache cannot be used; nil if it can, or if the settings switch it off.
@@ -48,7 +48,7 @@ public final class ServerContext: Sendable {
 
     public init(
         namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
-        access: AccessRules = AccessRules(), copies: CurrentCopies? = nil, images: ImageService? = nil,
+        access: AccessRules = AccessRules(), copies: SnapshotExporter? = nil, images: ImageService? = nil,
         imageProblem: String? = nil, logger: Logger
     ) {
         self.namespaces = namespaces

@@ -34,9 +34,9 @@ struct ImagePrefetchMethod {
             }
         }
         let task = Task.immediate {
-            let result: Result<Prefetch.Outcome, WireError>
+            let result: Result<PrefetchJob.Outcome, WireError>
             do throws(WireError) {
-                let prefetch = Prefetch(parameters.items, images, for: peer)
+                let prefetch = PrefetchJob(parameters.items, images, for: peer)
                 // A line that is too short to count can list images that take 60 times as much memory.
                 let held = try usage.holdOrRefuse(prefetch.heldBytes, limits)
                 defer { usage.hold(-held) }
@@ -57,8 +57,8 @@ struct ImagePrefetchMethod {
         connection.pending[ticket]?.onCancel = { _ in task.cancel() }
     }
 
-    private func report() -> PrefetchReport {
-        PrefetchReport(on: loop.eventLoop, isOutputPending: { [connection] in connection.outbound.isPending }) {
+    private func report() -> PrefetchProgress {
+        PrefetchProgress(on: loop.eventLoop, isOutputPending: { [connection] in connection.outbound.isPending }) {
             [connection] progress in
             if connection.phase == .closed { return }
             progress.write(to: &connection.loop.output.writer)
@@ -68,7 +68,7 @@ struct ImagePrefetchMethod {
     }
 
     private func ended(
-        _ ticket: PendingRequests.Ticket, _ result: Result<Prefetch.Outcome, WireError>, _ report: PrefetchReport,
+        _ ticket: PendingRequests.Ticket, _ result: Result<PrefetchJob.Outcome, WireError>, _ report: PrefetchProgress,
         _ id: RequestID?
     ) {
         let cancellation = connection.pending[ticket]?.cancellation

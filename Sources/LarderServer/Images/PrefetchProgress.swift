@@ -3,7 +3,7 @@ import NIOCore
 
 /// Tells a client how far its prefetch has come: ten times a second at most, nothing while output waits for it, and the
 /// end always.
-final class PrefetchReport {
+final class PrefetchProgress {
     /// The least time between two notifications.
     static let interval = TimeAmount.milliseconds(100)
 

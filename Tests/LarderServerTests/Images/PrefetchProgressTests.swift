@@ -6,7 +6,7 @@ import Testing
 @testable import LarderServer
 
 @Suite("The report of a prefetch")
-struct PrefetchReportTests {
+struct PrefetchProgressTests {
     private func progress(_ done: Int) -> ImageProgress {
         ImageProgress(request: RequestID(1), done: done, failed: 0, bytes: 0, total: 100)
     }
@@ -15,7 +15,7 @@ struct PrefetchReportTests {
     func rate() {
         let loop = EmbeddedEventLoop()
         var sent: [Int] = []
-        let report = PrefetchReport(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        let report = PrefetchProgress(on: loop, isOutputPending: { false }) { sent.append($0.done) }
         report.note(progress(1))
         #expect(sent == [1])
         for step in 2...50 {
@@ -35,7 +35,7 @@ struct PrefetchReportTests {
     func output() {
         let loop = EmbeddedEventLoop()
         var (sent, waits): ([Int], Bool) = ([], true)
-        let report = PrefetchReport(on: loop, isOutputPending: { waits }) { sent.append($0.done) }
+        let report = PrefetchProgress(on: loop, isOutputPending: { waits }) { sent.append($0.done) }
         for step in 1...5 {
             report.note(progress(step))
             loop.advanceTime(by: .seconds(1))
@@ -54,11 +54,11 @@ struct PrefetchReportTests {
     func end() {
         let loop = EmbeddedEventLoop()
         var sent: [Int] = []
-        let report = PrefetchReport(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        let report = PrefetchProgress(on: loop, isOutputPending: { false }) { sent.append($0.done) }
         report.note(progress(100))
         report.end(with: progress(100))
         #expect(sent == [100])
-        let other = PrefetchReport(on: loop, isOutputPending: { false }) { sent.append($0.done) }
+        let other = PrefetchProgress(on: loop, isOutputPending: { false }) { sent.append($0.done) }
         other.end(with: nil)
         #expect(sent == [100])
     }

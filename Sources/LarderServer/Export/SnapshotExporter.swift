@@ -1,8 +1,7 @@
 import CLinuxShims
-import LarderConfigModel
 import LarderJSON
-package import LarderConfig
-public import LarderPlatform
+public import LarderConfig
+public import LarderUpstream
 public import Logging
 import Synchronization
 import Glibc
@@ -11,15 +10,13 @@ import Glibc
 ///
 /// One task writes all of them. It compares what is published with what it wrote last, so it matters neither how often it
 /// is woken nor in which order: the newest is what ends up in the file. Nothing ever waits for it.
-public final class CurrentCopies: Sendable {
+public final class SnapshotExporter: Sendable {
     private struct State {
         var publications: [String: ConfigPublication] = [:]
         /// Who may read what: nobody, until somebody says it.
         var rules = AccessRules()
         var written: [String: Position] = [:]
         var problem: String?
-        /// The group of the socket when it was last there.
-        var group: gid_t?
     }
 
     /// What a copy was made of.
@@ -30,14 +27,14 @@ public final class CurrentCopies: Sendable {
     }
 
     private let socket: String
-    private let settings: CopyOptions
+    private let settings: CurrentSettings
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
     private let logger: Logger
     private let state = Mutex(State())
     /// The directory, once it is open. It is held for as long as something is done there: by threads that may wait for the
     /// disk, one at a time.
-    private let directory = Mutex<CopyDirectory?>(nil)
+    private let directory = Mutex<ExportDirectory?>(nil)
     /// Wakes the task that writes: to wake it at each publication would take more time than the publication.
     private let (changes, wakeUps) = Signal.makeStream()
 
@@ -50,7 +47,7 @@ public final class CurrentCopies: Sendable {
     ///   - socket: the path of the agent's socket, whose group the copies get.
     ///   - blocking: where the disk is waited for.
     public init(
-        besideSocket socket: String, settings: CopyOptions, blocking: BlockingWork,
+        besideSocket socket: String, settings: CurrentSettings, blocking: BlockingWork,
         clock: any Clock<Duration> = ContinuousClock(), logger: Logger
     ) {
         self.socket = socket
@@ -68,18 +65,18 @@ public final class CurrentCopies: Sendable {
 
     /// Removes the copies that an earlier agent made beside a socket, for an agent that makes none.
     public static func clear(besideSocket socket: String, blocking: BlockingWork) async {
-        await blocking.run { CopyDirectory.clear(directory(besideSocket: socket)) }
+        await blocking.run { ExportDirectory.clear(directory(besideSocket: socket)) }
     }
 
     /// Where a namespace's copy is, and why it is missing or old, if it is.
     func copy(of namespace: String) -> (path: String, problem: String?) {
-        let path = Self.directory(besideSocket: socket) + "/" + CopyDirectory.name(of: namespace)
+        let path = Self.directory(besideSocket: socket) + "/" + ExportDirectory.name(of: namespace)
         return (path, state.withLock { $0.problem })
     }
 
     /// Writes the first copies, so that they are there when the agent says that it is ready.
     /// - Parameter rules: who may read them.
-    package func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
+    public func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         follow(namespaces)
         _ = await writeDifferences()
@@ -89,8 +86,8 @@ public final class CurrentCopies: Sendable {
     /// to write it anew; who may read more can do so a moment later.
     public func use(_ rules: AccessRules) async {
         state.withLock { $0.rules = rules }
-        do throws(CopyError) {
-            try await blocking.run { () throws(CopyError) in try self.inDirectory { _ throws(CopyError) in } }
+        do throws(ExportError) {
+            try await blocking.run { () throws(ExportError) in try self.inDirectory { _ throws(ExportError) in } }
         } catch {
             note(problem: error.description)
         }
@@ -98,7 +95,7 @@ public final class CurrentCopies: Sendable {
     }
 
     /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
-    package func follow(_ namespaces: [ConfigNamespace]) {
+    public func follow(_ namespaces: [ConfigNamespace]) {
         let new = state.withLock { state in
             namespaces.map(\.publication).filter { publication in
                 let former = state.publications.updateValue(publication, forKey: publication.namespace)
@@ -126,8 +123,8 @@ public final class CurrentCopies: Sendable {
     /// Brings the files to what is published now.
     /// - Returns: whether all of them are.
     private func writeDifferences() async -> Bool {
-        do throws(CopyError) {
-            try await blocking.run { () throws(CopyError) in try self.writeDifferencesHere() }
+        do throws(ExportError) {
+            try await blocking.run { () throws(ExportError) in try self.writeDifferencesHere() }
             note(problem: nil)
             return true
         } catch {
@@ -136,11 +133,11 @@ public final class CurrentCopies: Sendable {
         }
     }
 
-    private func writeDifferencesHere() throws(CopyError) {
-        try inDirectory { directory throws(CopyError) in
-            var failure: CopyError?
+    private func writeDifferencesHere() throws(ExportError) {
+        try inDirectory { directory throws(ExportError) in
+            var failure: ExportError?
             for (name, publication) in self.state.withLock({ $0.publications }) {
-                do throws(CopyError) {
+                do throws(ExportError) {
                     try self.bringUpToDate(name, publication, directory)
                 } catch {
                     failure = error
@@ -151,10 +148,10 @@ public final class CurrentCopies: Sendable {
     }
 
     /// Does something in the directory, in which no copy is open by then to whom the rules do not let read it.
-    private func inDirectory(_ body: (CopyDirectory) throws(CopyError) -> Void) throws(CopyError) {
-        try directory.withLock { kept throws(CopyError) in
-            do throws(CopyError) {
-                let directory: CopyDirectory
+    private func inDirectory(_ body: (ExportDirectory) throws(ExportError) -> Void) throws(ExportError) {
+        try directory.withLock { kept throws(ExportError) in
+            do throws(ExportError) {
+                let directory: ExportDirectory
                 if let open = kept { directory = open } else { directory = try open() }
                 kept = directory
                 try narrow(directory)
@@ -167,7 +164,7 @@ public final class CurrentCopies: Sendable {
         }
     }
 
-    private func narrow(_ directory: CopyDirectory) throws(CopyError) {
+    private func narrow(_ directory: ExportDirectory) throws(ExportError) {
         let (written, rules, names) = state.withLock { ($0.written, $0.rules, $0.publications.keys) }
         for name in names {
             let mode = rules.copyMode(settings.mode, of: name, group: directory.group)
@@ -175,30 +172,19 @@ public final class CurrentCopies: Sendable {
         }
     }
 
-    private func open() throws(CopyError) -> CopyDirectory {
-        let directory = try CopyDirectory(
-            path: Self.directory(besideSocket: socket), mode: settings.mode, group: socketGroup())
+    private func open() throws(ExportError) -> ExportDirectory {
+        var status = stat()
+        guard stat(socket, &status) == 0 else { throw ExportError("find the socket", socket) }
+        let directory = try ExportDirectory(
+            path: Self.directory(besideSocket: socket), mode: settings.mode, group: status.st_gid)
         directory.removeStale(keeping: state.withLock { Set($0.publications.keys) })
         state.withLock { $0.written = [:] }
         return directory
     }
 
-    /// The group of the socket. At a stop the socket is removed before the last copies are written.
-    private func socketGroup() throws(CopyError) -> gid_t {
-        var status = stat()
-        if stat(socket, &status) == 0 {
-            let group = status.st_gid
-            state.withLock { $0.group = group }
-            return group
-        }
-        let failure = CopyError("find the socket", socket)
-        guard let group = state.withLock({ $0.group }) else { throw failure }
-        return group
-    }
-
     private func bringUpToDate(
-        _ name: String, _ publication: ConfigPublication, _ directory: CopyDirectory
-    ) throws(CopyError) {
+        _ name: String, _ publication: ConfigPublication, _ directory: ExportDirectory
+    ) throws(ExportError) {
         let current = publication.current
         let (written, rules) = state.withLock { ($0.written[name], $0.rules) }
         let mode = rules.copyMode(settings.mode, of: name, group: directory.group)

@@ -1,7 +1,5 @@
 import CLinuxShims
 import LarderConfig
-import LarderConfigStorage
-import LarderPlatform
 import LarderUpstream
 import Glibc
 
@@ -9,8 +7,8 @@ import Glibc
 ///
 /// Everything is named relative to the open directory, which is this process's own and no symbolic link: in a directory
 /// that others may write to, such as /tmp, nobody can have a file put elsewhere.
-final class CopyDirectory: Sendable {
-    private let lock: FileLock
+final class ExportDirectory: Sendable {
+    private let descriptor: CInt
     private let path: String
     /// The group of the directory and of the copies.
     let group: gid_t
@@ -19,40 +17,48 @@ final class CopyDirectory: Sendable {
     /// - Parameters:
     ///   - mode: the most permission bits that a copy may have; who may read such a one may also enter the directory.
     ///   - group: the group of both.
-    /// - Throws: ``CopyError`` where it cannot be used, or another agent uses it.
-    init(path: String, mode: UInt32, group: gid_t) throws(CopyError) {
+    /// - Throws: ``ExportError`` where it cannot be used, or another agent uses it.
+    init(path: String, mode: UInt32, group: gid_t) throws(ExportError) {
         (self.path, self.group) = (path, group)
         guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
-            throw CopyError("make directory", path)
+            throw ExportError("make directory", path)
         }
-        lock = try Self.open(path)
-        // Clients that may read the copies may list and enter their directory.
-        let readers = mode & 0o444
-        try give(descriptor, 0o700 | readers | readers >> 2, path)
+        descriptor = try Self.open(path)
+        do throws(ExportError) {
+            // Who may read the copies may list and enter their directory.
+            let readers = mode & 0o444
+            try give(descriptor, 0o700 | readers | readers >> 2, path)
+        } catch {
+            close(descriptor)
+            throw error
+        }
     }
 
-    private var descriptor: CInt { lock.descriptor }
+    deinit { close(descriptor) }
 
     /// Replaces the copy of a namespace in one step.
     /// - Parameter mode: its permission bits.
     ///
     /// It is not synchronised with the disk: the directory of a socket hardly outlives the system's start, and the agent
     /// compares every copy when it starts.
-    func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(CopyError) {
+    func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(ExportError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
         let file = uninterrupted { openat(descriptor, temporary, flags, 0o600) }
-        guard file >= 0 else { throw CopyError("create", "\(path)/\(temporary)") }
-        do throws(CopyError) {
+        guard file >= 0 else { throw ExportError("create", "\(path)/\(temporary)") }
+        do throws(ExportError) {
             defer { close(file) }
             try give(file, mode, "\(path)/\(temporary)")
-            do throws(Errno) {
-                try writeAll(bytes, to: file)
-            } catch {
-                throw CopyError("write", "\(path)/\(temporary)", error)
+            var written = 0
+            while written < bytes.count {
+                let count = bytes[written...].withUnsafeBytes { rest in
+                    uninterrupted { Glibc.write(file, rest.baseAddress, rest.count) }
+                }
+                guard count >= 0 else { throw ExportError("write", "\(path)/\(temporary)") }
+                written += count
             }
             guard uninterrupted({ renameat(descriptor, temporary, descriptor, name) }) == 0 else {
-                throw CopyError("rename", "\(path)/\(temporary)")
+                throw ExportError("rename", "\(path)/\(temporary)")
             }
         } catch {
             unlinkat(descriptor, temporary, 0)
@@ -81,7 +87,7 @@ final class CopyDirectory: Sendable {
     /// Takes from the copy of a namespace, if there is one, what its permission bits have beyond others. It takes no room on
     /// the disk. A copy that keeps its bits is removed, and so is what is no file.
     /// - Parameter mode: the permission bits that it may have.
-    func narrow(_ namespace: String, to mode: UInt32) throws(CopyError) {
+    func narrow(_ namespace: String, to mode: UInt32) throws(ExportError) {
         let name = Self.name(of: namespace)
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
@@ -94,9 +100,9 @@ final class CopyDirectory: Sendable {
     }
 
     /// Removes the copy of a namespace, if there is one.
-    func remove(_ namespace: String) throws(CopyError) {
+    func remove(_ namespace: String) throws(ExportError) {
         guard uninterrupted({ unlinkat(descriptor, Self.name(of: namespace), 0) }) == 0 || errno == ENOENT else {
-            throw CopyError("remove", "\(path)/\(Self.name(of: namespace))")
+            throw ExportError("remove", "\(path)/\(Self.name(of: namespace))")
         }
     }
 
@@ -110,13 +116,12 @@ final class CopyDirectory: Sendable {
 
     /// Removes all copies in a directory, and the directory if nothing else is in it.
     static func clear(_ path: String) {
-        guard let lock = try? open(path) else { return }
-        withExtendedLifetime(lock) {
-            for name in names(in: path) where namespace(of: name) != nil {
-                unlinkat(lock.descriptor, name, 0)
-            }
-            rmdir(path)
+        guard let descriptor = try? open(path) else { return }
+        defer { close(descriptor) }
+        for name in names(in: path) where namespace(of: name) != nil {
+            unlinkat(descriptor, name, 0)
         }
+        rmdir(path)
     }
 
     /// The names in the directory, which is not followed if it is a symbolic link.
@@ -138,43 +143,45 @@ final class CopyDirectory: Sendable {
         return NamespaceConfiguration.isName(namespace) ? namespace : nil
     }
 
-    private static func open(_ path: String) throws(CopyError) -> FileLock {
+    private static func open(_ path: String) throws(ExportError) -> CInt {
         let descriptor = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw CopyError("open", path) }
+        guard descriptor >= 0 else { throw ExportError("open", path) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_uid == geteuid() else {
             close(descriptor)
-            throw CopyError("\(path) belongs to user \(status.st_uid); remove it, or move the socket elsewhere")
+            throw ExportError("\(path) belongs to user \(status.st_uid); remove it, or move the socket elsewhere")
         }
-        do throws(FileLock.Failure) {
-            return try FileLock(descriptor)
-        } catch {
-            if case .failed(let error) = error { throw CopyError("lock", path, error) }
-            throw CopyError(
+        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
+            let failure = ExportError("lock", path)
+            let isHeld = errno == EWOULDBLOCK
+            close(descriptor)
+            guard isHeld else { throw failure }
+            throw ExportError(
                 "another agent keeps its copies in \(path); give each agent's socket a directory of its own, or set "
                     + "current.enabled to false for one")
         }
+        return descriptor
     }
 
-    private func give(_ file: CInt, _ mode: UInt32, _ path: String) throws(CopyError) {
+    private func give(_ file: CInt, _ mode: UInt32, _ path: String) throws(ExportError) {
         var status = stat()
-        guard fstat(file, &status) == 0 else { throw CopyError("stat", path) }
+        guard fstat(file, &status) == 0 else { throw ExportError("stat", path) }
         if status.st_gid != group, fchown(file, uid_t.max, group) != 0 {
-            throw CopyError("give to the socket's group (\(group))", path)
+            throw ExportError("give to the socket's group (\(group))", path)
         }
-        guard uninterrupted({ fchmod(file, mode) }) == 0 else { throw CopyError("change the mode of", path) }
+        guard uninterrupted({ fchmod(file, mode) }) == 0 else { throw ExportError("change the mode of", path) }
     }
 }
 
 /// Why there are no copies, or old ones.
-struct CopyError: Error, CustomStringConvertible {
+struct ExportError: Error, CustomStringConvertible {
     /// One line: what happened, and what to do where that is known.
     let description: String
 
     init(_ description: String) { self.description = description }
 
     /// A system call that failed just now.
-    init(_ operation: String, _ path: String, _ error: Errno = .current) {
-        self.init("cannot \(operation) \(path): \(error)")
+    init(_ operation: String, _ path: String) {
+        self.init("cannot \(operation) \(path): \(String(cString: strerror(errno)))")
     }
 }

@@ -3,7 +3,7 @@ import LarderUpstream
 import LarderProtocol
 
 /// One `image.prefetch` at work: what the cache is asked for, and what is refused before.
-struct Prefetch: Sendable {
+struct PrefetchJob: Sendable {
     /// How far it is, refused images included.
     struct Progress: Sendable, Hashable {
         var done: Int

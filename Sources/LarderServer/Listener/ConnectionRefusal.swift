@@ -1,0 +1,29 @@
+import CLinuxShims
+import Glibc
+import LarderJSON
+import LarderProtocol
+
+/// Refuses connections with an error line.
+enum ConnectionRefusal {
+    /// Refuses a connection because the maximum number is open.
+    static func send(_ socket: CInt, of limits: LimitSettings) {
+        send(
+            socket,
+            WireError(
+                .limitExceeded,
+                "the agent has \(limits.connections) connections, its limit; close some, or raise "
+                    + (limits.isBoundByDescriptors
+                        ? "the limit of open files that it runs with (LimitNOFILE= of its service, ulimit -n)"
+                        : "limits.connections")))
+    }
+
+    /// Refuses a connection.
+    static func send(_ socket: CInt, _ error: WireError) {
+        var writer = JSONWriter()
+        Envelope.writeError(id: .null, error, to: &writer)
+        writer.endLine()
+        // A new socket has room for a line. The write fails only if the client is gone.
+        _ = writer.bytes.withUnsafeBytes { larder_send_nosignal(socket, $0.baseAddress, $0.count) }
+        close(socket)
+    }
+}
