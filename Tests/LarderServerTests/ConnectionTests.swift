@@ -198,4 +198,22 @@ struct ConnectionTests {
             deadline.cancel()
         }
     }
+
+    @Test("a last line that cancels the only pending request gets its reply before the connection closes")
+    func cancellationByLastLine() async throws {
+        try await ConnectionFixture.with { client, context in
+            let store = try #require(context.namespaces["default"]).store
+            // The file of a large snapshot is made by a task, whose end waits for the loop to run.
+            let text = String(repeating: "x", count: SnapshotFiles.largestHere)
+            _ = try await store.set(JSONPath(["a"]), to: .string(text), timeToLive: nil)
+            let open = #"{"id":1,"method":"config.open"}"#
+            let cancel = #"{"id":2,"method":"request.cancel","params":{"id":1}}"#
+            _ = try await client.sendAndTakeTurn(open + "\n" + cancel)
+            try await client.endInput()
+            let replies = try await client.output().map { try JSONValue(parsing: $0) }
+            #expect(replies.map { $0["id"]?.int } == [1, 2])
+            #expect(replies.first?["error"]?["data"]?["name"]?.string == "cancelled")
+            #expect(try await client.isClosed)
+        }
+    }
 }

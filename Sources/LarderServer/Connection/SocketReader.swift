@@ -24,7 +24,7 @@ struct SocketReader {
             case .read(let maxBytes): read(maxBytes)
             case .serveBacklog: serveBacklog()
             case .serveLastLine:
-                if let line = connection.reader.takeLastLine() { serve(line) }
+                serving { if let line = connection.reader.takeLastLine() { serve(line) } }
             case .deferRest:
                 deferRest()
                 break steps
@@ -57,7 +57,7 @@ struct SocketReader {
         loop.beginLongSlice()
         connection.reader.gateOpened()
         if connection.batches.waiting != nil {
-            connection.dispatcher.startBatch()
+            serving { connection.dispatcher.startBatch() }
             connection.output.flush()
         }
         serve()
@@ -122,15 +122,22 @@ struct SocketReader {
     /// - Returns: how many bytes were served.
     private func serveLines(_ bytes: UnsafeRawBufferPointer) -> Int {
         let pendingBytes = connection.reader.pendingBytes
-        connection.reader.isServing = true
         var offset = 0
-        while let line = connection.reader.nextLine(in: bytes, at: &offset) {
-            let isCostly = serve(line)
-            if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
+        serving {
+            while let line = connection.reader.nextLine(in: bytes, at: &offset) {
+                let isCostly = serve(line)
+                if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
+            }
         }
-        connection.reader.isServing = false
         if connection.reader.pendingBytes != pendingBytes { countUnfinishedLine() }
         return offset
+    }
+
+    /// Runs `body`, during which a request that is completed neither continues the input nor closes the connection.
+    private func serving(_ body: () -> Void) {
+        connection.reader.isServing = true
+        body()
+        connection.reader.isServing = false
     }
 
     /// Counts the bytes of an unfinished line, and drops the line if it is long and too much is buffered already.
