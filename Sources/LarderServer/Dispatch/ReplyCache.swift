@@ -1,8 +1,6 @@
-import CLinuxShims
-import LarderJSON
 import LarderConfig
+import LarderJSON
 import NIOCore
-import Glibc
 
 /// Replies to reads of the current snapshot by request templates, so that a repeated read is parsed, looked up and encoded
 /// once for each revision. One for each event loop.
@@ -18,42 +16,11 @@ struct ReplyCache {
         case begun(ByteBuffer)
     }
 
-    private final class Entry {
+    private struct CachedReply {
         let publication: ConfigPublication
         let version: Int
-        /// The text before the id, the text behind it, and the text behind the id in the reply, with its line end: one
-        /// allocation, so that comparing them counts no references.
-        private let bytes: UnsafeMutableRawBufferPointer
-        private let headCount: Int
-        private let restCount: Int
-        /// A large reply, instead of ``tail``.
+        /// A large reply; a small one is the payload of its entry.
         let body: ByteBuffer?
-
-        init(
-            _ template: RequestTemplate, _ publication: ConfigPublication, version: Int, tail: ArraySlice<UInt8>,
-            body: ByteBuffer?
-        ) {
-            self.body = body
-            self.publication = publication
-            self.version = version
-            (headCount, restCount) = (template.head.count, template.rest.count)
-            bytes = .allocate(byteCount: headCount + restCount + tail.count, alignment: 1)
-            bytes.copyBytes(from: template.head)
-            UnsafeMutableRawBufferPointer(rebasing: bytes[headCount...]).copyBytes(from: template.rest)
-            UnsafeMutableRawBufferPointer(rebasing: bytes[(headCount + restCount)...]).copyBytes(from: tail)
-        }
-
-        deinit { bytes.deallocate() }
-
-        func isFor(_ template: RequestTemplate) -> Bool {
-            guard headCount == template.head.count, restCount == template.rest.count, let known = bytes.baseAddress,
-                let head = template.head.baseAddress, let rest = template.rest.baseAddress
-            else { return false }
-            return memcmp(known + headCount, rest, restCount) == 0 && memcmp(known, head, headCount) == 0
-        }
-
-        /// Valid as long as the entry is.
-        var tail: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[(headCount + restCount)...]) }
     }
 
     private static let slots = 256
@@ -63,26 +30,26 @@ struct ReplyCache {
     /// The maximum size of all large replies together.
     static let maxLargeBytes = 2 << 20
 
-    private var entries = [Entry?](repeating: nil, count: slots)
+    private var replies = RequestCache<CachedReply>(slots: slots)
     /// The size of the large replies together.
     private var largeBytes = 0
 
     /// The number of cached replies.
-    var count: Int { entries.count { $0 != nil } }
+    var count: Int { replies.count }
 
     /// Writes a cached reply or its beginning, if it is valid and the peer may read its namespace.
     mutating func append(for template: RequestTemplate, with rights: PeerRights, to output: inout JSONWriter) -> Found {
-        let slot = template.slot(of: Self.slots)
-        guard let entry = entries[slot] else { return .nothing }
-        guard entry.version == entry.publication.version else {
+        guard let entry = replies.occupant(of: template) else { return .nothing }
+        guard entry.value.version == entry.value.publication.version else {
             // It is never valid again, and it retains its publication, which may have ended.
-            put(nil, at: slot)
+            largeBytes -= entry.value.body?.readableBytes ?? 0
+            replies.removeOccupant(of: template)
             return .nothing
         }
-        guard entry.isFor(template), rights.mayRead(entry.publication.namespace) else { return .nothing }
+        guard entry.matches(template), rights.mayRead(entry.value.publication.namespace) else { return .nothing }
         Self.appendHead(id: template.id, to: &output)
-        if let body = entry.body { return .begun(body) }
-        withExtendedLifetime(entry) { output.rawUnframed(entry.tail) }
+        if let body = entry.value.body { return .begun(body) }
+        withExtendedLifetime(entry) { output.rawUnframed(entry.payload) }
         return .written
     }
 
@@ -95,20 +62,16 @@ struct ReplyCache {
         guard tail.count <= Self.maxLargeBytes, !current.hasEnded, !current.isWithdrawn else { return }
         let isLarge = tail.count > Self.maxCopiedBytes
         if isLarge, largeBytes + tail.count > Self.maxLargeBytes { dropLarge() }
-        put(
-            Entry(
-                template, publication, version: current.version, tail: isLarge ? [] : tail,
-                body: isLarge ? ByteBuffer(bytes: tail) : nil), at: template.slot(of: Self.slots))
-    }
-
-    private mutating func put(_ entry: Entry?, at slot: Int) {
-        largeBytes += (entry?.body?.readableBytes ?? 0) - (entries[slot]?.body?.readableBytes ?? 0)
-        entries[slot] = entry
+        let reply = CachedReply(
+            publication: publication, version: current.version, body: isLarge ? ByteBuffer(bytes: tail) : nil)
+        let previous = replies.store(reply, payload: isLarge ? [] : tail, for: template)
+        largeBytes += (isLarge ? tail.count : 0) - (previous?.value.body?.readableBytes ?? 0)
     }
 
     /// Makes room for another large reply. Replies that are read again are cached again.
     private mutating func dropLarge() {
-        for slot in entries.indices where entries[slot]?.body != nil { put(nil, at: slot) }
+        replies.removeAll { $0.body != nil }
+        largeBytes = 0
     }
 
     /// Appends the beginning of a reply: `{"jsonrpc":"2.0","id":…`.

@@ -1,8 +1,6 @@
-import CLinuxShims
 import LarderJSON
 import LarderImages
 import LarderProtocol
-import Glibc
 
 /// The query of one `image.get`: the same for all lines with the same template.
 final class ImageQuery {
@@ -44,42 +42,5 @@ final class ImageQuery {
         ImageGet.Result.writeConstant(path: cache.path(of: image.digest), image: WireImage(image), to: &writer)
         constant = (image.digest, image.details, writer.bytes)
         return writer.bytes
-    }
-}
-
-/// Image queries by their templates, so that a repeated request is parsed once. One for each event loop.
-struct ImageQueries {
-    private struct Entry {
-        let headCount: Int
-        /// The text before the id, and the text behind it.
-        let text: [UInt8]
-        let query: ImageQuery
-
-        func isFor(_ template: RequestTemplate) -> Bool {
-            let (head, rest) = (template.head, template.rest)
-            guard headCount == head.count, text.count == headCount + rest.count else { return false }
-            return text.withUnsafeBytes { known in
-                guard let known = known.baseAddress, let head = head.baseAddress, let start = rest.baseAddress else {
-                    return false
-                }
-                return memcmp(known + headCount, start, rest.count) == 0 && memcmp(known, head, headCount) == 0
-            }
-        }
-    }
-
-    private static let slots = 1024
-    private var entries = [Entry?](repeating: nil, count: slots)
-
-    /// The query of a template, if it is known and was made by the settings in force.
-    func query(for template: RequestTemplate, settingsVersion: Int) -> ImageQuery? {
-        guard let entry = entries[template.slot(of: Self.slots)], entry.query.settingsVersion == settingsVersion,
-            entry.isFor(template)
-        else { return nil }
-        return entry.query
-    }
-
-    mutating func keep(_ query: ImageQuery, for template: RequestTemplate) {
-        entries[template.slot(of: Self.slots)] = Entry(
-            headCount: template.head.count, text: Array(template.head) + Array(template.rest), query: query)
     }
 }

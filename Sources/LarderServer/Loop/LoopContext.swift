@@ -9,7 +9,8 @@ final class LoopContext {
     /// Results that are used again for a repeated request, or for a further connection of a peer.
     struct Caches {
         var replies = ReplyCache()
-        var imageQueries = ImageQueries()
+        /// Larger than that of the replies, and apart from it: a client with thousands of URLs would evict the replies of others.
+        var imageQueries = RequestCache<ImageQuery>(slots: 1024)
         var rights = RightsCache()
     }
 

@@ -14,8 +14,9 @@ struct ImageGetMethod {
     /// - Returns: false if it did not, if the cache has no usable image, or if the line is anything else.
     func serveKnown(_ template: RequestTemplate) -> Bool {
         guard connection.rights.general.contains(.images), let images = loop.server.images,
-            let query = loop.caches.imageQueries.query(for: template, settingsVersion: images.settingsVersion),
-            query.restriction.map(connection.principal.credentials.mayHaveImages) ?? true,
+            let known = loop.caches.imageQueries.occupant(of: template),
+            known.value.settingsVersion == images.settingsVersion, known.matches(template),
+            case let query = known.value, query.restriction.map(connection.principal.credentials.mayHaveImages) ?? true,
             let image = query.hit(images)
         else { return false }
         loop.traffic.requestsTotal += 1
@@ -44,7 +45,7 @@ struct ImageGetMethod {
             throw WireError(
                 .invalidParams, "a batch has one reply, with which no descriptors come; ask for them outside the batch")
         }
-        if let template = request.template { loop.caches.imageQueries.keep(query, for: template) }
+        if let template = request.template { loop.caches.imageQueries.store(query, for: template) }
         let hit = query.hit(images)
         if let hit, request.slot == nil {
             var text = id.text
