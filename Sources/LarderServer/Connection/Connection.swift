@@ -189,7 +189,6 @@ final class Connection: EpollTarget {
         return principal.rights
     }
 
-    /// Reads the name of the peer's process unless it is known.
     func identifyPeer() { principal.identify() }
 
     /// Metadata for a log line about the connection.
