@@ -1,3 +1,4 @@
+import LarderEventLoop
 import NIOCore
 
 @testable import LarderServer
@@ -9,8 +10,8 @@ struct ConnectionProbe {
     /// Takes a socket and begins to serve it.
     /// - Parameter limit: the maximum number of connections of the registry.
     static func start(
-        _ socket: CInt, on loop: LoopContext, peer: PeerCredentials = .own, limits: LimitSettings = LimitSettings(),
-        limit: Int = 1
+        _ socket: CInt, on loop: LoopContext, peer: PeerCredentials = .own,
+        limits: ConnectionLimits = ConnectionLimits(), limit: Int = 1
     ) -> ConnectionProbe {
         let probe = ConnectionProbe(
             connection: Connection(

@@ -1,3 +1,4 @@
+import LarderEventLoop
 import LarderImages
 import CLinuxShims
 import Glibc
@@ -44,7 +45,7 @@ final class Connection: EpollTarget {
 
     /// Adopts a connected socket.
     /// - Parameter user: the resources in use by its user, this connection included.
-    init(id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: LimitSettings, user: UserUsage) {
+    init(id: Int, loop: LoopContext, socket: CInt, peer: PeerCredentials, limits: ConnectionLimits, user: UserUsage) {
         self.id = id
         self.loop = loop
         self.socket = socket

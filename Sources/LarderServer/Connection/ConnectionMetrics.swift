@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderConfig
 import LarderProtocol
 

@@ -15,7 +15,7 @@ struct ConnectionUsage {
     /// The path of a subscription counts from here on. Shorter ones are bounded by the number of subscriptions.
     private static let longPathBytes = 1024
 
-    let limits: LimitSettings
+    let limits: ConnectionLimits
     /// The resources in use by all connections of the user.
     let user: UserUsage
     /// Bytes buffered for the client that were added to the user's.
@@ -23,7 +23,7 @@ struct ConnectionUsage {
     /// Bytes of the line being served that no pending request counts yet. The requests of a batch share its line.
     var lineBytes = 0
 
-    init(limits: LimitSettings, user: UserUsage) {
+    init(limits: ConnectionLimits, user: UserUsage) {
         self.limits = limits
         self.user = user
     }

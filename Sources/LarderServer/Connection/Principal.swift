@@ -1,8 +1,14 @@
+import LarderProtocol
+
 /// The peer of a connection and its rights.
 struct Principal {
     private(set) var credentials: PeerCredentials
     /// The rights by the rules of ``PeerRights/version``; the connection replaces them when the rules change.
     var rights: PeerRights
+
+    /// Whether the peer may store images, and may therefore pass descriptors. For other peers the kernel closes them: closing
+    /// a descriptor may take time if a program of the peer serves the file.
+    var mayPassDescriptors: Bool { rights.general.contains(.push) && rights.general.contains(.images) }
 
     init(_ credentials: PeerCredentials, rights: PeerRights) {
         self.credentials = credentials

@@ -1,4 +1,5 @@
 import LarderImages
+import Synchronization
 
 /// Descriptors that came with input, until the lines to which they may belong are served.
 ///
@@ -20,6 +21,18 @@ struct ReceivedDescriptors {
     /// Came with the input that is being served.
     private var ofInput: Passed?
     private(set) var isEmpty = true
+    /// How many of this connection are open; nil as long as none came.
+    private var openFiles: OpenFiles?
+
+    /// Whether another one is received.
+    var hasRoom: Bool { openFiles?.isFull != true }
+
+    /// Those that are open. They count as open files of the user.
+    mutating func files(of usage: UserUsage) -> OpenFiles {
+        let files = openFiles ?? OpenFiles(of: usage)
+        openFiles = files
+        return files
+    }
 
     /// Adds what came with the input that is served next.
     mutating func add(_ passed: Passed) {
@@ -59,4 +72,27 @@ struct ReceivedDescriptors {
     }
 
     private mutating func updateIsEmpty() { isEmpty = ofUnfinishedLine == nil && ofInput == nil }
+}
+
+/// How many descriptors that came over a connection are open. They count as open files of its user.
+final class OpenFiles: Sendable {
+    /// The maximum per connection, including descriptors that wait to be closed.
+    private static let limit = 4
+
+    private let usage: UserUsage
+    private let count = Atomic(0)
+
+    init(of usage: UserUsage) { self.usage = usage }
+
+    var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
+
+    func add() {
+        count.add(1, ordering: .relaxed)
+        usage.addFile()
+    }
+
+    func remove() {
+        count.subtract(1, ordering: .relaxed)
+        usage.removeFile()
+    }
 }

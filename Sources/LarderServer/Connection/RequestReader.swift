@@ -45,6 +45,8 @@ struct RequestReader {
     private(set) var isResumeScheduled = false
     /// Whether lines are being served. A request that is completed meanwhile does not continue the input.
     var isServing = false
+    /// Descriptors that came with the input.
+    var descriptors = ReceivedDescriptors()
     /// Bytes of the assembled line that is being served. They count until it was served.
     private var servedBytes = 0
 
@@ -102,7 +104,7 @@ struct RequestReader {
     }
 
     /// Bytes were read and their lines served.
-    /// - Parameter mayHaveMore: whether the buffer was filled or the kernel has cut the bytes at a descriptor.
+    /// - Parameter mayHaveMore: whether the buffer was filled or a descriptor came, at which the kernel cuts the bytes.
     mutating func didRead(mayHaveMore: Bool) {
         if mayHaveMore { deferral = .everything } else { isReadable = peer != .open }
     }
@@ -171,6 +173,15 @@ struct RequestReader {
     /// Drops the unfinished line and the bytes of it that are still to come.
     mutating func dropUnfinishedLine() { framer.dropUnfinishedLine() }
 
+    /// All lines that end in the input were served, unless the rest is kept: closes descriptors to which no line is left.
+    mutating func endInputOfDescriptors() {
+        guard !descriptors.isEmpty, backlog == nil else { return }
+        descriptors.endInput(hasUnfinishedLine: framer.pendingBytes > 0)
+    }
+
     /// Drops input that was not served, because the connection ends.
-    mutating func stop() { backlog = nil }
+    mutating func stop() {
+        backlog = nil
+        descriptors.removeAll()
+    }
 }

@@ -1,6 +1,8 @@
 import Logging
 import CLinuxShims
 import Glibc
+import LarderImages
+import LarderPlatform
 import LarderProtocol
 import NIOCore
 
@@ -9,8 +11,8 @@ import NIOCore
 /// Neither a busy client nor one that sends much at once delays the others of its loop: a connection reads once, serves
 /// what it can within its time slice, and defers the rest.
 ///
-/// Descriptors that a client passes are not taken. There is no room for them, and the kernel closes them (unix(7),
-/// SCM_RIGHTS). It returns the bytes up to the end of the piece that they came with, and no more.
+/// A descriptor that comes with input is received if the client may store images, and otherwise closed by the kernel
+/// (``ReceivedDescriptors``). In both cases recvmsg(2) returns the bytes up to the end of what the descriptor came with.
 struct SocketReader {
     let connection: Connection
 
@@ -25,6 +27,7 @@ struct SocketReader {
             case .serveBacklog: serveBacklog()
             case .serveLastLine:
                 serving { if let line = connection.reader.takeLastLine() { serve(line) } }
+                connection.reader.descriptors.removeAll()
             case .deferRest:
                 deferRest()
                 break steps
@@ -76,8 +79,11 @@ struct SocketReader {
     private func read(_ maxBytes: Int) {
         loop.beginSlice()
         let buffer = UnsafeMutableRawBufferPointer(rebasing: loop.input[..<maxBytes])
-        var isTruncated: CInt = 0
-        let count = larder_receive(connection.socket, buffer.baseAddress, buffer.count, &isTruncated)
+        var passed = larder_passed()
+        let count = larder_receive(
+            connection.socket, buffer.baseAddress, buffer.count, mayTakeDescriptor, &passed)
+        let hasPassed = passed.is_cut || passed.descriptor >= 0
+        if hasPassed { receive(passed) }
         switch count {
         case 1...:
             connection.metrics.bytesReceived += count
@@ -87,11 +93,36 @@ struct SocketReader {
             if served < count, connection.phase == .serving {
                 keep(ByteBuffer(bytes: UnsafeRawBufferPointer(rebasing: bytes[served...])))
             }
+            connection.reader.endInputOfDescriptors()
             // The kernel reports later arrivals only.
-            connection.reader.didRead(mayHaveMore: count == buffer.count || isTruncated != 0)
+            connection.reader.didRead(mayHaveMore: count == buffer.count || hasPassed)
         case 0: connection.reader.inputEnded()
         default: readFailed(errno)
         }
+    }
+
+    /// Whether a descriptor that comes with the next input is received.
+    private var mayTakeDescriptor: Bool {
+        loop.server.images != nil && connection.principal.mayPassDescriptors && connection.reader.descriptors.hasRoom
+    }
+
+    /// Keeps what came with input until the lines are served to which it may belong.
+    private func receive(_ passed: larder_passed) {
+        guard let images = loop.server.images, connection.principal.mayPassDescriptors else { return }
+        guard passed.descriptor >= 0 else { return connection.reader.descriptors.add(.lost) }
+        let files = connection.reader.descriptors.files(of: connection.usage.user)
+        let isOverLimit = connection.usage.user.refusalOfFile(connection.usage.limits) != nil
+        files.add()
+        let (blocking, closer) = (images.blocking, images.closer)
+        let file = PassedInFile(passed.descriptor) { descriptor in
+            guard PassedInFile.isInMemory(descriptor) else { return closer.close(descriptor) { files.remove() } }
+            // The kernel may have much memory to free.
+            blocking.submit {
+                Glibc.close(descriptor)
+                files.remove()
+            }
+        }
+        connection.reader.descriptors.add(isOverLimit ? .lost : passed.is_cut ? .several : .file(file))
     }
 
     private func readFailed(_ error: CInt) {
@@ -111,6 +142,7 @@ struct SocketReader {
         guard var bytes = connection.reader.takeBacklog() else { return }
         bytes.moveReaderIndex(forwardBy: bytes.withUnsafeReadableBytes { serveLines($0) })
         if bytes.readableBytes > 0, connection.phase == .serving { keep(bytes) }
+        connection.reader.endInputOfDescriptors()
         connection.output.flush()
     }
 
@@ -126,6 +158,7 @@ struct SocketReader {
         serving {
             while let line = connection.reader.nextLine(in: bytes, at: &offset) {
                 let isCostly = serve(line)
+                if !connection.reader.descriptors.isEmpty { connection.reader.descriptors.endLine() }
                 if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
             }
         }

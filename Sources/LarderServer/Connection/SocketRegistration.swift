@@ -1,3 +1,4 @@
+import LarderEventLoop
 import Glibc
 
 /// The registration of a connection's socket with the epoll instance of its loop.
@@ -6,7 +7,7 @@ struct SocketRegistration {
     /// The events that the loop reports.
     private var interest: EpollEvents = [.readable, .inputEnded, .onEdges]
 
-    mutating func add(_ socket: CInt, of connection: Connection, to epoll: Epoll) throws(ServerError) {
+    mutating func add(_ socket: CInt, of connection: Connection, to epoll: Epoll) throws(EpollError) {
         try epoll.add(socket, interest, connection)
         isRegistered = true
     }

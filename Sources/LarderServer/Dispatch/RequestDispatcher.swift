@@ -216,8 +216,14 @@ struct RequestDispatcher {
         _ request: Request, _ body: @escaping MethodTable.Deferred, _ lifetime: PendingRequests.Lifetime,
         in slot: BatchSlot?
     ) throws(WireError) {
-        let work = try body(RequestScope(connection), request.params)
-        let ticket = try begin(request.id, work.admission, lifetime, in: slot)
+        try serveLater(request.id, try body(RequestScope(connection), request.params), lifetime, in: slot)
+    }
+
+    /// Answers an admitted request by a task.
+    func serveLater(
+        _ id: RequestID?, _ work: MethodTable.Work, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
+    ) throws(WireError) {
+        let ticket = try begin(id, work.admission, lifetime, in: slot)
         let (bound, eventLoop) = (NIOLoopBound(connection, eventLoop: loop.eventLoop), loop.eventLoop)
         // The task runs here up to its first suspension, so that requests reach an actor in their order.
         let task = Task.immediate {

@@ -1,3 +1,5 @@
+import LarderEventLoop
+import LarderConfigModel
 import LarderConfig
 import LarderJSON
 import LarderProtocol

@@ -1,5 +1,7 @@
 import CLinuxShims
 import LarderConfig
+import LarderConfigStorage
+import LarderPlatform
 import LarderUpstream
 import Glibc
 
@@ -8,7 +10,7 @@ import Glibc
 /// Everything is named relative to the open directory, which is this process's own and no symbolic link: in a directory
 /// that others may write to, such as /tmp, nobody can have a file put elsewhere.
 final class ExportDirectory: Sendable {
-    private let descriptor: CInt
+    private let lock: FileLock
     private let path: String
     /// The group of the directory and of the copies.
     let group: gid_t
@@ -23,18 +25,13 @@ final class ExportDirectory: Sendable {
         guard uninterrupted({ mkdir(path, 0o700) }) == 0 || errno == EEXIST else {
             throw ExportError("make directory", path)
         }
-        descriptor = try Self.open(path)
-        do throws(ExportError) {
-            // Who may read the copies may list and enter their directory.
-            let readers = mode & 0o444
-            try give(descriptor, 0o700 | readers | readers >> 2, path)
-        } catch {
-            close(descriptor)
-            throw error
-        }
+        lock = try Self.open(path)
+        // Clients that may read the copies may list and enter their directory.
+        let readers = mode & 0o444
+        try give(descriptor, 0o700 | readers | readers >> 2, path)
     }
 
-    deinit { close(descriptor) }
+    private var descriptor: CInt { lock.descriptor }
 
     /// Replaces the copy of a namespace in one step.
     /// - Parameter mode: its permission bits.
@@ -49,13 +46,10 @@ final class ExportDirectory: Sendable {
         do throws(ExportError) {
             defer { close(file) }
             try give(file, mode, "\(path)/\(temporary)")
-            var written = 0
-            while written < bytes.count {
-                let count = bytes[written...].withUnsafeBytes { rest in
-                    uninterrupted { Glibc.write(file, rest.baseAddress, rest.count) }
-                }
-                guard count >= 0 else { throw ExportError("write", "\(path)/\(temporary)") }
-                written += count
+            do throws(Errno) {
+                try writeAll(bytes, to: file)
+            } catch {
+                throw ExportError("write", "\(path)/\(temporary)", error)
             }
             guard uninterrupted({ renameat(descriptor, temporary, descriptor, name) }) == 0 else {
                 throw ExportError("rename", "\(path)/\(temporary)")
@@ -116,12 +110,13 @@ final class ExportDirectory: Sendable {
 
     /// Removes all copies in a directory, and the directory if nothing else is in it.
     static func clear(_ path: String) {
-        guard let descriptor = try? open(path) else { return }
-        defer { close(descriptor) }
-        for name in names(in: path) where namespace(of: name) != nil {
-            unlinkat(descriptor, name, 0)
+        guard let lock = try? open(path) else { return }
+        withExtendedLifetime(lock) {
+            for name in names(in: path) where namespace(of: name) != nil {
+                unlinkat(lock.descriptor, name, 0)
+            }
+            rmdir(path)
         }
-        rmdir(path)
     }
 
     /// The names in the directory, which is not followed if it is a symbolic link.
@@ -143,7 +138,7 @@ final class ExportDirectory: Sendable {
         return NamespaceConfiguration.isName(namespace) ? namespace : nil
     }
 
-    private static func open(_ path: String) throws(ExportError) -> CInt {
+    private static func open(_ path: String) throws(ExportError) -> FileLock {
         let descriptor = uninterrupted { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw ExportError("open", path) }
         var status = stat()
@@ -151,16 +146,14 @@ final class ExportDirectory: Sendable {
             close(descriptor)
             throw ExportError("\(path) belongs to user \(status.st_uid); remove it, or move the socket elsewhere")
         }
-        guard uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 else {
-            let failure = ExportError("lock", path)
-            let isHeld = errno == EWOULDBLOCK
-            close(descriptor)
-            guard isHeld else { throw failure }
+        do throws(FileLock.Failure) {
+            return try FileLock(descriptor)
+        } catch {
+            if case .failed(let error) = error { throw ExportError("lock", path, error) }
             throw ExportError(
                 "another agent keeps its copies in \(path); give each agent's socket a directory of its own, or set "
                     + "current.enabled to false for one")
         }
-        return descriptor
     }
 
     private func give(_ file: CInt, _ mode: UInt32, _ path: String) throws(ExportError) {
@@ -181,7 +174,7 @@ struct ExportError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 
     /// A system call that failed just now.
-    init(_ operation: String, _ path: String) {
-        self.init("cannot \(operation) \(path): \(String(cString: strerror(errno)))")
+    init(_ operation: String, _ path: String, _ error: Errno = .current) {
+        self.init("cannot \(operation) \(path): \(error)")
     }
 }

@@ -1,7 +1,8 @@
 import CLinuxShims
+import LarderConfigModel
 import LarderJSON
-public import LarderConfig
-public import LarderUpstream
+package import LarderConfig
+public import LarderPlatform
 public import Logging
 import Synchronization
 import Glibc
@@ -17,6 +18,8 @@ public final class SnapshotExporter: Sendable {
         var rules = AccessRules()
         var written: [String: Position] = [:]
         var problem: String?
+        /// The group of the socket when it was last there.
+        var group: gid_t?
     }
 
     /// What a copy was made of.
@@ -27,7 +30,7 @@ public final class SnapshotExporter: Sendable {
     }
 
     private let socket: String
-    private let settings: CurrentSettings
+    private let settings: CopyOptions
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
     private let logger: Logger
@@ -47,7 +50,7 @@ public final class SnapshotExporter: Sendable {
     ///   - socket: the path of the agent's socket, whose group the copies get.
     ///   - blocking: where the disk is waited for.
     public init(
-        besideSocket socket: String, settings: CurrentSettings, blocking: BlockingWork,
+        besideSocket socket: String, settings: CopyOptions, blocking: BlockingWork,
         clock: any Clock<Duration> = ContinuousClock(), logger: Logger
     ) {
         self.socket = socket
@@ -76,7 +79,7 @@ public final class SnapshotExporter: Sendable {
 
     /// Writes the first copies, so that they are there when the agent says that it is ready.
     /// - Parameter rules: who may read them.
-    public func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
+    package func start(_ namespaces: [ConfigNamespace], by rules: AccessRules) async {
         state.withLock { $0.rules = rules }
         follow(namespaces)
         _ = await writeDifferences()
@@ -95,7 +98,7 @@ public final class SnapshotExporter: Sendable {
     }
 
     /// Keeps copies of these namespaces from now on. Those that left the settings end by themselves.
-    public func follow(_ namespaces: [ConfigNamespace]) {
+    package func follow(_ namespaces: [ConfigNamespace]) {
         let new = state.withLock { state in
             namespaces.map(\.publication).filter { publication in
                 let former = state.publications.updateValue(publication, forKey: publication.namespace)
@@ -173,13 +176,24 @@ public final class SnapshotExporter: Sendable {
     }
 
     private func open() throws(ExportError) -> ExportDirectory {
-        var status = stat()
-        guard stat(socket, &status) == 0 else { throw ExportError("find the socket", socket) }
         let directory = try ExportDirectory(
-            path: Self.directory(besideSocket: socket), mode: settings.mode, group: status.st_gid)
+            path: Self.directory(besideSocket: socket), mode: settings.mode, group: socketGroup())
         directory.removeStale(keeping: state.withLock { Set($0.publications.keys) })
         state.withLock { $0.written = [:] }
         return directory
+    }
+
+    /// The group of the socket. At a stop the socket is removed before the last copies are written.
+    private func socketGroup() throws(ExportError) -> gid_t {
+        var status = stat()
+        if stat(socket, &status) == 0 {
+            let group = status.st_gid
+            state.withLock { $0.group = group }
+            return group
+        }
+        let failure = ExportError("find the socket", socket)
+        guard let group = state.withLock({ $0.group }) else { throw failure }
+        return group
     }
 
     private func bringUpToDate(

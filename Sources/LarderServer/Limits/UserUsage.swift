@@ -29,7 +29,7 @@ final class UserUsage: Sendable {
         connections.load(ordering: .relaxed) == 0 && requests.load(ordering: .relaxed) == 0
     }
 
-    fileprivate func mayConnect(_ limits: LimitSettings) -> Bool {
+    fileprivate func mayConnect(_ limits: ConnectionLimits) -> Bool {
         isTrusted || connections.load(ordering: .relaxed) < limits.effectiveConnectionsPerUser
     }
 
@@ -37,7 +37,7 @@ final class UserUsage: Sendable {
 
     /// Takes a place for a subscription.
     /// - Throws: `limitExceeded`
-    func addSubscription(_ limits: LimitSettings) throws(WireError) {
+    func addSubscription(_ limits: ConnectionLimits) throws(WireError) {
         if Self.take(subscriptions, upTo: isTrusted ? .max : limits.subscriptionsPerUser) { return }
         throw exceeded(
             "subscriptions", limits.subscriptionsPerUser, "subscriptionsPerUser", "end some that are not needed")
@@ -50,7 +50,7 @@ final class UserUsage: Sendable {
 
     /// Takes a place for a request.
     /// - Throws: `limitExceeded`
-    func addRequest(_ limits: LimitSettings) throws(WireError) {
+    func addRequest(_ limits: ConnectionLimits) throws(WireError) {
         if Self.take(requests, upTo: isTrusted ? .max : limits.requestsInFlightPerUser) { return }
         throw exceeded(
             "requests that wait for their reply", limits.requestsInFlightPerUser, "requestsInFlightPerUser",
@@ -71,13 +71,13 @@ final class UserUsage: Sendable {
     }
 
     /// Whether more is buffered than the limit allows.
-    func hasTooMuch(_ limits: LimitSettings) -> Bool {
+    func hasTooMuch(_ limits: ConnectionLimits) -> Bool {
         heldBytes.load(ordering: .relaxed) > limits.queuedBytesPerUser
     }
 
     /// Adds bytes of a request that was read already. A large request is refused if too much is buffered.
     /// - Returns: how many bytes to release later.
-    func holdOrRefuse(_ bytes: Int, _ limits: LimitSettings) throws(WireError) -> Int {
+    func holdOrRefuse(_ bytes: Int, _ limits: ConnectionLimits) throws(WireError) -> Int {
         if bytes <= Self.largeBytes { return 0 }
         if hasTooMuch(limits) { throw tooMuch(limits) }
         hold(bytes)
@@ -85,7 +85,7 @@ final class UserUsage: Sendable {
     }
 
     /// The error of a request for which a large buffer is refused.
-    func tooMuch(_ limits: LimitSettings) -> WireError {
+    func tooMuch(_ limits: ConnectionLimits) -> WireError {
         WireError(
             .limitExceeded,
             "more than limits.queuedBytesPerUser (\(limits.queuedBytesPerUser) bytes) wait for the connections of user "
@@ -102,7 +102,7 @@ final class UserUsage: Sendable {
 
     /// Why another file cannot stay open until a client receives it; nil if it can. Files use descriptors of the agent as
     /// connections do, and a user may have as many of them.
-    func refusalOfFile(_ limits: LimitSettings) -> WireError? {
+    func refusalOfFile(_ limits: ConnectionLimits) -> WireError? {
         let most = limits.effectiveConnectionsPerUser
         if isTrusted || files.load(ordering: .relaxed) < most { return nil }
         return WireError(
@@ -131,7 +131,7 @@ final class UserUsageTable: Sendable {
 
     /// Counts a new connection.
     /// - Returns: the resources in use by its user; nil if the user may have no more connections.
-    func join(_ peer: PeerCredentials, _ limits: LimitSettings) -> UserUsage? {
+    func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
         users.withLock { users in
             let usage = users[peer.uid] ?? UserUsage(of: peer)
             guard usage.mayConnect(limits) else { return nil }
@@ -165,7 +165,7 @@ final class UserUsageTable: Sendable {
     }
 
     /// The error of a client whose user may have no more connections.
-    static func refusal(of peer: PeerCredentials, _ limits: LimitSettings) -> WireError {
+    static func refusal(of peer: PeerCredentials, _ limits: ConnectionLimits) -> WireError {
         WireError(
             .limitExceeded,
             "user \(peer.uid) has \(limits.effectiveConnectionsPerUser) connections, as many as limits.connectionsPerUser "

@@ -6,7 +6,7 @@ import LarderProtocol
 /// Refuses connections with an error line.
 enum ConnectionRefusal {
     /// Refuses a connection because the maximum number is open.
-    static func send(_ socket: CInt, of limits: LimitSettings) {
+    static func send(_ socket: CInt, of limits: ConnectionLimits) {
         send(
             socket,
             WireError(

@@ -38,14 +38,14 @@ final class ConnectionRegistry: Sendable {
     }
 
     /// A place for a new connection of a user, or nil if the user may have no more.
-    func join(_ peer: PeerCredentials, _ limits: LimitSettings) -> UserUsage? {
+    func join(_ peer: PeerCredentials, _ limits: ConnectionLimits) -> UserUsage? {
         let usage = users.join(peer, limits)
         if usage == nil { refusedPerUser.add(1, ordering: .relaxed) }
         return usage
     }
 
     /// Refuses a connection whose user may have no more.
-    func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: LimitSettings, _ log: RefusalLogs) {
+    func refuse(_ socket: CInt, of peer: PeerCredentials, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         let error = UserUsageTable.refusal(of: peer, limits)
         log.addUsage(error, "connectionsPerUser", of: peer)
         ConnectionRefusal.send(socket, error)
@@ -55,7 +55,7 @@ final class ConnectionRegistry: Sendable {
     func countRefusal() { refused.add(1, ordering: .relaxed) }
 
     /// Refuses a connection that was counted.
-    func refuse(_ socket: CInt, _ limits: LimitSettings, _ log: RefusalLogs) {
+    func refuse(_ socket: CInt, _ limits: ConnectionLimits, _ log: RefusalLogs) {
         log.addConnection(limits)
         ConnectionRefusal.send(socket, of: limits)
     }
@@ -97,7 +97,6 @@ final class ConnectionRegistry: Sendable {
         var total = AgentStats.Traffic()
         for traffic in await onEachLoop({ $0.traffic }) {
             total += traffic
-            total.refused += traffic.refused
         }
         total.refused.connections = refused.load(ordering: .relaxed)
         total.refused.connectionsPerUser = refusedPerUser.load(ordering: .relaxed)

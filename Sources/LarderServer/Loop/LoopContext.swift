@@ -1,3 +1,4 @@
+import LarderEventLoop
 import LarderConfig
 import LarderImages
 import LarderJSON

@@ -1,6 +1,7 @@
-public import LarderConfig
+package import LarderConfig
+import LarderPlatform
 public import LarderProtocol
-public import Logging
+package import Logging
 import Synchronization
 
 /// The parts of the server that all connections share: namespaces, limits, rules of access, images.
@@ -13,21 +14,28 @@ public final class ServerContext: Sendable {
         /// Whether systemd passed the socket.
         public var isActivated: Bool
         public var stateDirectory: String
-        /// The settings file; nil if there is none.
-        public var settingsPath: String?
 
-        public init(
-            version: String, socketPath: String, isActivated: Bool, stateDirectory: String, settingsPath: String?
-        ) {
+        public init(version: String, socketPath: String, isActivated: Bool, stateDirectory: String) {
             self.version = version
             self.socketPath = socketPath
             self.isActivated = isActivated
             self.stateDirectory = stateDirectory
-            self.settingsPath = settingsPath
         }
     }
 
-    public let namespaces: ConfigNamespaces
+    /// The settings in force: which file they are from, and when it was read.
+    public struct SettingsSource: Sendable {
+        /// The settings file; nil if the agent runs with the defaults.
+        public var path: String?
+        public var readAt: Timestamp
+
+        public init(path: String?, readAt: Timestamp) {
+            self.path = path
+            self.readAt = readAt
+        }
+    }
+
+    package let namespaces: ConfigNamespaces
     public let identity: Identity
     /// The plain copies of the snapshots; nil if the settings want none or the socket is abstract.
     public let copies: SnapshotExporter?
@@ -41,13 +49,13 @@ public final class ServerContext: Sendable {
     let refusals: RefusalLogs
     let startedAt: Timestamp
     let startedOnClock = ContinuousClock.now
-    private let limitsInForce: Mutex<LimitSettings>
-    private let settingsReading: Mutex<Timestamp>
+    private let limitsInForce: Mutex<ConnectionLimits>
+    private let settingsInForce: Mutex<SettingsSource>
     private let access: Mutex<AccessRules>
     private let accessVersion = Atomic<Int>(0)
 
-    public init(
-        namespaces: ConfigNamespaces, identity: Identity, settingsReadAt: Timestamp, limits: LimitSettings,
+    package init(
+        namespaces: ConfigNamespaces, identity: Identity, settings: SettingsSource, limits: ConnectionLimits,
         access: AccessRules = AccessRules(), copies: SnapshotExporter? = nil, images: ImageService? = nil,
         imageProblem: String? = nil, logger: Logger
     ) {
@@ -60,20 +68,20 @@ public final class ServerContext: Sendable {
         refusals = RefusalLogs(logger)
         startedAt = Timestamp(milliseconds: WallClock.system.now)
         limitsInForce = Mutex(limits)
-        settingsReading = Mutex(settingsReadAt)
+        settingsInForce = Mutex(settings)
         self.access = Mutex(access)
     }
 
     /// The limits of connections that are accepted from now on.
-    public var limits: LimitSettings {
+    public var limits: ConnectionLimits {
         get { limitsInForce.withLock { $0 } }
         set { limitsInForce.withLock { $0 = newValue } }
     }
 
-    /// When the settings in force were read.
-    public var settingsReadAt: Timestamp {
-        get { settingsReading.withLock { $0 } }
-        set { settingsReading.withLock { $0 = newValue } }
+    /// Where the settings in force are from. A reload replaces it.
+    public var settings: SettingsSource {
+        get { settingsInForce.withLock { $0 } }
+        set { settingsInForce.withLock { $0 = newValue } }
     }
 
     /// The rules of access.

@@ -94,11 +94,3 @@ final class StallMonitor {
         connection.close()
     }
 }
-
-extension LimitSettings {
-    /// How long a client may take no byte.
-    var stallTime: TimeAmount {
-        let (seconds, attoseconds) = stall.components
-        return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
-    }
-}

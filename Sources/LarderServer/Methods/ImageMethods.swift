@@ -10,6 +10,9 @@ extension MethodTable {
         own(ImagePrefetch.self) { (connection, request) throws(WireError) in
             try ImagePrefetchMethod(connection: connection).serve(request)
         }
+        own(ImagePut.self) { (connection, request) throws(WireError) in
+            try ImagePutMethod(connection: connection).serve(request)
+        }
         connection(ImageRelease.self) { (connection, parameters) throws(WireError) in
             ConnectionReply(result: try ImageGetMethod(connection: connection).release(parameters))
         }
@@ -45,15 +48,6 @@ extension MethodTable {
             }
             return try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
         }
-        deferred(ImagePut.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let cache = try scope.images(of: parameters.image).cache
-            return try await WireError.from { () async throws(ImageError) in
-                var request = ImageRequest(parameters.image)
-                request.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
-                let image = try await cache.put(request, parameters.data, lifetime: parameters.lifetimeSeconds)
-                return ImagePut.Result(image: WireImage(image))
-            }
-        }
         deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let cache = try scope.context.imageService().cache
             let peer = scope.peer
@@ -80,7 +74,7 @@ extension MethodTable {
 extension RequestScope {
     /// The cache, for a peer that may have an image.
     /// - Throws: `unavailable`, `denied`
-    fileprivate func images(of image: ImageReference) throws(WireError) -> ImageService {
+    func images(of image: ImageReference) throws(WireError) -> ImageService {
         let images = try context.imageService()
         try images.check(peer, image.url)
         return images

@@ -1,4 +1,6 @@
+import LarderPlatform
 import LarderConfig
+import LarderConfigModel
 import LarderJSON
 import LarderProtocol
 

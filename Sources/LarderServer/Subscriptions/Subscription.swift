@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderConfigModel
 import LarderJSON
 import LarderProtocol
 import NIOCore
