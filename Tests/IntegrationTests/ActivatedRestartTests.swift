@@ -201,7 +201,7 @@ private final class RepeatingClient: Sendable {
                 if let held, held.epoch != epoch { throw Lost("another epoch") }
                 var sequence = 0
                 while !isStopped {
-                    guard isReadable(client.descriptor) else { continue }
+                    guard client.hasReceived || isReadable(client.descriptor) else { continue }
                     let event = try client.event()
                     if event["kind"] == "end" { break }
                     let (revision, skipped) = (event["revision"]?.int ?? 0, event["skipped"]?.int ?? 0)

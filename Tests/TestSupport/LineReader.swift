@@ -37,6 +37,9 @@ package final class LineReader {
         return line
     }
 
+    /// Whether ``nextLine()`` returns a line.
+    package var hasLine: Bool { lineEnd(from: searched) != nil }
+
     private func lineEnd(from start: Int) -> Int? {
         buffer.withUnsafeBytes { bytes in
             guard start < bytes.count, let base = bytes.baseAddress else { return nil }

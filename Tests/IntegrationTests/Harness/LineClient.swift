@@ -215,6 +215,9 @@ final class LineClient {
         return events
     }
 
+    /// Whether an event or a line was received already, so that the socket may have nothing to read.
+    var hasReceived: Bool { !events.isEmpty || reader.hasLine }
+
     private func takeMessage(until deadline: Deadline) throws {
         let message = try message(until: deadline)
         if message["method"] != nil {
