@@ -18,6 +18,29 @@ struct StreamState: Sendable {
         }
     }
 
+    /// The request for a whole document over a new connection, and who waits for it.
+    private struct FullRead: Sendable {
+        /// Whether the present connection has to bring a whole document.
+        var isUnderWay = false
+        /// Whether the next connection has to bring one.
+        var isRequested = false
+        private(set) var waiters: [Int: Waiter] = [:]
+        private var lastWaiter = 0
+
+        mutating func add(_ waiter: Waiter) -> Int {
+            lastWaiter += 1
+            waiters[lastWaiter] = waiter
+            return lastWaiter
+        }
+
+        mutating func remove(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }
+
+        mutating func removeAll() -> [Waiter] {
+            defer { waiters = [:] }
+            return Array(waiters.values)
+        }
+    }
+
     /// The newest document: what the events make of the last whole one.
     private(set) var document: SourceDocument?
     /// Grows with each document, whoever brought it.
@@ -45,11 +68,7 @@ struct StreamState: Sendable {
     private var isInterrupted = false
     /// Whether the origin wants no connection any more.
     private var isParked = false
-    /// Whether a connection is being made, or was, that has to bring a whole document.
-    private var isReading = false
-    private var isReadingAsked = false
-    private var waiters: [Int: Waiter] = [:]
-    private var nextWaiter = 0
+    private var fullRead = FullRead()
 
     // MARK: The connection
 
@@ -59,7 +78,7 @@ struct StreamState: Sendable {
         self.signal = signal
         isInterrupted = false
         current = nil
-        isReading = document == nil
+        fullRead.isUnderWay = document == nil
         return consumer
     }
 
@@ -83,7 +102,7 @@ struct StreamState: Sendable {
         guard consumer == self.consumer else { return false }
         defer { isInterrupted = false }
         current = nil
-        isReading = false
+        fullRead.isUnderWay = false
         return isInterrupted
     }
 
@@ -95,9 +114,10 @@ struct StreamState: Sendable {
         guard consumer == self.consumer else { return nil }
         isParked = false
         isGood = false
-        isReading = isReadingAsked || !waiters.isEmpty || document == nil || lastEventID.isEmpty || asksElsewhere
-        isReadingAsked = false
-        return isReading ? nil : lastEventID
+        fullRead.isUnderWay =
+            fullRead.isRequested || !fullRead.waiters.isEmpty || document == nil || lastEventID.isEmpty || asksElsewhere
+        fullRead.isRequested = false
+        return fullRead.isUnderWay ? nil : lastEventID
     }
 
     /// The connection is there, and goes on from the document that is held; nil where that came after `mark`.
@@ -128,8 +148,8 @@ struct StreamState: Sendable {
         failure = nil
         isGood = true
         isUntold = true
-        isReading = false
-        return Effects(signal: signal, waiters: takeWaiters())
+        fullRead.isUnderWay = false
+        return Effects(signal: signal, waiters: fullRead.removeAll())
     }
 
     /// The connection failed, or could not be made.
@@ -139,7 +159,7 @@ struct StreamState: Sendable {
         self.isParked = isParked
         // After an event that makes no sense the ones behind it make none either.
         if error.code == .rejected { lastEventID = "" }
-        let waiters = takeWaiters()
+        let waiters = fullRead.removeAll()
         // Who waits hears of it anyway, and one failure is not counted twice.
         return Effects(signal: waiters.isEmpty ? signal : nil, waiters: waiters)
     }
@@ -187,15 +207,14 @@ struct StreamState: Sendable {
 
     /// Waits for a whole document on a new connection; what is to be ended for that, if anything.
     mutating func await(_ waiter: Waiter) -> (id: Int, interrupted: Task<StreamEnd?, Never>?) {
-        nextWaiter += 1
-        waiters[nextWaiter] = waiter
-        guard !isReading else { return (nextWaiter, nil) }
-        isReadingAsked = true
+        let id = fullRead.add(waiter)
+        guard !fullRead.isUnderWay else { return (id, nil) }
+        fullRead.isRequested = true
         isInterrupted = true
-        return (nextWaiter, current)
+        return (id, current)
     }
 
-    mutating func leave(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }
+    mutating func leave(_ id: Int) -> Waiter? { fullRead.remove(id) }
 
     /// Ends the pause after which nothing would come, if that is what goes on.
     mutating func unpark() -> Task<StreamEnd?, Never>? {
@@ -207,11 +226,6 @@ struct StreamState: Sendable {
     private mutating func hold(_ document: SourceDocument) {
         self.document = document
         mark += 1
-    }
-
-    private mutating func takeWaiters() -> [Waiter] {
-        defer { waiters = [:] }
-        return Array(waiters.values)
     }
 }
 
