@@ -39,7 +39,7 @@ public final class ImageIndex: Sendable {
     /// Whether ``keepReserve()`` has something to give back.
     private let hasReserve = Mutex(false)
 
-    /// Disk space that is kept for removals. A removal of 48 rows writes at most two pages of 4 KiB for each, and the pages
+    /// Disk space that is kept for removals and unpinning. A removal of 48 rows writes at most two pages of 4 KiB for each, and the pages
     /// that lead to them.
     private static let reserveBytes = 640 << 10
     private static let reserve = "reserve"
@@ -141,19 +141,14 @@ public final class ImageIndex: Sendable {
         noteChange(ofPins: rows.contains(where: \.isPinned))
     }
 
-    /// Deletes rows, as one change, at the cost of the reserve where the disk is full. The caller releases their blobs
-    /// after it.
+    /// Deletes rows, as one change. If the disk is full, the reserve makes room for it. The caller releases their blobs
+    /// afterwards.
     ///
     /// - Parameter hasPins: whether pinned images are among them, so that the copy follows within a minute
     public func remove(_ keys: [ImageKey], hasPins: Bool = false) throws(ImageError) {
         try use { database throws(ImageError) in
             do throws(SQLiteError) {
-                do throws(SQLiteError) {
-                    try database.remove(keys)
-                } catch {
-                    guard error.mayBeFullDisk, giveReserve() else { throw error }
-                    try database.remove(keys)
-                }
+                try spendingReserve { () throws(SQLiteError) in try database.remove(keys) }
             } catch {
                 throw error.asImageError
             }
@@ -167,6 +162,16 @@ public final class ImageIndex: Sendable {
         hasReserve.withLock { hasReserve in
             if hasReserve { return }
             hasReserve = (try? files.allocate(Self.reserve, Self.reserveBytes)) != nil
+        }
+    }
+
+    /// Repeats a change that frees disk space, after it released the reserve, if the disk is full.
+    private func spendingReserve(_ change: () throws(SQLiteError) -> Void) throws(SQLiteError) {
+        do throws(SQLiteError) {
+            try change()
+        } catch {
+            guard error.mayBeFullDisk, giveReserve() else { throw error }
+            try change()
         }
     }
 
@@ -206,7 +211,12 @@ public final class ImageIndex: Sendable {
             do throws(SQLiteError) {
                 guard var row = try database.row(key)?.row else { return }
                 row.isPinned = isPinned
-                try database.put([row])
+                // An administrator unpins images to free disk space, so a full disk does not prevent it.
+                if isPinned {
+                    try database.put([row])
+                } else {
+                    try spendingReserve { () throws(SQLiteError) in try database.put([row]) }
+                }
             } catch {
                 throw error.asImageError
             }

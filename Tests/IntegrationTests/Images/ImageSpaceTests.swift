@@ -172,11 +172,14 @@ extension Integration {
                 } catch let error as LineClient.Refusal {
                     #expect(["noRoom", "storageFailed"].contains(error.name), "\(error)")
                 }
-                // With room again, it goes on by itself.
+                // Images can be unpinned and removed even if not a single block is free.
+                let filler = try disk.fill()
                 try client.call("image.unpin", ["url": .string(origin.url("fresh", "\(held[0]).webp"))])
                 client.close()
                 let next = try agent.connect()
                 try next.call("image.remove", ["url": .string(origin.url("fresh", "\(held[0]).webp"))])
+                try FileManager.default.removeItem(atPath: filler)
+                // Downloads resume when there is space again.
                 let last = try retrying { try ServedImage(try next.image(origin.url("fresh", "39.webp"))) }
                 #expect(try last.isWhole(images[39]))
                 next.close()
@@ -218,6 +221,14 @@ struct SmallDisk {
         guard command.end == .exit(0) else { throw HarnessError("mount: \(command.log)") }
     }
 
-    /// Takes it away, also while somebody holds a file on it.
+    /// Writes a file until no space is left, and returns its path.
+    func fill() throws -> String {
+        let file = path + "/filler"
+        let command = try Command.run("dd", ["if=/dev/zero", "of=\(file)", "bs=4096"])
+        guard command.log.contains("No space left") else { throw HarnessError("dd: \(command.log)") }
+        return file
+    }
+
+    /// Unmounts the file system, also while a process has a file open on it.
     func remove() { _ = try? Command.run("umount", ["-l", path]) }
 }
