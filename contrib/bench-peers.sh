@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Measures the agent beside Redis, etcd, watchman and nginx on this machine: the same load generator, the same run, the
-# servers taking turns. Prints a table with the ratio of the agent's figure to the other's, and whether the targets are met.
+# Measures the agent beside Redis and etcd on this machine: the same load generator, the same run, the servers taking turns.
+# Prints a table with the ratio of the agent's figure to the other's, and whether the targets are met.
 set -euo pipefail
 
 usage() {
     cat <<'EOF'
 usage: contrib/bench-peers.sh [option ...]
-  --quick            shorter rounds and a tenth of the images: three minutes in place of eleven, not counting the build
-  --only ROWS        only these rows, separated by commas: get connect subtree publish durable etcd memory update growth
-                     files mapped images
+  --quick            shorter rounds
+  --only ROWS        only these rows, separated by commas: get connect subtree publish durable etcd memory mapped images
   --json FILE        also write the figures, and every report behind them, as JSON
   --markdown FILE    also write the table as Markdown
   --check            exit with 1 when a target is missed
@@ -41,7 +40,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=contrib/release-flags.sh
 source "$top/contrib/release-flags.sh"
 
-work='' store='' pids=()
+work='' pids=()
 declare -A names=()
 stop() {
     local pid
@@ -52,7 +51,6 @@ stop() {
             tail -n 40 "$work/${names[$pid]}.log" >&2; }
     done
     [[ -z $work ]] || rm -rf "$work"
-    [[ -z $store ]] || rm -rf "$store"
 }
 trap stop EXIT
 trap 'exit 130' INT TERM
@@ -95,63 +93,15 @@ measure() {
         { cat "$work/$name.err" >&2 && fail "the measurement \"$name\" failed"; }
 }
 
-# start_nginx: starts nginx as the origin of images, at $origin, and as a proxy cache before it, at a Unix socket.
-start_nginx() {
-    local port
-    # nginx cannot listen on "any free port".
-    for port in $(shuf -i 20000-32000 -n 10); do
-        cat >"$work/nginx/nginx.conf" <<EOF
-daemon off; master_process off; pid nginx.pid; error_log stderr notice;
-events { worker_connections 1024; }
-http {
-    access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; types { image/png png; }
-    client_body_temp_path tmp; proxy_temp_path tmp; fastcgi_temp_path tmp; uwsgi_temp_path tmp; scgi_temp_path tmp;
-    proxy_cache_path $work/nginx/cache levels=1:2 keys_zone=images:10m max_size=1g inactive=1h use_temp_path=off;
-    server {
-        listen 127.0.0.1:$port;
-        root $work/nginx/www;
-        add_header Cache-Control max-age=86400;
-        location /drawn/ {
-            default_type image/svg+xml;
-            return 200 '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><!-- \$uri --></svg>';
-        }
-    }
-    server {
-        listen unix:$work/nginx.sock;
-        location / {
-            proxy_pass http://127.0.0.1:$port; proxy_cache images; proxy_cache_valid 200 1h; proxy_cache_lock on;
-        }
-    }
-}
-EOF
-        rm -f "$work/nginx.sock"
-        : >"$work/nginx.log"
-        PATH=$PATH:/usr/sbin nginx -p "$work/nginx" -c nginx.conf -e stderr >"$work/nginx.log" 2>&1 &
-        pids+=($!)
-        names[$!]=nginx
-        # It says so after its sockets are open.
-        until grep -q 'using the' "$work/nginx.log"; do
-            kill -0 "${pids[-1]}" 2>/dev/null || continue 2
-            sleep 0.05
-        done
-        origin=http://127.0.0.1:$port
-        return
-    done
-    tail -n 20 "$work/nginx.log" >&2
-    fail "nginx does not start"
-}
-
 for row in ${only//,/ }; do
-    [[ " get connect subtree publish durable etcd memory update growth files mapped images " == *" $row "* ]] ||
+    [[ " get connect subtree publish durable etcd memory mapped images " == *" $row "* ]] ||
         fail "there is no row \"$row\"; see --help"
 done
 mkdir -p "$directory"
 work=$(mktemp -d "$directory/larder-peers.XXXXXX")
-mkdir "$work"/{reports,redis,redis-durable,agent,files,watched,nginx,nginx/www}
-# Many small files, each of them synced: what is measured with them is no matter of the disk.
-store=$(mktemp -d /dev/shm/larder-peers.XXXXXX 2>/dev/null || mktemp -d "$work/store.XXXXXX")
-"$top/contrib/install-needs.sh" redis-server etcd-server watchman nginx-light socat python3 gcc libc6-dev libsystemd-dev \
-    libsqlite3-dev pkg-config
+mkdir "$work"/{reports,redis,redis-durable,agent}
+"$top/contrib/install-needs.sh" redis-server etcd-server socat python3 gcc libc6-dev libsystemd-dev libsqlite3-dev \
+    pkg-config
 ulimit -n "$(ulimit -Hn)"
 
 if $build; then
@@ -187,11 +137,9 @@ if $with_agent; then
   state: { directory: "$work/agent/state" },
   cache: { directory: "$work/agent/cache" },
   limits: { lineBytes: 33554432, connectionsPerUser: 16384 },
-  images: { allowNetworks: ["127.0.0.1/32"] },
   namespaces: {
     default: { durability: "full" }, relaxed: { durability: "relaxed" },
-    subtree: { durability: "relaxed" }, updates: { durability: "relaxed" }, files: { host: { directory: "$work/files" } },
-    size1000: { durability: "relaxed" }, size100000: { durability: "relaxed" }, size10000000: { durability: "relaxed" },
+    subtree: { durability: "relaxed" },
   },
 }
 EOF
@@ -203,8 +151,8 @@ fi
 both=("${agent[@]}" --redis-socket "$work/redis.sock" --floor-socket "$work/floor.sock")
 durable=("${agent[@]}" --redis-socket "$work/redis-durable.sock" --floor-socket "$work/floor-durable.sock")
 etcd=(--etcd-socket "$work/etcd.sock:1")
-rounds=5 seconds=1.5 blocks=10 publications=400 images=100000 evicted=10000
-if $quick; then rounds=3 seconds=0.5 blocks=5 publications=50 images=10000 evicted=1000; fi
+rounds=5 seconds=1.5 blocks=10 publications=400
+if $quick; then rounds=3 seconds=0.5 blocks=5 publications=50; fi
 round=(--rounds "$rounds" --seconds "$seconds")
 
 # Memory first: it is what a server needs that has just been started.
@@ -240,7 +188,7 @@ fi
 if wants durable; then
     measure durable-1000 fanout "${durable[@]}" --durable --subscribers 1000 --blocks "$blocks" --rounds "$publications"
 fi
-if wants publish || wants growth; then
+if wants publish; then
     for bytes in 100 10000; do
         for subscribers in 1 10 100 1000 10000; do
             case $subscribers:$bytes in
@@ -249,50 +197,38 @@ if wants publish || wants growth; then
                 10000:*) turns=(--blocks 3 --rounds "$((publications / 8))") ;;
                 *) turns=(--blocks "$blocks" --rounds "$publications") ;;
             esac
-            # Growth is that of small events.
-            wants publish || ((bytes == 100)) || continue
             measure "publish-$subscribers-$bytes" fanout "${both[@]}" --subscribers "$subscribers" --bytes "$bytes" \
                 "${turns[@]}"
         done
     done
 fi
 if $with_agent; then
-    if wants update; then measure update update "${agent[@]}"; fi
-    if wants growth; then measure growth growth "${agent[@]}" --rounds "$rounds"; fi
-    if wants files; then
-        start watchman "$work/watchman.sock" watchman --foreground --sockname="$work/watchman.sock" \
-            --logfile="$work/watchman.log" --statefile="$work/watchman.state" --no-save-state
-        for subscribers in 1 100; do
-            measure "files-$subscribers" files "${agent[@]}" --directory "$work/files" \
-                --watchman-socket "$work/watchman.sock" --watchman-directory "$work/watched" \
-                --subscribers "$subscribers" --rounds 20
-        done
-    fi
-    if wants mapped && "$bench" mapped --help >/dev/null 2>&1; then
-        measure mapped mapped "${agent[@]}" --redis-socket "$work/redis.sock"
-    fi
-fi
+    if wants mapped; then measure mapped mapped "${agent[@]}" --redis-socket "$work/redis.sock"; fi
+    if wants images; then
+        python3 - "$work/pixel.png" <<'EOF'
+import struct, sys, zlib
 
-if $with_agent && wants images; then
-    start_nginx
-    for size in 50000 500000 5000000; do
-        "$bench" image make --directory "$work/nginx/www/$size" --bytes "$size"
-        measure "image-delivery-$size" image delivery "${agent[@]}" --nginx-socket "$work/nginx.sock" \
-            --origin "$origin" --path "/$size" --bytes "$size" "${round[@]}"
-    done
-    measure image-rate image rate "${agent[@]}" --url "$origin/50000/0.png" "${round[@]}"
-    "$bench" image fill --larderd "$larderd" --directory "$store" --origin "$origin/drawn/" --count "$images" \
-        >"$work/fill.log" 2>&1 || { cat "$work/fill.log" >&2 && fail "cannot fill a cache with $images images"; }
-    measure image-start image start --larderd "$larderd" --directory "$store" --rounds "$rounds"
-    measure image-evict image evict --larderd "$larderd" --directory "$store" --count "$evicted"
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+with open(sys.argv[1], "wb") as file:
+    file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+               + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b""))
+EOF
+        # The program is the command line under this name.
+        ln -s "$larderd" "$work/larder"
+        image=https://images.invalid/pixel.png
+        "$work/larder" image put "$work/pixel.png" --url "$image" "${agent[@]}" >"$work/put.log" 2>&1 ||
+            { cat "$work/put.log" >&2 && fail "the agent does not take the image"; }
+        measure image-rate image rate "${agent[@]}" --url "$image" "${round[@]}"
+    fi
 fi
 
 facts=(
     "date=$(date -u +%Y-%m-%dT%H:%M:%SZ)" "processors=$(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
     "kernel=$(uname -r)" "filesystem=$(stat -f -c %T "$work")" "quick=$quick"
     "redis=$(redis-server --version | sed -n 's/.* v=\([^ ]*\).*/\1/p')"
-    "etcd=$(etcd --version | sed -n 's/etcd Version: //p')" "watchman=$(watchman --version)"
-    "nginx=$(PATH=$PATH:/usr/sbin nginx -v 2>&1 | sed -n 's|.*nginx/||p')" "seconds=$SECONDS"
+    "etcd=$(etcd --version | sed -n 's/etcd Version: //p')" "seconds=$SECONDS"
 )
 options=()
 [[ -z $json ]] || options+=(--json "$json")

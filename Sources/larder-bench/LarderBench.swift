@@ -15,7 +15,6 @@ struct LarderBench: AsyncParsableCommand {
             """,
         subcommands: [
             GetBenchmark.self, SetBenchmark.self, FanoutBenchmark.self, ConnectBenchmark.self, IdleBenchmark.self,
-            GrowthBenchmark.self, UpdateBenchmark.self, FilesBenchmark.self, ImageBenchmark.self, MappedBenchmark.self,
-            JSONBenchmark.self,
+            MappedBenchmark.self, ImageBenchmark.self,
         ])
 }

@@ -39,8 +39,6 @@ struct PeerTests {
         let set = larder.setRequest(path: "p", namespace: "default", json: json)
         let expected = #"{"jsonrpc":"2.0","id":100,"method":"config.set","params":{"path":"p","value":{"a":1}}}"# + "\n"
         #expect(String(decoding: set, as: UTF8.self) == expected)
-        let push = String(decoding: LarderRequest.push(json, namespace: "default"), as: UTF8.self)
-        #expect(push == #"{"jsonrpc":"2.0","id":100,"method":"config.push","params":{"document":{"a":1}}}"# + "\n")
     }
 
     @Test("a value for etcd stands in its request as it is, and for as many bytes as it has characters")

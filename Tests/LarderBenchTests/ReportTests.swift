@@ -67,11 +67,4 @@ struct ReportTests {
         #expect(Statistics.percentile([3, 1, 2], 99) == 3)
         #expect(Statistics.percentile(Array(stride(from: 100, through: 1, by: -1)), 99) == 99)
     }
-
-    @Test("a slope is that of the line through the points")
-    func slope() {
-        #expect(Statistics.slope([1, 2, 3], [5, 7, 9]) == 2)
-        #expect(Statistics.slope([1, 2, 3], [5, 5, 5]) == 0)
-        #expect(Statistics.slope([1], [5]) == 0)
-    }
 }

@@ -135,6 +135,18 @@ def publishing(reports):
         target = at_most(1) if count != 10 else None
         yield from plain(reports, section, f"{count:,} × {size_text(size)}", "µs", f"publish-{count}-{size}",
                          "medianMicroseconds", target)
+    ways = {}
+    for server in ("larder", "redis", "floor"):
+        points = [(count, reports.figure(f"publish-{count}-100", server, "medianMicroseconds")) for count in (10, 100, 1000, 10_000)]
+        if all(value for _, value in points):
+            ways[server] = points
+    if "larder" in ways:
+        yield row(section, "10 to 10,000 subscribers: each one more", "µs", incline(ways["larder"]), "redis",
+                  incline(ways["redis"]) if "redis" in ways else None,
+                  incline(ways["floor"]) if "floor" in ways else None)
+        yield row(section, "  slope: 0 constant, 1 linear", "", slope(ways["larder"]), "redis",
+                  slope(ways["redis"]) if "redis" in ways else None, slope(ways["floor"]) if "floor" in ways else None,
+                  target=itself_at_most(1.1))
 
 
 def durable(reports):
@@ -164,54 +176,6 @@ def memory(reports):
                      peer_report="idle-etcd")
 
 
-def elsewhere(reports):
-    section = "changes of one member of 1 MB, 100 subscribers elsewhere"
-    if "update" not in reports:
-        return
-    def of(metric, server="changing"):
-        return reports.figure("update", server, metric)
-    yield row(section, "events at subscribers elsewhere", "", of("eventsAtOthers"), target=itself_at_most(0))
-    yield row(section, "p99 of other gets meanwhile", "ms", of("p99Microseconds") / 1000, "no changes",
-              of("p99Microseconds", "quiet") / 1000, target=itself_at_most(2, "ms"))
-    yield row(section, "a change, processor time", "µs", of("serverMicrosecondsPerChange"), "nobody",
-              of("serverMicrosecondsPerChange", "quiet"))
-    yield row(section, "  for each subscriber elsewhere", "µs", of("microsecondsPerOther"))
-
-
-def growth(reports):
-    section = "growth"
-    sizes = (1000, 100_000, 10_000_000)
-    for metric, name in (("p50Microseconds", "get, p50"), ("newWordsMicroseconds", "get in new words, p50"),
-                         ("afterChangeMicroseconds", "get after a change, p50")):
-        points = [(size, reports.figure("growth", str(size), metric)) for size in sizes]
-        if any(value is None for _, value in points):
-            continue
-        # What is held is to cost the same at every size; what a change costs those who read next is shown beside it.
-        target = at_most(1.25) if metric != "afterChangeMicroseconds" else None
-        yield row(section, f"{name}, of 10 MB", "µs", points[-1][1], "1 KB", points[0][1], ratio=points[-1][1] / points[0][1],
-                  target=target)
-        yield row(section, "  slope: 0 constant, 1 linear", "", slope(points))
-    ways = {}
-    for server in ("larder", "redis", "floor"):
-        points = [(count, reports.figure(f"publish-{count}-100", server, "medianMicroseconds")) for count in (10, 100, 1000, 10_000)]
-        if all(value for _, value in points):
-            ways[server] = points
-    if "larder" in ways:
-        yield row(section, "publication, 10 to 10,000: each one more", "µs", incline(ways["larder"]), "redis",
-                  incline(ways["redis"]) if "redis" in ways else None,
-                  incline(ways["floor"]) if "floor" in ways else None)
-        yield row(section, "  slope: 0 constant, 1 linear", "", slope(ways["larder"]), "redis",
-                  slope(ways["redis"]) if "redis" in ways else None, slope(ways["floor"]) if "floor" in ways else None,
-                  target=itself_at_most(1.1))
-
-
-def files(reports):
-    section = "a file is replaced: until the last subscriber knows"
-    for count in (1, 100):
-        yield from plain(reports, section, f"{count} subscriber{'s' if count > 1 else ''}", "µs", f"files-{count}",
-                         "medianMicroseconds", peer="watchman")
-
-
 def mapped(reports):
     section = "reading without the socket"
     if "mapped" not in reports:
@@ -235,29 +199,9 @@ def images(reports):
                   reports.figure("image-rate", "image.get", "requestsPerSecond"), "config.get",
                   reports.figure("image-rate", "config.get", "requestsPerSecond"), ratio=report["ratio"]["median"],
                   target=at_least(0.6))
-    for size, bound in ((50_000, 1.5), (500_000, 4), (5_000_000, 8)):
-        report = f"image-delivery-{size}"
-        if report not in reports:
-            continue
-        for way, least in (("path", bound), ("descriptor", bound)):
-            # Of reading a file and mapping it the better one counts.
-            best = max((reports.all[report]["servers"][f"{way}{how}"]["metrics"] for how in ("Read", "Map")),
-                       key=lambda metrics: metrics["ratioToNginx"])
-            yield row(section, f"{size_text(size)} into memory by {way}", "MB/s", best["megabytesPerSecond"], "nginx",
-                      reports.figure(report, "nginx", "megabytesPerSecond"), ratio=best["ratioToNginx"], target=at_least(least))
-    if "image-start" in reports:
-        for name, unit, metric, most in ((f"ready with {int(reports.figure('image-start', 'full', 'images'))} images", "ms",
-                                          "readyMilliseconds", 500), ("memory for them", "MB", "moreMegabytes", 60)):
-            yield row(section, name, unit, reports.figure("image-start", "full", metric), "none held",
-                      reports.figure("image-start", "empty", metric), target=itself_at_most(most, unit))
-    if "image-evict" in reports:
-        count = reports.all["image-evict"]["parameters"]["count"]
-        yield row(section, f"p99 of config.get, evicting {count}: more than usual", "ms",
-                  reports.figure("image-evict", "evicting", "addedMilliseconds"), "usual p99",
-                  reports.figure("image-evict", "usual", "p99Microseconds") / 1000, target=itself_at_most(2, "ms"))
 
 
-SECTIONS = (reading, publishing, durable, memory, elsewhere, growth, files, mapped, images)
+SECTIONS = (reading, publishing, durable, memory, mapped, images)
 
 
 def figure(value):

@@ -7,8 +7,8 @@ extension Peer {
         switch kind {
         case .floor:
             return
-        case .etcd, .watchman:
-            // etcd has every change on disk before it answers or tells watchers; watchman has nothing on disk.
+        case .etcd:
+            // etcd writes every change to disk before it replies or notifies watchers.
             guard (kind == .etcd) == durable else {
                 throw BenchError(.unsuitable, "\(name) cannot do that: leave it out")
             }

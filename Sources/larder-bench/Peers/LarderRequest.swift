@@ -15,11 +15,6 @@ enum LarderRequest {
         line("config.set", id: 100, [("namespace", namespace), ("path", path)], ending: ("value", json))
     }
 
-    /// Hands over the whole remote layer.
-    static func push(_ document: [UInt8], namespace: String) -> [UInt8] {
-        line("config.push", id: 100, [("namespace", namespace)], ending: ("document", document))
-    }
-
     static func subscribe(path: String?, namespace: String) -> [UInt8] {
         line("config.subscribe", id: 100, [("namespace", namespace)] + (path.map { [("path", $0)] } ?? []))
     }
@@ -28,30 +23,8 @@ enum LarderRequest {
         line("config.status", id: 100, [("namespace", namespace)])
     }
 
-    /// - Parameter asDescriptor: whether an open descriptor is to come with the reply
-    static func image(_ url: String, id: Int, asDescriptor: Bool = false) -> [UInt8] {
-        line("image.get", id: id, [("url", url)] + (asDescriptor ? [("as", "descriptor")] : []))
-    }
-
-    static let statistics = line("agent.stats", id: 100, [])
-
-    /// Fetches images that nobody waits for.
-    static func prefetch(_ urls: [String]) -> [UInt8] {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("id", 100)
-        writer.member("method", "image.prefetch")
-        writer.name("params")
-        writer.beginObject()
-        writer.name("urls")
-        writer.beginArray()
-        for url in urls { writer.string(url) }
-        writer.endArray()
-        writer.member("progress", false)
-        writer.member("concurrency", 64)
-        writer.endObject()
-        writer.endObject()
-        return writer.bytes + [UInt8(ascii: "\n")]
+    static func image(_ url: String, id: Int) -> [UInt8] {
+        line("image.get", id: id, [("url", url)])
     }
 
     /// Whether a reply is an error: of the members `result` and `error` it has one, and what stands in that one cannot

@@ -9,8 +9,6 @@ struct Peer: Sendable {
         case redis
         /// etcd: its JSON gateway over HTTP.
         case etcd
-        /// watchman, which watches directories and holds no values: JSON, one message per line.
-        case watchman
         /// contrib/benchmarks/floor: takes the agent's requests, and answers without understanding them.
         case floor
     }
@@ -24,14 +22,13 @@ struct Peer: Sendable {
         case .larder: "larder"
         case .redis: "redis"
         case .etcd: "etcd"
-        case .watchman: "watchman"
         case .floor: "floor"
         }
     }
 
     var framing: ReplyFraming {
         switch kind {
-        case .larder, .watchman, .floor: .line
+        case .larder, .floor: .line
         case .redis: .resp
         case .etcd: .http
         }
@@ -43,7 +40,6 @@ struct Peer: Sendable {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, value: value)
         case .redis: RedisRequest.command("SET", path, value)
         case .etcd: EtcdRequest.put(key: path, value: value)
-        case .watchman: holdsNoValues()
         }
     }
 
@@ -52,7 +48,7 @@ struct Peer: Sendable {
         switch kind {
         case .larder, .floor: LarderRequest.set(path: path, namespace: namespace, json: json)
         case .redis: RedisRequest.command("SET", path, String(decoding: json, as: UTF8.self))
-        case .etcd, .watchman: holdsNoValues()
+        case .etcd: preconditionFailure("etcd takes strings only")
         }
     }
 
@@ -62,7 +58,6 @@ struct Peer: Sendable {
         case .larder, .floor: LarderRequest.get(path: path, namespace: namespace, id: id)
         case .redis: RedisRequest.command("GET", path)
         case .etcd: EtcdRequest.range(key: path)
-        case .watchman: holdsNoValues()
         }
     }
 
@@ -72,7 +67,6 @@ struct Peer: Sendable {
         case .larder, .floor: LarderRequest.subscribe(path: path, namespace: namespace)
         case .redis: RedisRequest.command("SUBSCRIBE", channel)
         case .etcd: EtcdRequest.watch(key: channel)
-        case .watchman: holdsNoValues()
         }
     }
 
@@ -90,13 +84,8 @@ struct Peer: Sendable {
             (RedisRequest.command("PUBLISH", path, value), 1)
         case .etcd:
             (EtcdRequest.put(key: path, value: value), 1)
-        case .watchman:
-            holdsNoValues()
         }
     }
-
-    /// A mistake of ours: no command offers to measure such a thing.
-    private func holdsNoValues() -> Never { preconditionFailure("\(name) is not asked for such values") }
 
     /// The error that a reply carries; nil for a good one.
     func failure(in reply: UnsafeRawBufferPointer) -> BenchError? {
@@ -105,7 +94,6 @@ struct Peer: Sendable {
             case .redis: reply.first == UInt8(ascii: "-")
             case .larder, .floor: LarderRequest.isError(reply)
             case .etcd: EtcdRequest.isError(reply)
-            case .watchman: ReplyText.offset(of: "\"error\":", in: reply) != nil
             }
         return failed ? BenchError(.refused, "\(name) answered with an error: \(ReplyText.excerpt(reply))") : nil
     }
@@ -121,7 +109,7 @@ struct Peer: Sendable {
         case .redis:
             reply.first == UInt8(ascii: "$") && reply.dropFirst().first != UInt8(ascii: "-")
                 ? ReplyText.end(of: "\r\n", in: reply) : nil
-        case .etcd, .watchman:
+        case .etcd:
             nil
         }
     }

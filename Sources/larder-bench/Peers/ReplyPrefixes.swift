@@ -16,7 +16,7 @@ final class ReplyPrefixes {
             let fits =
                 switch peer.kind {
                 case .floor: length != nil
-                case .redis, .etcd, .watchman: length != nil && ReplyText.end(of: value, in: reply) != nil
+                case .redis, .etcd: length != nil && ReplyText.end(of: value, in: reply) != nil
                 case .larder:
                     length != nil && ReplyText.end(of: value, in: reply) != nil
                         && ReplyText.end(of: "\"id\":\(firstID + position)", in: reply) != nil
