@@ -45,7 +45,6 @@ let package = Package(
         .library(name: "LarderClient", targets: ["LarderClient"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larder", targets: ["larder"]),
-        .executable(name: "larder-bench", targets: ["larder-bench"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -136,13 +135,11 @@ let package = Package(
                 arguments, crypto,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
-        larder(
-            "larder-bench",
-            [
-                "LarderJSON", "LarderImages", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", arguments, nioCore,
-                nioPosix,
-            ], executable: true),
-        // No product depends on it.
+        // No product depends on the load generator and on what the tests share.
+        .executableTarget(
+            name: "larder-bench",
+            dependencies: ["LarderJSON", "LarderImages", "LarderSnapshotFile", "CLinuxShims", arguments],
+            path: "contrib/benchmarks/larder-bench", swiftSettings: strict),
         .target(
             name: "TestSupport", dependencies: ["CLinuxShims", logging, nioCore, nioPosix], path: "Tests/TestSupport",
             swiftSettings: strict),
