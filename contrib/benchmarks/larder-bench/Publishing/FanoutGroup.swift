@@ -31,10 +31,8 @@ final class FanoutGroup {
     private let publisher: Connection
     private let subscribers: Int
     private let serverProcess: Int32?
-    private let request: PreparedBytes
+    private var request: MarkedRequest
     private let expectedReplies: Int
-    private var marker = FanoutMarker()
-    private let markerOffsets: [Int]
     /// Where the marker began in the last event, counted from the event's end, which varies less than its head.
     private var markerFromEnd = 0
     private var markerBytes: [UInt8] = []
@@ -56,12 +54,14 @@ final class FanoutGroup {
         serverProcess = control.serverProcess
         try peer.checkDurability(control, namespace: publication.namespace, durable: publication.isDurable)
 
-        let value = marker.text + String(repeating: "x", count: publication.bytes - FanoutMarker.length)
-        let publish = peer.publishRequest(
-            path: publication.path, namespace: publication.namespace, value: value, durable: publication.isDurable)
-        request = PreparedBytes(publish.bytes)
-        expectedReplies = publish.replies
-        markerOffsets = ReplyText.offsets(of: marker.text, in: publish.bytes)
+        var replies = 0
+        request = MarkedRequest(valueBytes: publication.bytes) { value in
+            let publish = peer.publishRequest(
+                path: publication.path, namespace: publication.namespace, value: value, durable: publication.isDurable)
+            replies = publish.replies
+            return publish.bytes
+        }
+        expectedReplies = replies
         roundArrived = Array(repeating: 0, count: subscribers)
         roundRead = roundArrived
 
@@ -99,11 +99,7 @@ final class FanoutGroup {
     /// single one that read for all of them would lengthen the time to the last by its own work.
     private func publish() throws(BenchError) -> (started: UInt64, lastDelivery: UInt64, reply: UInt64) {
         round += 1
-        marker.advance()
-        markerBytes = Array(marker.text.utf8)
-        for offset in markerOffsets {
-            UnsafeMutableRawBufferPointer(rebasing: request.memory[offset...]).copyBytes(from: markerBytes)
-        }
+        markerBytes = request.advance()
         unread = subscribers
         let readsAtOnce = largestEvent > Self.wholeArrivalBytes
         var waiting = subscribers

@@ -8,9 +8,7 @@ final class WriteLoad {
     private struct Writer {
         let connection: Connection
         let path: String
-        let request: PreparedBytes
-        let markerOffsets: [Int]
-        var marker = FanoutMarker()
+        var request: MarkedRequest
         var sentAt: UInt64 = 0
     }
 
@@ -31,15 +29,12 @@ final class WriteLoad {
         try peer.checkDurability(control, namespace: namespace, durable: durable)
         for index in 0..<count {
             let own = "\(path).w\(index)"
-            let marker = FanoutMarker()
-            let value = marker.text + String(repeating: "x", count: bytes - FanoutMarker.length)
-            let request = peer.setRequest(path: own, namespace: namespace, value: value)
+            let request = MarkedRequest(valueBytes: bytes) {
+                peer.setRequest(path: own, namespace: namespace, value: $0)
+            }
             let connection = try Connection(to: peer, index: index)
             try loop.add(connection)
-            writers.append(
-                Writer(
-                    connection: connection, path: own, request: PreparedBytes(request),
-                    markerOffsets: ReplyText.offsets(of: marker.text, in: request), marker: marker))
+            writers.append(Writer(connection: connection, path: own, request: request))
         }
     }
 
@@ -51,10 +46,11 @@ final class WriteLoad {
         for writer in writers {
             let request = peer.getRequest(path: writer.path, namespace: namespace, id: 100)
             let reply = try control.ask(request)[0]
-            guard ReplyText.end(of: writer.marker.text, in: reply) != nil else {
+            let written = writer.request.marker.text
+            guard ReplyText.end(of: written, in: reply) != nil else {
                 let excerpt = reply.withUnsafeBytes(ReplyText.excerpt)
                 throw BenchError(
-                    .unexpected, "\(peer.name) lost \(writer.marker.text), which it acknowledged: \(excerpt)")
+                    .unexpected, "\(peer.name) lost \(written), which it acknowledged: \(excerpt)")
             }
         }
         return outcome
@@ -88,12 +84,8 @@ final class WriteLoad {
     }
 
     private func begin(_ index: Int) throws(BenchError) {
-        writers[index].marker.advance()
+        writers[index].request.advance()
         let writer = writers[index]
-        let bytes = Array(writer.marker.text.utf8)
-        for offset in writer.markerOffsets {
-            UnsafeMutableRawBufferPointer(rebasing: writer.request.memory[offset...]).copyBytes(from: bytes)
-        }
         writers[index].sentAt = MonotonicClock.nanoseconds()
         try loop.send(writer.request.buffer, on: writer.connection)
     }

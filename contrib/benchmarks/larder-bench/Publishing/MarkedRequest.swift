@@ -1,0 +1,34 @@
+/// A request whose value begins with a marker that differs from one publication to the next.
+///
+/// The marker is written over in place, so that a publication allocates nothing.
+struct MarkedRequest {
+    /// Identifies the value of the current publication.
+    private(set) var marker: FanoutMarker
+    private let bytes: PreparedBytes
+    private let offsets: [Int]
+
+    /// - Parameters:
+    ///   - valueBytes: the length of the value, at least ``FanoutMarker/length``
+    ///   - request: returns the request that publishes a value
+    init(valueBytes: Int, _ request: (String) -> [UInt8]) {
+        let marker = FanoutMarker()
+        let request = request(marker.text + String(repeating: "x", count: valueBytes - FanoutMarker.length))
+        self.marker = marker
+        bytes = PreparedBytes(request)
+        offsets = ReplyText.offsets(of: marker.text, in: request)
+    }
+
+    /// The bytes to send, valid until the next call of ``advance()``.
+    var buffer: UnsafeRawBufferPointer { bytes.buffer }
+
+    /// Writes the marker of the next publication into the request, and returns it.
+    @discardableResult
+    mutating func advance() -> [UInt8] {
+        marker.advance()
+        let text = Array(marker.text.utf8)
+        for offset in offsets {
+            UnsafeMutableRawBufferPointer(rebasing: bytes.memory[offset...]).copyBytes(from: text)
+        }
+        return text
+    }
+}
