@@ -11,11 +11,11 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-upstream=Sources/LarderUpstream
 tests=Tests/LarderUpstreamTests
-for file in "$upstream"/{Backoff,HTTPDate,PollPlan,PollSchedule,ReconnectPlan}.swift \
-  Tests/TestSupport/SeededGenerator.swift "$tests"/{Fleet,StreamFleet,FleetScenario}.swift; do
-  grep -vE '^(import TestSupport|@testable import LarderUpstream)$' "$file" > "$work/$(basename "$file")"
+for file in Sources/LarderEncoding/{Duration+Integers,FNV1a}.swift Sources/LarderHTTPSemantics/{HTTPDate,RetryAfter}.swift \
+  Sources/LarderUpstream/Polling/*.swift Tests/TestSupport/SeededGenerator.swift \
+  "$tests"/{Fleet,StreamFleet,FleetScenario}.swift; do
+  grep -vE '^(internal |@testable )?import (TestSupport|Larder[A-Za-z]+)$' "$file" > "$work/$(basename "$file")"
 done
 cat > "$work/main.swift" <<'SWIFT'
 let arguments = CommandLine.arguments.dropFirst().compactMap { UInt64($0) }
