@@ -3,25 +3,16 @@ import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-/// Asks etcd over its JSON gateway, at the endpoint that works.
+/// Reads and watches the keys of the settings, at the endpoint that works.
 final class EtcdClient: Sendable {
-    /// What to ask, whom, and as whom.
-    let configuration: EtcdSourceSettings
+    private let configuration: EtcdSourceSettings
     private let keys: EtcdKeys
     private let endpoints: EtcdEndpoints
-    let fetcher: HTTPFetcher
-    let blocking: BlockingWork
-    let clock: any Clock<Duration>
-    let token = Mutex(Token.unknown)
-    /// Where the last watch was begun.
+    private let gateway: EtcdGateway
+    private let fetcher: HTTPFetcher
+    private let clock: any Clock<Duration>
+    /// The endpoint of the last watch.
     private let watched = Mutex<String?>(nil)
-
-    enum Token: Equatable {
-        case unknown
-        /// The cluster wants none.
-        case none
-        case text(String)
-    }
 
     /// The longest silence of a watch. etcd says every ten minutes that a quiet one lives, with its jitter and after an
     /// event up to twice that; a watch that misses a change is found out by the next reading.
@@ -39,8 +30,8 @@ final class EtcdClient: Sendable {
     ) {
         self.configuration = configuration
         self.fetcher = fetcher
-        self.blocking = blocking
         self.clock = clock
+        gateway = EtcdGateway(configuration, fetcher: fetcher, blocking: blocking, clock: clock)
         keys = EtcdKeys(configuration.keys)
         endpoints = EtcdEndpoints(configuration.endpoints, startingAt: start)
     }
@@ -84,7 +75,7 @@ final class EtcdClient: Sendable {
         var keyspace = EtcdKeyspace(page.header)
         while true {
             keyspace.add(page.pairs)
-            if keyspace.exceeds(configuration.maximumBytes) { throw tooLarge }
+            if keyspace.exceeds(configuration.maximumBytes) { throw gateway.tooLarge }
             guard page.hasMore, let last = page.pairs.last else { return keyspace }
             page = try await self.page(keys.from(after: last.key), revision: keyspace.revision, from: endpoint)
             guard page.header.cluster == keyspace.cluster else {
@@ -101,8 +92,8 @@ final class EtcdClient: Sendable {
         writer.member("limit", Self.pageSize)
         if let revision { writer.member("revision", String(revision)) }
         writer.endObject()
-        let answer = try await post("/v3/kv/range", writer.bytes, to: endpoint, isAuthorized: true)
-        guard let page = EtcdPage(answer) else { throw notEtcd(endpoint) }
+        let answer = try await gateway.post("/v3/kv/range", writer.bytes, to: endpoint, isAuthorized: true)
+        guard let page = EtcdPage(answer) else { throw gateway.notEtcd(endpoint) }
         return page
     }
 
@@ -122,7 +113,7 @@ final class EtcdClient: Sendable {
         } catch {
             end = error
         }
-        if end?.kind == .unauthenticated { forgetToken() }
+        if end?.kind == .unauthenticated { gateway.forgetToken() }
         if end?.kind == .unavailable { endpoints.leave(endpoint) }
         return end
     }
@@ -141,8 +132,8 @@ final class EtcdClient: Sendable {
         writer.member("fragment", true)
         writer.endObject()
         writer.endObject()
-        let token = try await authorization(at: endpoint)
-        var request = try await request("/v3/watch", writer.bytes, to: endpoint, token: token)
+        let token = try await gateway.authorization(at: endpoint)
+        var request = try await gateway.request("/v3/watch", writer.bytes, to: endpoint, token: token)
         // A member that loses its leader would otherwise keep a watch that hears nothing.
         request.headers.append((name: "Grpc-Metadata-hasleader", value: "true"))
         request.timeouts = FetchTimeouts(idle: Self.longestSilence, whole: configuration.timeout)
@@ -156,7 +147,7 @@ final class EtcdClient: Sendable {
         let isHeard = Atomic(false)
         do {
             return try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
-                guard head.status == 200 else { return try await self.complaint(head, &body, from: endpoint) }
+                guard head.status == 200 else { return try await self.gateway.complaint(head, &body, from: endpoint) }
                 var framer = EtcdFramer(maximumBytes: self.configuration.maximumAnswerBytes)
                 while let piece = try await body.next() {
                     framer.append(piece)
@@ -193,11 +184,11 @@ final class EtcdClient: Sendable {
         } catch let error as EtcdError {
             throw error
         } catch EtcdFramer.Failure.tooLarge {
-            throw tooLarge
+            throw gateway.tooLarge
         } catch {
-            throw notEtcd(endpoint)
+            throw gateway.notEtcd(endpoint)
         }
-        throw notEtcd(endpoint)
+        throw gateway.notEtcd(endpoint)
     }
 }
 

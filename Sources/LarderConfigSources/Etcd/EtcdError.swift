@@ -1,5 +1,6 @@
 import LarderConfigModel
 import LarderJSON
+import LarderUpstream
 
 /// Why etcd did not give what it was asked for.
 struct EtcdError: Error, Sendable, Equatable {
@@ -90,5 +91,16 @@ struct EtcdComplaint: Sendable, Equatable {
     /// Somebody else's words, held to one line of a sensible length.
     static func line(_ text: String) -> String {
         String(text.unicodeScalars.prefix(300).map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) })
+    }
+}
+
+extension EtcdError {
+    /// Wraps an error of the HTTP client.
+    init(_ error: UpstreamError) {
+        switch error.code {
+        case .cancelled: self.init(.cancelled, error.message)
+        case .invalidRequest, .invalidURL: self.init(.refused, error.message)
+        default: self.init(.unavailable, error.message)
+        }
     }
 }

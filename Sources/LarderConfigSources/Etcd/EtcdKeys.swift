@@ -1,4 +1,5 @@
 import FoundationEssentials
+package import LarderJSON
 
 /// Which keys of etcd a source reads, as its range requests say it.
 ///
@@ -46,4 +47,12 @@ enum Base64 {
     static func text(of bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 
     static func bytes(of text: String) -> [UInt8]? { Data(base64Encoded: text).map { [UInt8]($0) } }
+}
+
+extension JSONWriter {
+    /// Writes the members `key` and `range_end` of a request.
+    package mutating func write(_ keys: EtcdKeys) {
+        member("key", Base64.text(of: keys.first))
+        if let end = keys.end { member("range_end", Base64.text(of: end)) }
+    }
 }

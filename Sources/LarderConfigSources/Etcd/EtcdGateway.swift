@@ -1,13 +1,35 @@
 import LarderConfigModel
-package import LarderJSON
+import LarderJSON
 import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-// How a question gets to an endpoint, as whom, and what its answer means.
-extension EtcdClient {
-    /// Asks and gets the whole answer.
-    /// - Parameter isAuthorized: whether the question is asked as the user of the settings, if there is one.
+/// Sends requests to etcd's JSON gateway at a given endpoint, as the user of the settings, and interprets error replies.
+final class EtcdGateway: Sendable {
+    private let configuration: EtcdSourceSettings
+    private let fetcher: HTTPFetcher
+    private let blocking: BlockingWork
+    private let clock: any Clock<Duration>
+    private let token = Mutex(Token.unknown)
+
+    private enum Token: Equatable {
+        case unknown
+        /// The cluster runs without authentication.
+        case none
+        case text(String)
+    }
+
+    init(
+        _ configuration: EtcdSourceSettings, fetcher: HTTPFetcher, blocking: BlockingWork, clock: any Clock<Duration>
+    ) {
+        self.configuration = configuration
+        self.fetcher = fetcher
+        self.blocking = blocking
+        self.clock = clock
+    }
+
+    /// Posts a request and returns the whole reply.
+    /// - Parameter isAuthorized: whether the request carries the token of the settings' user, if there is one.
     func post(
         _ path: String, _ body: [UInt8], to endpoint: String, isAuthorized: Bool
     ) async throws(EtcdError) -> JSONValue {
@@ -16,7 +38,7 @@ extension EtcdClient {
         do throws(EtcdError) {
             return try await post(path, body, to: endpoint, token: token)
         } catch {
-            // Tokens end after some minutes without use, with every change of users and roles, and with their server.
+            // A token expires after some minutes without use, with each change of users or roles, and with its server.
             guard error.kind == .unauthenticated, configuration.user != nil else { throw error }
             forgetToken()
             return try await post(path, body, to: endpoint, token: try await authorization(at: endpoint))
@@ -43,7 +65,7 @@ extension EtcdClient {
         return try answer.get()
     }
 
-    /// A question, with what all have in common.
+    /// Returns a request with the certificates and timeouts that all requests share.
     func request(
         _ path: String, _ body: [UInt8], to endpoint: String, token: String?
     ) async throws(EtcdError) -> FetchRequest {
@@ -54,7 +76,7 @@ extension EtcdClient {
             timeouts: FetchTimeouts(idle: configuration.timeout, whole: configuration.timeout))
     }
 
-    /// What an answer with an error status means.
+    /// Returns the error that a reply with an error status stands for.
     func complaint(
         _ head: StreamHead, _ body: inout StreamBody, from endpoint: String
     ) async throws(UpstreamError) -> EtcdError {
@@ -69,7 +91,7 @@ extension EtcdClient {
         return EtcdError(.unavailable, head.problem?.message ?? "\(endpoint) answered \(head.status)")
     }
 
-    /// The whole body; nil if it is longer than allowed.
+    /// Reads the whole body. Returns nil if it is longer than `limit` bytes.
     private func collect(_ body: inout StreamBody, atMost limit: Int) async throws(UpstreamError) -> [UInt8]? {
         var bytes: [UInt8] = []
         while let piece = try await body.next() {
@@ -81,7 +103,7 @@ extension EtcdClient {
 
     // MARK: Tokens
 
-    /// The token to show; nil where none is wanted.
+    /// Returns the token to send, or nil if the settings or the cluster need none. Asks the endpoint for one if necessary.
     func authorization(at endpoint: String) async throws(EtcdError) -> String? {
         guard let user = configuration.user else { return nil }
         switch token.withLock({ $0 }) {
@@ -98,7 +120,7 @@ extension EtcdClient {
         do throws(EtcdError) {
             answer = try await post("/v3/auth/authenticate", writer.bytes, to: endpoint, isAuthorized: false)
         } catch {
-            // A cluster without authentication answers whoever asks.
+            // A cluster without authentication serves every client.
             if error.message.contains("authentication is not enabled") {
                 token.withLock { $0 = .none }
                 return nil
@@ -111,7 +133,7 @@ extension EtcdClient {
         return text
     }
 
-    /// Has the next question ask for a new token.
+    /// Makes the next request ask for a new token.
     func forgetToken() { token.withLock { $0 = .unknown } }
 
     /// Reads a file with a secret or a certificate.
@@ -127,30 +149,11 @@ extension EtcdClient {
 
     // MARK: Errors
 
-    /// What an endpoint said is nothing that etcd says.
+    /// The reply of an endpoint is not one of etcd's.
     func notEtcd(_ endpoint: String) -> EtcdError {
         EtcdError(.unavailable, "\(endpoint) does not answer as etcd does; check the endpoint and proxies on the way")
     }
 
-    /// There is more than may be held.
+    /// The keys exceed the maximum size of a document.
     var tooLarge: EtcdError { EtcdError(.rejected, EtcdDocument.tooLarge(configuration.maximumBytes).message) }
-}
-
-extension EtcdError {
-    /// What a request that did not come through means.
-    init(_ error: UpstreamError) {
-        switch error.code {
-        case .cancelled: self.init(.cancelled, error.message)
-        case .invalidRequest, .invalidURL: self.init(.refused, error.message)
-        default: self.init(.unavailable, error.message)
-        }
-    }
-}
-
-extension JSONWriter {
-    /// The members that say which keys are meant.
-    package mutating func write(_ keys: EtcdKeys) {
-        member("key", Base64.text(of: keys.first))
-        if let end = keys.end { member("range_end", Base64.text(of: end)) }
-    }
 }
