@@ -200,7 +200,7 @@ let package = Package(
                 "LarderConfigSources", "LarderImages",
                 "LarderUpstream", "LarderJSON", "LarderJSON5", "LarderProtocol", logging,
             ]),
-        tests("LarderClientTests", ["LarderClient", "LarderJSON", "LarderProtocol"]),
+        tests("LarderClientTests", ["LarderClient", "LarderJSON", "LarderProtocol", nioCore]),
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",

@@ -19,19 +19,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// The agent takes documents nested 128 deep and wraps them in a reply; this side need not count exactly.
     private static let maximumDepth = 256
 
-    /// The most requests that the agent is given at once; more wait here, in order.
-    let maximumRequestsInFlight: Int
-    var calls: [Int: PendingCall] = [:]
-    /// The calls that are not written yet, in order; some of them may be gone already.
-    var waiting = CircularBuffer<Int>()
-    /// Requests written and not answered, those included that nobody waits for any more.
-    var inFlight = 0
-    var subscriptions: [Int: any EventReceiver] = [:]
+    private var calls: CallTable
+    private var subscriptions: [Int: any EventReceiver] = [:]
     /// False once new calls should go over another connection; others may look at it from anywhere.
     let isUsable: UseFlag
     /// Why the connection is over; nil while it lives.
-    private(set) var end: LarderClientError?
-    private(set) var context: ChannelHandlerContext?
+    private var end: LarderClientError?
+    private var context: ChannelHandlerContext?
     private var isFlushScheduled = false
     private let maximumReplyBytes: Int
     private var framer: LineFramer
@@ -39,7 +33,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     init(maximumRequestsInFlight: Int, maximumReplyBytes: Int, isUsable: UseFlag) {
         self.isUsable = isUsable
-        self.maximumRequestsInFlight = maximumRequestsInFlight
+        calls = CallTable(maximumInFlight: maximumRequestsInFlight)
         self.maximumReplyBytes = maximumReplyBytes
         framer = LineFramer(maximumLineBytes: maximumReplyBytes)
     }
@@ -85,26 +79,24 @@ final class ConnectionHandler: ChannelInboundHandler {
         guard end == nil else { return }
         end = error
         isUsable.value.store(false, ordering: .relaxed)
-        let calls = self.calls
+        let calls = self.calls.removeAll()
         let subscriptions = self.subscriptions
-        self.calls = [:]
         self.subscriptions = [:]
-        waiting.removeAll()
-        for call in calls.values { call.resume(call.isSent ? .failure(error) : .notSent) }
+        for call in calls { call.resume(call.isSent ? .failure(error) : .notSent) }
         for receiver in subscriptions.values { receiver.interrupt(error) }
         context?.close(promise: nil)
     }
 
     /// Writes a line that no reply belongs to.
-    func writeNotification(_ method: String, _ params: (inout JSONWriter) -> Void) {
+    private func writeNotification(_ method: String, _ params: (inout JSONWriter) -> Void) {
         guard end == nil, let context else { return }
         context.writeAndFlush(wrapOutboundOut(Self.line(id: nil, method: method, params)), promise: nil)
     }
 
-    /// Flushes what was written: at once for a single call; where others run too, at the end of this turn of the loop,
-    /// so that calls that start together leave in one write.
-    func flush(_ context: ChannelHandlerContext) {
-        if inFlight <= 1 { return context.flush() }
+    /// Flushes the output: at once if one request is in flight, else at the end of this loop iteration, so that calls that
+    /// start together leave in one write.
+    private func flush(_ context: ChannelHandlerContext) {
+        if calls.inFlight <= 1 { return context.flush() }
         guard !isFlushScheduled else { return }
         isFlushScheduled = true
         context.eventLoop.assumeIsolated().execute {
@@ -160,8 +152,93 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     /// Ends the connection because of what the other side sent.
-    func violation(_ reason: String) {
+    private func violation(_ reason: String) {
         finish(LarderClientError(.protocolViolation, reason, advice: "is it larderd that listens on this socket?"))
+    }
+
+    // MARK: Calls
+
+    /// Starts a call. Its request is written once the limit of requests in flight and the socket allow it.
+    func start(
+        _ id: Int, _ line: ByteBuffer, timeout: Duration?, purpose: CallPurpose,
+        _ caller: @escaping @Sendable (CallOutcome) -> Void
+    ) {
+        guard end == nil, let context else { return caller(.notSent) }
+        var call = PendingCall(
+            line: line, byteCount: line.readableBytes, purpose: purpose, caller: caller)
+        if let timeout {
+            call.timer = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(timeout)) {
+                self.abandon(id, LarderClientError(.timeout, "the agent did not answer within \(timeout)"))
+            }
+        }
+        calls.add(call, id)
+        writeWaiting()
+    }
+
+    /// Ends a call at once on this side, and asks the agent to stop its work.
+    func abandon(_ id: Int, _ error: LarderClientError) {
+        guard let call = calls.abandon(id) else { return }
+        call.resume(.failure(error))
+        guard call.isSent else { return }
+        let parameters = RequestCancel.Parameters(id: RequestID(id))
+        writeNotification(RequestCancel.name) { parameters.write(to: &$0) }
+    }
+
+    /// Writes the waiting requests that the limit and the socket allow.
+    private func writeWaiting() {
+        guard end == nil, let context else { return }
+        var hasWritten = false
+        while context.channel.isWritable, let line = calls.nextLine() {
+            hasWritten = true
+            context.write(wrapOutboundOut(line), promise: nil)
+        }
+        if hasWritten { flush(context) }
+    }
+
+    /// Passes a reply to the caller that waits for it.
+    private func receive(reply message: JSONValue, id: JSONValue) {
+        guard let number = id.int, let call = calls.answer(number) else {
+            return violation("the agent answered a request that was not sent (id \(id))")
+        }
+        if let result = message.member("result") {
+            receive(result, of: call)
+        } else if let error = message.member("error") {
+            call.resume(.failure(LarderClientError(remote: WireError(from: error))))
+        } else {
+            call.resume(.failure(LarderClientError(.protocolViolation, "the reply has neither result nor error")))
+        }
+        writeWaiting()
+    }
+
+    /// Handles an error without an ID: the agent discarded a line that is too long, and could not read its ID. The longest
+    /// request in flight is that line.
+    private func receive(errorWithoutID error: WireError) {
+        guard error.code == .lineTooLong, let call = calls.answerLongest() else {
+            return violation("the agent could not read a request: \(error)")
+        }
+        call.resume(.failure(LarderClientError(remote: error)))
+        writeWaiting()
+    }
+
+    private func receive(_ result: JSONValue, of call: PendingCall) {
+        switch call.purpose {
+        case .answer, .prefetch:
+            call.resume(.result(result))
+        case .lease:
+            if call.isAbandoned, let lease = result["lease"]?.int { writeRelease(lease) }
+            call.resume(.result(result))
+        case .subscription(let receiver):
+            let subscription = result["subscription"]?.int
+            if call.isAbandoned {
+                if let subscription { writeUnsubscribe(subscription) }
+            } else if let subscription {
+                // Before the next line is read: the same bytes may contain the first event.
+                subscriptions[subscription] = receiver
+                call.resume(.result(result))
+            } else {
+                call.resume(.failure(LarderClientError(.protocolViolation, "the reply names no subscription")))
+            }
+        }
     }
 
     // MARK: Subscriptions
@@ -195,7 +272,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     /// Asks the agent to end a subscription.
-    func writeUnsubscribe(_ subscription: Int) {
+    private func writeUnsubscribe(_ subscription: Int) {
         let parameters = ConfigUnsubscribe.Parameters(subscription: subscription)
         writeNotification(ConfigUnsubscribe.name) { parameters.write(to: &$0) }
     }
@@ -210,9 +287,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         } catch {
             return violation("the agent sent progress that cannot be read: \(error.detail)")
         }
-        guard let id = Int(progress.request.text), let call = calls[id], !call.isAbandoned,
-            case .prefetch(let receive) = call.purpose
-        else { return }
+        guard let id = Int(progress.request.text), case .prefetch(let receive)? = calls.active(id)?.purpose else {
+            return
+        }
         receive(progress)
     }
 

@@ -1,0 +1,108 @@
+import NIOCore
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+@Suite("The calls of a connection")
+struct CallTableTests {
+    private func call(bytes: Int = 1) -> PendingCall {
+        PendingCall(
+            line: ByteBuffer(repeating: 0, count: bytes), byteCount: bytes, purpose: .answer, caller: { _ in })
+    }
+
+    @Test("requests are taken in order, as many as the limit allows")
+    func limit() {
+        var table = CallTable(maximumInFlight: 2)
+        for id in 1...3 { table.add(call(bytes: id), id) }
+        #expect(table.nextLine()?.readableBytes == 1)
+        #expect(table.nextLine()?.readableBytes == 2)
+        #expect(table.nextLine() == nil)
+        #expect(table.answer(2)?.byteCount == 2)
+        #expect(table.nextLine()?.readableBytes == 3)
+        #expect(table.inFlight == 2)
+    }
+
+    @Test("a reply to a request that was not sent, or that was answered, has no call")
+    func unknownReply() {
+        var table = CallTable(maximumInFlight: 1)
+        table.add(call(), 1)
+        #expect(table.answer(1) == nil)
+        #expect(table.answer(7) == nil)
+        _ = table.nextLine()
+        #expect(table.answer(1) != nil)
+        #expect(table.answer(1) == nil)
+    }
+
+    @Test("an abandoned call in flight waits for its reply without a caller")
+    func abandonedInFlight() {
+        var table = CallTable(maximumInFlight: 1)
+        table.add(call(), 1)
+        _ = table.nextLine()
+        #expect(table.abandon(1)?.isAbandoned == false)
+        #expect(table.abandon(1) == nil)
+        #expect(table.active(1) == nil)
+        #expect(table.inFlight == 1)
+        #expect(table.answer(1)?.isAbandoned == true)
+        #expect(table.inFlight == 0)
+    }
+
+    @Test("an abandoned call that waits is never written")
+    func abandonedWaiting() {
+        var table = CallTable(maximumInFlight: 1)
+        table.add(call(bytes: 1), 1)
+        table.add(call(bytes: 2), 2)
+        #expect(table.abandon(1)?.isSent == false)
+        #expect(table.nextLine()?.readableBytes == 2)
+        #expect(table.nextLine() == nil)
+    }
+
+    @Test("a reply without an ID is that of the longest request in flight")
+    func longest() {
+        var table = CallTable(maximumInFlight: 2)
+        for (id, bytes) in [(1, 5), (2, 9), (3, 20)] { table.add(call(bytes: bytes), id) }
+        #expect(table.answerLongest() == nil)
+        _ = table.nextLine()
+        _ = table.nextLine()
+        #expect(table.answerLongest()?.byteCount == 9)
+        #expect(table.answerLongest()?.byteCount == 5)
+        #expect(table.answerLongest() == nil)
+    }
+
+    @Test("each call ends once, whatever happens in whatever order", arguments: (0 as UInt64)..<50)
+    func randomWalk(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var table = CallTable(maximumInFlight: 3)
+        var (waiting, sent, abandoned) = ([Int](), Set<Int>(), Set<Int>())
+        // The size of a request is its ID, so that its bytes identify it.
+        for id in 1...200 {
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0:
+                table.add(call(bytes: id), id)
+                waiting.append(id)
+            case 1:
+                let line = table.nextLine()
+                let expected = sent.count < 3 ? waiting.first : nil
+                #expect(line?.readableBytes == expected)
+                if let expected {
+                    waiting.removeFirst()
+                    sent.insert(expected)
+                }
+            case 2:
+                let reply = Int.random(in: 1...id, using: &generator)
+                let call = table.answer(reply)
+                #expect((call != nil) == (sent.remove(reply) != nil))
+                if let call { #expect(call.isAbandoned == (abandoned.remove(reply) != nil)) }
+            default:
+                let other = Int.random(in: 1...id, using: &generator)
+                let isWaiting = waiting.contains(other)
+                let isActive = isWaiting || sent.contains(other) && !abandoned.contains(other)
+                #expect((table.abandon(other) != nil) == isActive)
+                if isWaiting { waiting.removeAll { $0 == other } } else if isActive { abandoned.insert(other) }
+            }
+            #expect(table.inFlight == sent.count)
+        }
+        #expect(table.removeAll().count == waiting.count + sent.count)
+        #expect(table.nextLine() == nil)
+    }
+}
