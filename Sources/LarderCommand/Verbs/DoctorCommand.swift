@@ -46,7 +46,7 @@ struct DoctorCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let report = await Examination.make(socket: socket, settings: settings, timeout: timeout.duration).report
+        let report = await Examiner.examine(socket: socket, settings: settings, timeout: timeout.duration).report
         try Output.line(
             json ? report.json : report.text(style: .standardOutput, hasSymbols: DoctorReport.hasSymbols))
         report.status.endThisProcess()

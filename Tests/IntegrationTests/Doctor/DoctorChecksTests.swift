@@ -141,7 +141,7 @@ struct DoctorChecksTests {
         let answer = try JSONValue(parsing: #"{"x":1}"#)
         let error = try #require(throws: WireError.self) { try AgentInfo.Result(from: answer) }
         var examination = Examination.well
-        examination.agent = .failed(AgentAnswer.failure(of: error, socket: "/run/larder/larder.sock"))
+        examination.agent = .failed(AgentProbe.failure(of: error, socket: "/run/larder/larder.sock"))
         let complaint = try #require(examination.complaints.first { $0.check == "connection" })
         #expect(complaint.title.hasSuffix("is no Larder agent that this larder understands"))
         #expect(complaint.detail == ["its answer cannot be read: \(error.detail)"])

@@ -1,18 +1,18 @@
 import LarderClient
 
-extension Examination {
-    /// Looks at everything.
+/// Gathers the facts of an ``Examination`` from this host and its agent.
+enum Examiner {
     /// - Parameters:
-    ///   - socket: what `--socket` says.
-    ///   - settings: what `--settings` says.
-    ///   - timeout: how long each answer of the agent may take.
-    static func make(socket option: String?, settings: String?, timeout: Duration) async -> Examination {
+    ///   - socket: the value of `--socket`
+    ///   - settings: the value of `--settings`
+    ///   - timeout: the limit of each request to the agent
+    static func examine(socket option: String?, settings: String?, timeout: Duration) async -> Examination {
         let socket = SocketFacts(option: option)
-        // Before the first connection, which starts a service that waits for one.
+        // Before the first connection, which starts a service with socket activation.
         var service = await ServiceFacts.look(for: socket)
-        let agent = await AgentAnswer.ask(socket: socket.path, timeout: timeout)
+        let agent = await AgentProbe.answer(socket: socket.path, timeout: timeout)
         let facts = agent.facts
-        // What became of the service that the question started says why there is no answer.
+        // If the agent does not reply, the state of the service that the request started says why.
         if facts == nil { service = await ServiceFacts.look(for: socket) }
         let needsLog = facts == nil || service.hasFailed
         return Examination(
@@ -25,7 +25,8 @@ extension Examination {
             log: needsLog ? await service.log(lines: 5) : [])
     }
 
-    /// The directories that the agent names; where it does not answer, the host's, if they are there: a full disk may be why.
+    /// The directories that the agent reports. If it does not reply, those of the system's agent that exist: a full disk may
+    /// be the cause.
     private static func volumes(_ facts: AgentFacts?, isSystem: Bool) -> [VolumeFacts] {
         if let facts {
             return [VolumeFacts.look(at: facts.info.stateDirectory, purpose: "state")]
@@ -38,7 +39,7 @@ extension Examination {
         ].filter { $0.state != .missing }
     }
 
-    /// How many files a process may have open (proc(5)); nil where that cannot be read.
+    /// The limit of open files of a process (proc(5)); nil if it cannot be read.
     private static func openFiles(ofProcess pid: Int) -> Int? {
         guard let bytes = try? Input.contents(of: "/proc/\(pid)/limits") else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")

@@ -2,10 +2,13 @@ import CLinuxShims
 import Glibc
 import LarderClient
 
-extension AgentAnswer {
-    /// Asks the agent everything that there is to know.
-    /// - Parameter timeout: how long each answer may take.
-    static func ask(socket: String, timeout: Duration) async -> AgentAnswer {
+/// Asks the agent for what the checks need.
+enum AgentProbe {
+    private typealias Failure = AgentAnswer.Failure
+
+    /// Sends all requests over one connection.
+    /// - Parameter timeout: the limit of each request.
+    static func answer(socket: String, timeout: Duration) async -> AgentAnswer {
         var configuration = LarderClient.Configuration()
         configuration.timeout = timeout
         let clock = ContinuousClock()
@@ -24,11 +27,11 @@ extension AgentAnswer {
         }
     }
 
-    /// What an error on the way to the answer says of the agent at a socket.
-    static func failure(of error: any Error, socket: String) -> Failure {
+    /// Classifies an error of a request to the agent at a socket.
+    static func failure(of error: any Error, socket: String) -> AgentAnswer.Failure {
         switch error {
         case let error as LarderClientError: failure(error, socket)
-        // It answered, but not as an agent does.
+        // The peer replied, but its reply is not one of an agent.
         case let error as WireError: Failure(kind: .foreign, reason: "its answer cannot be read: \(error.detail)")
         default: Failure(kind: .other, reason: "\(error)")
         }
@@ -86,7 +89,7 @@ extension AgentAnswer {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
     }
 
-    /// Who called listen(2) on the socket (`SO_PEERCRED`, unix(7)).
+    /// The process that called listen(2) on the socket (`SO_PEERCRED`, unix(7)).
     private static func listener(at path: String) -> String? {
         guard let descriptor = try? LarderSocket.connect(path, isBlocking: false) else { return nil }
         defer { close(descriptor) }
