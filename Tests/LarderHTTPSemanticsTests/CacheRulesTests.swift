@@ -9,7 +9,7 @@ struct CacheRulesTests {
         _ policy: CachePolicy, _ fields: [(String, String)]?, after seconds: Int = 0, maximumAge: Int? = nil,
         matchesVariant: Bool = true
     ) -> CacheDecision {
-        let held = fields.map { HeldImage(freshness: freshness($0), matchesVariant: matchesVariant) }
+        let held = fields.map { StoredCandidate(freshness: freshness($0), matchesVariant: matchesVariant) }
         let request = CacheRequest(policy: policy, maximumAge: maximumAge)
         let decision = request.decide(held, now: now + seconds)
         let (explained, explanation) = request.explain(
@@ -113,7 +113,7 @@ struct CacheRulesTests {
         _ policy: CachePolicy, _ control: String, after seconds: Int, maximumAge: Int? = nil,
         matchesVariant: Bool = true
     ) -> Bool {
-        let held = HeldImage(freshness: freshness([("Cache-Control", control)]), matchesVariant: matchesVariant)
+        let held = StoredCandidate(freshness: freshness([("Cache-Control", control)]), matchesVariant: matchesVariant)
         return CacheRequest(policy: policy, maximumAge: maximumAge).mayBeStale(held, now: now + seconds)
     }
 

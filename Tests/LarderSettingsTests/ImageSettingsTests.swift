@@ -34,7 +34,7 @@ struct ImageSettingsTests {
         #expect(images.maximumAge == 3600 && images.space.freeBytes == 0 && images.space.bytesPerImage == 1 << 20)
         #expect(images.limits.maximumPixels == 1_000_000 && images.limits.excludedTypes == [.svg, .ico])
         #expect(images.allowedNetworks.map(\.description) == ["10.0.0.0/8", "::1/128"])
-        let flights = FlightLimits(
+        let flights = DownloadLimits(
             total: 4, perOrigin: 2, perUser: 3, minimumRate: 100, minimumRateWhileAwaited: 200)
         #expect(images.flights == flights && images.leaseSeconds == 60)
         #expect(images.failures == FailureLifetimes(notFound: 0, refused: 1, serverError: 2, network: 3))

@@ -1,5 +1,5 @@
 /// What is held for a request, as far as deciding goes.
-public struct HeldImage: Sendable, Hashable {
+public struct StoredCandidate: Sendable, Hashable {
     /// How long it is good.
     public let freshness: ResponseFreshness
     /// Whether its ``Variant`` is that of the request.
@@ -18,7 +18,7 @@ extension CacheRequest {
     /// - Parameters:
     ///   - held: what is held, if anything
     ///   - now: the time in seconds since 1970
-    public func decide(_ held: HeldImage?, now: Int) -> CacheDecision {
+    public func decide(_ held: StoredCandidate?, now: Int) -> CacheDecision {
         var nobody: CacheTrace?
         return decide(held, now: now, explaining: &nobody)
     }
@@ -34,7 +34,7 @@ extension CacheRequest {
     ) -> (CacheDecision, CacheTrace) {
         var explanation: CacheTrace? = CacheTrace()
         let held = response.map {
-            HeldImage(
+            StoredCandidate(
                 freshness: ResponseFreshness($0, explaining: &explanation), matchesVariant: matchesVariant)
         }
         let decision = decide(held, now: now, explaining: &explanation)
@@ -42,7 +42,7 @@ extension CacheRequest {
     }
 
     /// Whether what is held answers a request although it could not be fetched, for a reason that allows a stale answer.
-    package func mayBeStale(_ held: HeldImage, now: Int) -> Bool {
+    package func mayBeStale(_ held: StoredCandidate, now: Int) -> Bool {
         let freshness = held.freshness
         guard policy != .networkOnly, held.matchesVariant, isYoungEnough(freshness, now),
             !freshness.requiresValidation
@@ -63,7 +63,8 @@ extension CacheRequest {
         maximumAge.map { freshness.age(at: now) <= $0 } ?? true
     }
 
-    private func decide(_ held: HeldImage?, now: Int, explaining explanation: inout CacheTrace?) -> CacheDecision {
+    private func decide(_ held: StoredCandidate?, now: Int, explaining explanation: inout CacheTrace?) -> CacheDecision
+    {
         explanation.note("policy", policy.rawValue)
         guard let held else {
             explanation.note("held", "nothing")

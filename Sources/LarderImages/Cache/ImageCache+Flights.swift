@@ -7,7 +7,7 @@ extension ImageCache {
     // MARK: Waiting
 
     /// Waits for a flight: for one that is under way, or for its own.
-    func wait(_ request: ImageRequest, _ place: ImagePlace, isUnconditional: Bool) async -> ImageFlight.Ending {
+    func wait(_ request: ImageRequest, _ place: CacheLocation, isUnconditional: Bool) async -> InFlightDownload.Ending {
         lastNumber += 1
         let number = lastNumber
         return await withTaskCancellationHandler {
@@ -22,8 +22,8 @@ extension ImageCache {
     }
 
     private func join(
-        _ number: Int, _ request: ImageRequest, _ place: ImagePlace, _ isUnconditional: Bool,
-        _ continuation: CheckedContinuation<ImageFlight.Ending, Never>
+        _ number: Int, _ request: ImageRequest, _ place: CacheLocation, _ isUnconditional: Bool,
+        _ continuation: CheckedContinuation<InFlightDownload.Ending, Never>
     ) {
         let known = flightsByKey[place.key]?.first { id in
             flights[id]?.serves(request, unconditionally: isUnconditional) ?? false
@@ -32,7 +32,7 @@ extension ImageCache {
             return continuation.resume(returning: .failed(failure))
         }
         let id = known ?? begin(place, request, isUnconditional: isUnconditional, isBackground: false)
-        flights[id]?.waiters[number] = ImageFlight.Waiter(
+        flights[id]?.waiters[number] = InFlightDownload.Waiter(
             request: request, continuation: continuation, isFirst: known == nil)
         flightOfWaiter[number] = id
         if known != nil, let flight = flights[id] {
@@ -95,17 +95,17 @@ extension ImageCache {
     }
 
     /// Whether a request may be answered with a stale image after this error.
-    private func answersStale(after error: ImageError, _ request: ImageRequest, _ place: ImagePlace) -> Bool {
+    private func answersStale(after error: ImageError, _ request: ImageRequest, _ place: CacheLocation) -> Bool {
         let now = clock.now
         guard let entry = catalog.held(place, request.expectedDigest, now: now),
             entry.matches(catalog.fingerprint) == true
         else { return false }
-        return request.cache.answersStale(after: error, HeldImage(freshness: entry.freshness), now: now)
+        return request.cache.answersStale(after: error, StoredCandidate(freshness: entry.freshness), now: now)
     }
 
     /// Asks the origin about an image that was answered with although it is stale, if nobody does and nothing speaks
     /// against it.
-    func askBehind(_ place: ImagePlace, _ request: ImageRequest) {
+    func askBehind(_ place: CacheLocation, _ request: ImageRequest) {
         let url = request.url
         guard !isStopping, flightsByKey[place.key] == nil,
             failures.failure(
@@ -121,12 +121,12 @@ extension ImageCache {
     // MARK: Beginning
 
     private func begin(
-        _ place: ImagePlace, _ request: ImageRequest, isUnconditional: Bool, isBackground: Bool
+        _ place: CacheLocation, _ request: ImageRequest, isUnconditional: Bool, isBackground: Bool
     ) -> Int {
         lastNumber += 1
         let id = lastNumber
         let origin = place.address.origin
-        flights[id] = ImageFlight(
+        flights[id] = InFlightDownload(
             place: place, url: request.url, expectedDigest: request.expectedDigest, isUnconditional: isUnconditional,
             isBackground: isBackground, answersBefore: answers[origin, default: 0], user: request.user,
             priority: request.priority)
@@ -160,7 +160,7 @@ extension ImageCache {
         // What is held may be the answer in the end, so no room is made by its removal.
         let kept = catalog.entry(flight.place.key).flatMap { store.retain($0.digest) ? $0.digest : nil }
         let held = flight.isUnconditional ? nil : await holdForCondition(flight)
-        let result: Result<ImageDownload.Outcome, ImageError>
+        let result: Result<ImageDownloader.Outcome, ImageError>
         do throws(ImageError) {
             result = .success(try await download(id, flight, held))
         } catch {
@@ -181,7 +181,7 @@ extension ImageCache {
         startFlights()
     }
 
-    private func finishFlight(_ id: Int, _ held: ImageRow?, _ result: Result<ImageDownload.Outcome, ImageError>) {
+    private func finishFlight(_ id: Int, _ held: ImageRow?, _ result: Result<ImageDownloader.Outcome, ImageError>) {
         queue.finish(id)
         yieldedRoom.remove(id)
         if let flight = forget(id) {
@@ -193,7 +193,7 @@ extension ImageCache {
     }
 
     /// The row that a conditional request is about, with a reference to its blob, whose bytes were seen to be right.
-    private func holdForCondition(_ flight: ImageFlight) async -> ImageRow? {
+    private func holdForCondition(_ flight: InFlightDownload) async -> ImageRow? {
         let index = index
         let key = flight.place.key
         guard let entry = catalog.entry(key), store.retain(entry.digest) else { return nil }
@@ -212,15 +212,15 @@ extension ImageCache {
     }
 
     private func download(
-        _ id: Int, _ flight: ImageFlight, _ held: ImageRow?
-    ) async throws(ImageError) -> ImageDownload.Outcome {
+        _ id: Int, _ flight: InFlightDownload, _ held: ImageRow?
+    ) async throws(ImageError) -> ImageDownloader.Outcome {
         var headers: [(name: String, value: String)] = []
         if let credential = flight.place.origin?.credential {
             headers = try await blocking.run { () throws(ImageError) in try credential.fields() }
         }
         if Task.isCancelled { throw Self.cancelled }
         let (progress, catalog) = (flight.progress, catalog)
-        let order = ImageFetch(
+        let order = DownloadOrder(
             url: flight.url, headers: headers, held: held?.response, expectedDigest: flight.expectedDigest,
             room: room(for: id),
             received: { count in
@@ -240,7 +240,7 @@ extension ImageCache {
 
     /// Makes a flight unknown.
     @discardableResult
-    func forget(_ id: Int) -> ImageFlight? {
+    func forget(_ id: Int) -> InFlightDownload? {
         guard let flight = flights.removeValue(forKey: id) else { return nil }
         flightsByKey[flight.place.key]?.removeAll { $0 == id }
         if flightsByKey[flight.place.key]?.isEmpty ?? false { flightsByKey[flight.place.key] = nil }

@@ -9,7 +9,7 @@ extension ImageCache {
     /// - Parameters:
     ///   - flight: as it is now, with those that wait
     ///   - held: the row that the request was conditional on; its blob is referred to until this returns
-    func land(_ flight: ImageFlight, _ held: ImageRow?, _ result: Result<ImageDownload.Outcome, ImageError>) {
+    func land(_ flight: InFlightDownload, _ held: ImageRow?, _ result: Result<ImageDownloader.Outcome, ImageError>) {
         let origin = flight.place.address.origin
         switch result {
         case .success(.published(let blob, let response, let url)):
@@ -21,7 +21,7 @@ extension ImageCache {
             // A row that was put in has the reference now.
             if !isKept { release(blob.digest) }
         case .success(.notModified(let response)):
-            // A request without a condition has no such answer: see ImageDownload.
+            // A request without a condition has no such answer: see ImageDownloader.
             guard let held else { return failAll(flight, Self.notHeld) }
             noteAnswer(flight)
             catalog.count { $0.revalidations += 1 }
@@ -46,7 +46,7 @@ extension ImageCache {
         }
     }
 
-    private func noteAnswer(_ flight: ImageFlight) {
+    private func noteAnswer(_ flight: InFlightDownload) {
         let origin = flight.place.address.origin
         answers[origin, default: 0] += 1
         failures.reached(origin)
@@ -78,7 +78,8 @@ extension ImageCache {
     /// - Returns: whether the caller's reference to the blob is the row's now
     func keep(_ row: ImageRow) -> Bool {
         let old = catalog.entry(row.key)
-        guard row.response.reasonNotToStore == nil, !catalog.lookup.isForgotten(row), old != nil || hasPlaceForRow()
+        guard row.response.reasonNotToStore == nil, !catalog.lookup.belongsToRemovedCredential(row),
+            old != nil || hasPlaceForRow()
         else {
             if let old, catalog.remove(old) { dropSoon([old]) }
             return false
@@ -99,7 +100,7 @@ extension ImageCache {
     /// Puts the row of an image in whose bytes stay the same.
     private func update(_ row: ImageRow) {
         guard let old = catalog.entry(row.key), store.retain(row.digest) else { return }
-        guard row.response.reasonNotToStore == nil, !catalog.lookup.isForgotten(row) else {
+        guard row.response.reasonNotToStore == nil, !catalog.lookup.belongsToRemovedCredential(row) else {
             release(row.digest)
             if catalog.remove(old) { dropSoon([old]) }
             return
@@ -145,7 +146,7 @@ extension ImageCache {
 
     // MARK: Waiters
 
-    private func finish(_ flight: ImageFlight, with row: ImageRow, freshness: CachedImage.Freshness) {
+    private func finish(_ flight: InFlightDownload, with row: ImageRow, freshness: CachedImage.Freshness) {
         let now = clock.now
         for waiter in flight.waiters.values {
             waiter.continuation.resume(returning: ending(waiter, flight, row, freshness, now))
@@ -153,9 +154,10 @@ extension ImageCache {
     }
 
     private func ending(
-        _ waiter: ImageFlight.Waiter, _ flight: ImageFlight, _ row: ImageRow, _ freshness: CachedImage.Freshness,
+        _ waiter: InFlightDownload.Waiter, _ flight: InFlightDownload, _ row: ImageRow,
+        _ freshness: CachedImage.Freshness,
         _ now: Int
-    ) -> ImageFlight.Ending {
+    ) -> InFlightDownload.Ending {
         if let expected = waiter.request.expectedDigest, expected != row.digest {
             let error = ImageError(.digestDisagrees, "the image's SHA-256 is \(row.digest), not what was expected")
             return waiter.request.url == flight.url ? .failed(error) : .again
@@ -171,7 +173,7 @@ extension ImageCache {
                 source: waiter.isFirst ? isFirst : .joined, now: now, freshness: freshness))
     }
 
-    private func failAll(_ flight: ImageFlight, _ error: ImageError) {
+    private func failAll(_ flight: InFlightDownload, _ error: ImageError) {
         for waiter in flight.waiters.values {
             // Another signature may open what this one did not. An outage, or a full disk, is the same for all.
             let isShared =

@@ -26,7 +26,7 @@ extension ImageCache {
                 continue
             }
             let held = entry.map { entry in
-                HeldImage(
+                StoredCandidate(
                     freshness: entry.freshness,
                     matchesVariant: entry.matches(catalog.fingerprint) ?? variants[entry.digest] ?? false)
             }
@@ -61,7 +61,7 @@ extension ImageCache {
     ///
     /// - Parameter failure: what its own flight ended with, if there was one
     private func answer(
-        _ request: ImageRequest, _ place: ImagePlace, _ held: HeldImage?, _ failure: ImageError?, _ now: Int
+        _ request: ImageRequest, _ place: CacheLocation, _ held: StoredCandidate?, _ failure: ImageError?, _ now: Int
     ) -> Answer {
         let decision = request.cache.decide(held, now: now)
         switch decision {
@@ -80,7 +80,7 @@ extension ImageCache {
     }
 
     /// A failure that answers in the place of the network.
-    private func remembered(_ place: ImagePlace, _ url: String, _ now: Int) -> ImageError? {
+    private func remembered(_ place: CacheLocation, _ url: String, _ now: Int) -> ImageError? {
         let failure = failures.failure(
             of: place.exactKey(of: url), origin: place.address.origin, url: place.address.display, now: now)
         guard let failure else { return nil }

@@ -171,7 +171,7 @@ extension ImageCache {
     ///     of them may go
     /// - Returns: false if the task was cancelled, or 30 s have passed
     private func waitForRoom(
-        _ reason: RoomWaiter.Reason, _ number: Int, _ shortage: SpaceShortage? = nil, heldBytes: Int = 0
+        _ reason: SpaceWaiter.Reason, _ number: Int, _ shortage: SpaceShortage? = nil, heldBytes: Int = 0
     ) async -> Bool {
         lastNumber += 1
         let waiter = lastNumber
@@ -188,7 +188,7 @@ extension ImageCache {
             await withCheckedContinuation { continuation in
                 // A cancellation before now found no waiter.
                 guard !Task.isCancelled else { return continuation.resume(returning: false) }
-                roomWaiters[waiter] = RoomWaiter(
+                roomWaiters[waiter] = SpaceWaiter(
                     reason: reason, number: number, shortage: shortage, continuation: continuation)
                 // A release before now found no waiter.
                 if store.held.bytes < heldBytes { wake(waiter, true) }
@@ -206,7 +206,7 @@ extension ImageCache {
 }
 
 /// A flight or a put that waits in ``ImageCache/makeRoom(for:_:)``.
-struct RoomWaiter {
+struct SpaceWaiter {
     enum Reason {
         /// For the caller that makes room now.
         case turn

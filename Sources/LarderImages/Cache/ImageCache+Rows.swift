@@ -42,7 +42,7 @@ extension ImageCache {
     }
 
     /// - Parameter isExplicit: whether a client asked for it, and the copy of the index must soon not have them
-    private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> DiskResult<Void> {
+    private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> DiskFuture<Void> {
         let index = index
         let keys = entries.map(\.key)
         let hasPins = isExplicit || entries.contains(where: \.isPinned)
@@ -51,7 +51,7 @@ extension ImageCache {
 
     @discardableResult
     private func finishDrop(
-        _ entries: [ImageEntry], _ removal: DiskResult<Void>
+        _ entries: [ImageEntry], _ removal: DiskFuture<Void>
     ) async throws(ImageError) -> RemovedFiles {
         do throws(ImageError) {
             try await removal.value()
@@ -133,7 +133,7 @@ extension ImageCache {
             guard let end = rows.last else { break }
             last = end.key
             let lookup = catalog.lookup
-            let matching = rows.filter { prefix.contains($0) && !lookup.isForgotten($0) }
+            let matching = rows.filter { prefix.contains($0) && !lookup.belongsToRemovedCredential($0) }
             for start in stride(from: 0, to: matching.count, by: Self.removalSlice) {
                 let entries = matching[start..<min(start + Self.removalSlice, matching.count)]
                     .compactMap { catalog.entry($0.key) }.filter { isTrial || catalog.remove($0) }
@@ -261,10 +261,10 @@ extension ImageCache {
             }
         }
         let lookup = catalog.lookup
-        return (found.filter { !lookup.isForgotten($0) }, isMore ? key?.description : nil)
+        return (found.filter { !lookup.belongsToRemovedCredential($0) }, isMore ? key?.description : nil)
     }
 
-    func place(of request: ImageRequest) throws(ImageError) -> ImagePlace {
+    func place(of request: ImageRequest) throws(ImageError) -> CacheLocation {
         guard let place = catalog.lookup.place(of: request) else {
             throw ImageError(.invalidURL, ImageAddress.refusal(of: request.url))
         }

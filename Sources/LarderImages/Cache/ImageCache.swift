@@ -10,7 +10,7 @@ internal import Synchronization
 /// long, and answers what needs neither the network nor the disk. Everything else is ``image(_:)``, here.
 ///
 /// **An actor is re-entrant at each `await`.** So each change of what is held is one step without a suspension: the catalog,
-/// the references, and the work for the index, which ``DiskQueue`` does in the order of these steps. After each `await`
+/// the references, and the work for the index, which ``SerialDiskQueue`` does in the order of these steps. After each `await`
 /// what counts is looked at again. The order on disk follows from the order here: a row is handed in after its file was
 /// published, and a file is removed only when the removal of its last row has been done.
 public actor ImageCache {
@@ -21,22 +21,22 @@ public actor ImageCache {
     nonisolated let clock: ImageClock
     nonisolated let logger: Logger
     /// What the index is told, in order.
-    nonisolated let indexQueue: DiskQueue
+    nonisolated let indexQueue: SerialDiskQueue
     /// The removal of files whose last reference was given back.
-    nonisolated let removals: DiskQueue
-    let fetch: ImageFetch.Operation
+    nonisolated let removals: SerialDiskQueue
+    let fetch: DownloadOrder.Operation
     /// Tells the fetcher of other networks.
     let allowNetworks: @Sendable ([AddressRange]) -> Void
     /// All fields that we send to every origin, for `Vary`.
     let sent: [(name: String, value: String)]
 
-    var flights: [Int: ImageFlight] = [:]
+    var flights: [Int: InFlightDownload] = [:]
     var flightsByKey: [ImageKey: [Int]] = [:]
-    var queue: FlightQueue<Int>
+    var queue: DownloadQueue<Int>
     /// Which flight a waiter waits for.
     var flightOfWaiter: [Int: Int] = [:]
     var lastNumber = 0
-    var failures: FailureMemory
+    var failures: NegativeCache
     /// How often origins answered while there were flights.
     var answers: [String: Int] = [:]
     /// Looks at files that did not prove themselves yet.
@@ -49,7 +49,7 @@ public actor ImageCache {
     /// Grows when a flight or a put has ended, or files were removed. Each may leave room for others.
     var roomChanges = 0
     /// Flights and puts that wait for room.
-    var roomWaiters: [Int: RoomWaiter] = [:] {
+    var roomWaiters: [Int: SpaceWaiter] = [:] {
         didSet { isRoomAwaited.store(!roomWaiters.isEmpty, ordering: .sequentiallyConsistent) }
     }
     /// Whether ``roomWaiters`` has any, for ``release(_:)``.
@@ -88,7 +88,7 @@ public actor ImageCache {
             settings, store: store, blocking: blocking, clock: clock, logger: logger, sent: fetcher.fields(adding: []),
             allowNetworks: { fetcher.update(allowedNetworks: $0) },
             fetch: { @concurrent order throws(ImageError) in
-                let download = ImageDownload(
+                let download = ImageDownloader(
                     url: order.url, headers: order.headers, held: order.held, expectedDigest: order.expectedDigest,
                     fetcher: fetcher, store: store, blocking: blocking, clock: clock, room: order.room,
                     received: order.received, failed: order.failed, isAwaited: order.isAwaited,
@@ -101,7 +101,7 @@ public actor ImageCache {
     static func open(
         _ settings: ImageCacheSettings, store: BlobStore, blocking: BlockingWork, clock: ImageClock, logger: Logger,
         sent: [(name: String, value: String)], allowNetworks: @escaping @Sendable ([AddressRange]) -> Void = { _ in },
-        fetch: @escaping ImageFetch.Operation
+        fetch: @escaping DownloadOrder.Operation
     ) async throws(ImageError) -> ImageCache {
         let (index, catalog) = try await blocking.run { () throws(ImageError) in
             let opened = try ImageIndex.open(in: store, now: clock.now)
@@ -124,7 +124,7 @@ public actor ImageCache {
     private init(
         _ settings: ImageCacheSettings, catalog: ImageCatalog, index: ImageIndex, blocking: BlockingWork,
         clock: ImageClock, logger: Logger, sent: [(name: String, value: String)],
-        allowNetworks: @escaping @Sendable ([AddressRange]) -> Void, fetch: @escaping ImageFetch.Operation
+        allowNetworks: @escaping @Sendable ([AddressRange]) -> Void, fetch: @escaping DownloadOrder.Operation
     ) {
         self.catalog = catalog
         self.store = catalog.store
@@ -138,10 +138,10 @@ public actor ImageCache {
         self.sent = sent
         self.allowNetworks = allowNetworks
         self.fetch = fetch
-        indexQueue = DiskQueue(blocking)
-        removals = DiskQueue(blocking)
-        queue = FlightQueue(limits: settings.flights)
-        failures = FailureMemory(lifetimes: settings.failures)
+        indexQueue = SerialDiskQueue(blocking)
+        removals = SerialDiskQueue(blocking)
+        queue = DownloadQueue(limits: settings.flights)
+        failures = NegativeCache(lifetimes: settings.failures)
         copySchedule = IndexCopySchedule(last: index.copyTime)
     }
 

@@ -15,7 +15,7 @@ final class ImageCatalog: Sendable {
         var touched: Set<UInt32> = []
         /// By slot; nil until the image is used first.
         var details: [ImageDetails?] = []
-        var lookup: ImageLookup
+        var lookup: ImageKeyResolver
         var maximumAge: Int?
         var statistics = ImageStatistics()
     }
@@ -33,7 +33,7 @@ final class ImageCatalog: Sendable {
         store.adopt(entries.lazy.map { (digest: $0.digest, size: $0.size) })
         var state = State(
             table: ImageTable(capacity: entries.count), store: store, pinned: PinnedBlobs(store),
-            lookup: ImageLookup(settings.origins),
+            lookup: ImageKeyResolver(settings.origins),
             maximumAge: settings.maximumAge)
         // What was used last is what an order of arrival should remove last. Positions are sorted, since they are small.
         for position in entries.indices.sorted(by: { entries[$0].lastUse < entries[$1].lastUse }) {
@@ -45,7 +45,7 @@ final class ImageCatalog: Sendable {
     /// Takes what concerns it of new settings.
     func update(_ settings: ImageCacheSettings) {
         state.withLock { state in
-            state.lookup = ImageLookup(settings.origins)
+            state.lookup = ImageKeyResolver(settings.origins)
             state.maximumAge = settings.maximumAge
         }
         versions.add(1, ordering: .releasing)
@@ -55,7 +55,7 @@ final class ImageCatalog: Sendable {
     var settingsVersion: Int { versions.load(ordering: .acquiring) }
 
     /// How requests become keys.
-    var lookup: ImageLookup { state.withLock { $0.lookup } }
+    var lookup: ImageKeyResolver { state.withLock { $0.lookup } }
 
     /// Whether the settings say for how long images are kept.
     var hasMaximumAge: Bool { state.withLock { $0.maximumAge != nil } }
@@ -86,7 +86,7 @@ final class ImageCatalog: Sendable {
             guard let slot = state.slot(of: key, request.expectedDigest, now), let entry = state.table[slot],
                 entry.matches(fingerprint) == true
             else { return nil }
-            switch request.cache.decide(HeldImage(freshness: entry.freshness), now: now) {
+            switch request.cache.decide(StoredCandidate(freshness: entry.freshness), now: now) {
             case .fresh, .stale(revalidateInBackground: false): break
             default: return nil
             }
@@ -116,7 +116,7 @@ final class ImageCatalog: Sendable {
     }
 
     /// What is held for a request, whether its file was looked at or not; not counted as a use.
-    func held(_ place: ImagePlace, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
+    func held(_ place: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         state.withLock { state in
             state.slot(of: place.key, expected, now).flatMap { state.table[$0] }
         }
@@ -212,7 +212,7 @@ final class ImageCatalog: Sendable {
 
     private static func victims(
         _ order: inout S3FIFO, _ table: ImageTable, _ store: BlobStore, limit: Int, bytes: Int
-    ) -> EvictionSlice {
+    ) -> EvictionBatch {
         order.nextVictims(limit: limit, bytes: bytes) { slot in
             guard let entry = table[slot] else { return false }
             return entry.isPinned || store.isLeased(entry.digest)

@@ -1,5 +1,5 @@
 /// Where a request looks, and for what.
-struct ImagePlace: Sendable {
+struct CacheLocation: Sendable {
     let address: ImageAddress
     /// What the key is made of: the credential's name or nothing, a line's end, and the URL, or an origin and the name that
     /// the caller gave.
@@ -15,7 +15,7 @@ struct ImagePlace: Sendable {
 }
 
 /// How requests become keys. A value: a hit reads it on an event loop.
-struct ImageLookup: Sendable {
+struct ImageKeyResolver: Sendable {
     private let origins: [String: ImageOrigin]
 
     init(_ origins: [ImageOrigin]) {
@@ -33,12 +33,12 @@ struct ImageLookup: Sendable {
 
     /// Whether nobody can ask for what a key's text stands for: a credential opened it that the settings do not have any
     /// more. Who might see it is then not known either.
-    func isForgotten(_ row: ImageRow) -> Bool {
+    func belongsToRemovedCredential(_ row: ImageRow) -> Bool {
         row.credential.map { origin(ofCredential: $0) == nil } ?? false
     }
 
     /// Where a request looks; nothing if its URL is none.
-    func place(of request: ImageRequest) -> ImagePlace? {
+    func place(of request: ImageRequest) -> CacheLocation? {
         guard let address = ImageAddress(request.url) else { return nil }
         let origin = origins[address.origin]
         // What an origin gives to us because of who we are is never found by a request that would not show that.
@@ -47,6 +47,6 @@ struct ImageLookup: Sendable {
             request.cacheKey.map { address.origin + "\n" + $0 }
             ?? address.text { member in origin?.ignores(member) ?? false }
         let text = credential + "\n" + subject
-        return ImagePlace(address: address, keyText: text, key: ImageKey(text), origin: origin)
+        return CacheLocation(address: address, keyText: text, key: ImageKey(text), origin: origin)
     }
 }

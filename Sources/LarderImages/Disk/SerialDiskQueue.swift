@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// An actor that changes its memory and hands in what the disk needs for it, in one step without a suspension, has both
 /// change in the same order, although each waits for the disk for an unknown time.
-final class DiskQueue: Sendable {
+final class SerialDiskQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
         var isRunning = false
@@ -21,8 +21,8 @@ final class DiskQueue: Sendable {
     @discardableResult
     func submit<Value: Sendable>(
         _ body: @escaping @Sendable () throws(ImageError) -> Value
-    ) -> DiskResult<Value> {
-        let result = DiskResult<Value>()
+    ) -> DiskFuture<Value> {
+        let result = DiskFuture<Value>()
         let isFirst = state.withLock { state in
             state.jobs.append {
                 do throws(ImageError) { result.give(.success(try body())) } catch { result.give(.failure(error)) }
@@ -49,7 +49,7 @@ final class DiskQueue: Sendable {
 }
 
 /// What a piece of work will have come to. One task may wait for it.
-final class DiskResult<Value: Sendable>: Sendable {
+final class DiskFuture<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, ImageError>
 
     private enum State {

@@ -1,7 +1,7 @@
 internal import LarderUpstream
 
 /// How many downloads may run at once, and how slow they may be.
-public struct FlightLimits: Sendable, Hashable {
+public struct DownloadLimits: Sendable, Hashable {
     /// All together, at least 1.
     public let total: Int
     /// From one origin (scheme, host and port), at least 1.

@@ -5,7 +5,7 @@
 /// users that have reached their limit are passed over.
 ///
 /// Each user has a lane at each origin, so that ten thousand prefetches of one user do not slow down the others.
-struct FlightQueue<ID: Hashable & Sendable>: Sendable {
+struct DownloadQueue<ID: Hashable & Sendable>: Sendable {
     private struct LaneID: Hashable {
         let origin: String
         let user: UInt32?
@@ -50,7 +50,7 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     }
 
     /// The limits. After a change, ``next()`` may have something; what runs goes on.
-    var limits: FlightLimits
+    var limits: DownloadLimits
     private var flights: [ID: Flight] = [:]
     private var lanes: [LaneID: Lane] = [:]
     private var users: [UInt32?: Load] = [:]
@@ -66,7 +66,7 @@ struct FlightQueue<ID: Hashable & Sendable>: Sendable {
     var queued: Int { flights.count - running }
 
     /// Makes an empty queue.
-    init(limits: FlightLimits = FlightLimits()) { self.limits = limits }
+    init(limits: DownloadLimits = DownloadLimits()) { self.limits = limits }
 
     // MARK: Coming and going
 

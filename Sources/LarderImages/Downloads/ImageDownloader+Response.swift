@@ -2,13 +2,13 @@ internal import LarderHTTPSemantics
 internal import LarderPlatform
 internal import LarderUpstream
 
-extension ImageDownload {
+extension ImageDownloader {
     /// Bytes that are collected before they are parsed, hashed and written.
     private static let block = 16 << 10
 
     /// Asks once, and writes what comes.
     func attempt(
-        _ partial: PartialImage, condition: StoredResponse?, until end: ContinuousClock.Instant
+        _ partial: PartialDownload, condition: StoredResponse?, until end: ContinuousClock.Instant
     ) async throws(UpstreamError) -> Step {
         var timeouts = fetcher.configuration.timeouts
         timeouts.whole = max(.zero, end - .now)
@@ -37,7 +37,7 @@ extension ImageDownload {
     }
 
     /// Asks for the rest, and for the whole if it is another one by now.
-    private static func range(_ part: PartialImage.Part?) -> [(name: String, value: String)] {
+    private static func range(_ part: PartialDownload.Part?) -> [(name: String, value: String)] {
         guard let part, let tag = part.tag else { return [] }
         return [("Range", "bytes=\(part.writer.written)-"), ("If-Range", tag)]
     }
@@ -59,7 +59,7 @@ extension ImageDownload {
     }
 
     private func begin(
-        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialImage, _ response: StoredResponse
+        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialDownload, _ response: StoredResponse
     ) async throws(UpstreamError) -> Step {
         try Self.checkEncoding(head)
         await partial.replace(with: nil, blocking)
@@ -74,13 +74,13 @@ extension ImageDownload {
         } catch {
             return .refused(error)
         }
-        let part = PartialImage.Part(writer: writer, response: response, url: head.metadata.url, total: length)
+        let part = PartialDownload.Part(writer: writer, response: response, url: head.metadata.url, total: length)
         await partial.replace(with: part, blocking)
         return try await write(head, &body, writer)
     }
 
     private func resume(
-        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialImage, _ part: PartialImage.Part
+        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialDownload, _ part: PartialDownload.Part
     ) async throws(UpstreamError) -> Step {
         try Self.checkEncoding(head)
         let lines = head.fields.filter { $0.name.lowercased() == "content-range" }

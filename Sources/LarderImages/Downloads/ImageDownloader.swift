@@ -4,9 +4,9 @@ internal import LarderUpstream
 
 /// One image from the request to the published blob: conditions, attempts, resumption, space.
 ///
-/// What may pass by itself is tried again (``Attempts``). What was fetched and refused, because it is no image or too large,
+/// What may pass by itself is tried again (``RetryPolicy``). What was fetched and refused, because it is no image or too large,
 /// is final at once.
-struct ImageDownload: Sendable {
+struct ImageDownloader: Sendable {
     /// How it ended well.
     enum Outcome: Sendable {
         /// What is held is current; its record has what the origin said just now.
@@ -38,7 +38,7 @@ struct ImageDownload: Sendable {
     let received: @Sendable (Int) -> Void
     let failed: @Sendable (ImageError) async -> Void
     let isAwaited: @Sendable () -> Bool
-    let limits: FlightLimits?
+    let limits: DownloadLimits?
 
     /// Prepares a download.
     ///
@@ -61,7 +61,7 @@ struct ImageDownload: Sendable {
         fetcher: ImageFetcher, store: BlobStore, blocking: BlockingWork, clock: ImageClock,
         room: RoomMaker, received: @escaping @Sendable (Int) -> Void,
         failed: @escaping @Sendable (ImageError) async -> Void = { _ in },
-        isAwaited: @escaping @Sendable () -> Bool = { false }, limits: FlightLimits? = nil
+        isAwaited: @escaping @Sendable () -> Bool = { false }, limits: DownloadLimits? = nil
     ) {
         self.url = url
         self.headers = headers
@@ -82,7 +82,7 @@ struct ImageDownload: Sendable {
     ///
     /// - Throws: ``ImageError``; nothing is left on disk then
     func run() async throws(ImageError) -> Outcome {
-        let partial = PartialImage()
+        let partial = PartialDownload()
         do throws(ImageError) {
             return try await run(partial)
         } catch {
@@ -92,16 +92,16 @@ struct ImageDownload: Sendable {
         }
     }
 
-    private func run(_ partial: PartialImage) async throws(ImageError) -> Outcome {
+    private func run(_ partial: PartialDownload) async throws(ImageError) -> Outcome {
         let end = ContinuousClock.now + fetcher.configuration.timeouts.whole
         var condition = held
-        var attempts = Attempts()
+        var retries = RetryPolicy()
         while true {
             let step: Step
             do throws(UpstreamError) {
                 step = try await attempt(partial, condition: condition, until: end)
             } catch {
-                let wait = attempts.wait(after: error, canResume: partial.part?.tag != nil)
+                let wait = retries.wait(after: error, canResume: partial.part?.tag != nil)
                 guard let wait, ContinuousClock.now + wait < end, !Task.isCancelled else { throw ImageError(error) }
                 if partial.part?.tag == nil { await partial.replace(with: nil, blocking) }
                 await failed(ImageError(error))
@@ -113,14 +113,14 @@ struct ImageDownload: Sendable {
             case .complete: return try await publish(partial)
             case .refused(let error): throw error
             case .restart(let error):
-                guard attempts.mayRestart() else { throw ImageError(error) }
+                guard retries.mayRestart() else { throw ImageError(error) }
                 await partial.replace(with: nil, blocking)
                 condition = nil
             }
         }
     }
 
-    private func publish(_ partial: PartialImage) async throws(ImageError) -> Outcome {
+    private func publish(_ partial: PartialDownload) async throws(ImageError) -> Outcome {
         guard let part = partial.part else { throw Self.cancelled }
         if let total = part.total, total != part.writer.written {
             throw ImageError(

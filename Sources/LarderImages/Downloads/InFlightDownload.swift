@@ -2,9 +2,9 @@ internal import LarderHTTPSemantics
 internal import Synchronization
 
 /// What a flight asks the network for.
-struct ImageFetch: Sendable {
+struct DownloadOrder: Sendable {
     /// The bytes go into the cache, and what comes of it to whoever called.
-    typealias Operation = @concurrent @Sendable (ImageFetch) async throws(ImageError) -> ImageDownload.Outcome
+    typealias Operation = @concurrent @Sendable (DownloadOrder) async throws(ImageError) -> ImageDownloader.Outcome
 
     let url: String
     /// The origin's credentials.
@@ -19,11 +19,11 @@ struct ImageFetch: Sendable {
     /// Whether downloads of other users wait for the place of this one.
     let isAwaited: @Sendable () -> Bool
     /// The slowest transfers that are allowed.
-    let limits: FlightLimits
+    let limits: DownloadLimits
 }
 
 /// One image on its way, and those that wait for it.
-struct ImageFlight {
+struct InFlightDownload {
     /// What a request's wait ended with.
     enum Ending: Sendable {
         case image(CachedImage)
@@ -39,7 +39,7 @@ struct ImageFlight {
         let isFirst: Bool
     }
 
-    let place: ImagePlace
+    let place: CacheLocation
     let url: String
     let expectedDigest: BlobDigest?
     /// Whether it fetches anew, whatever is held.
@@ -48,7 +48,7 @@ struct ImageFlight {
     var isBackground: Bool
     /// How often its origin had answered before it began.
     let answersBefore: Int
-    let progress = FlightProgress()
+    let progress = DownloadProgress()
     /// The user whose downloads it counts towards: one that waits for it.
     var user: UInt32?
     var priority: ImagePriority
@@ -72,7 +72,7 @@ struct ImageFlight {
 }
 
 /// The number of received bytes of a body, and whether other users wait for the place of its download.
-final class FlightProgress: Sendable {
+final class DownloadProgress: Sendable {
     private let bytes = Atomic(0)
     private let awaited = Atomic(false)
 

@@ -22,7 +22,7 @@ public struct FailureLifetimes: Sendable, Hashable {
 
 /// Recent failures of images, and origins that were unreachable, so that requests fail at once instead of waiting again.
 /// `Retry-After` or the explicit freshness of the response determines how long a failure is remembered, otherwise its kind.
-struct FailureMemory: Sendable {
+struct NegativeCache: Sendable {
     /// What is remembered.
     struct Failure: Sendable, Hashable {
         let error: ImageError

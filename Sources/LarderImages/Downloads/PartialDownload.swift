@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// The bytes of an image so far, kept from one attempt to the next, and for how long the last response may be reused. One
 /// attempt at a time uses it.
-final class PartialImage: Sendable {
+final class PartialDownload: Sendable {
     struct Part: Sendable {
         /// Where the bytes are.
         let writer: BlobWriter

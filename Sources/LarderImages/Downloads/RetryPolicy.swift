@@ -5,7 +5,7 @@ internal import LarderUpstream
 /// A connection that ended and a status that speaks of the moment may; a silence only if the body can be taken up where it
 /// ended, or each try would take as long again. An origin that cannot be reached at all is not tried again: whoever waits
 /// learns soon that there is no network, and has what is held.
-struct Attempts: Sendable {
+struct RetryPolicy: Sendable {
     private static let most = 3
     /// A longer `Retry-After` ends the download; it is the caller's to remember.
     private static let longestRetryAfter = Duration.seconds(10)

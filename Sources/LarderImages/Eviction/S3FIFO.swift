@@ -10,9 +10,9 @@
 /// An image is identified by its slot, a small number that the index reuses after the image is removed. S3FIFO only
 /// orders slots. Each operation takes constant time, amortised.
 package struct S3FIFO: Sendable {
-    private var lists = EvictionLists()
-    private var small = EvictionLists.List(number: 1)
-    private var main = EvictionLists.List(number: 2)
+    private var lists = SlotLists()
+    private var small = SlotLists.List(number: 1)
+    private var main = SlotLists.List(number: 2)
     private var ghosts = GhostQueue()
     /// How many images in a row were held at the heads of the queues, over all slices: when that is a whole round of both,
     /// there is nothing to find.
@@ -72,8 +72,8 @@ package struct S3FIFO: Sendable {
     ///   - limit: the maximum number of images, which also bounds the work of one call
     ///   - bytes: stops when the images have this many bytes together
     ///   - isHeld: whether an image must stay because it is pinned or leased
-    package mutating func nextVictims(limit: Int, bytes: Int, isHeld: (UInt32) -> Bool) -> EvictionSlice {
-        var slice = EvictionSlice()
+    package mutating func nextVictims(limit: Int, bytes: Int, isHeld: (UInt32) -> Bool) -> EvictionBatch {
+        var slice = EvictionBatch()
         // A round of the main queue may take a use off many images before it comes to one that goes.
         var steps = 8 * max(limit, 16)
         while slice.victims.count < limit, slice.bytes < bytes, steps > 0 {
@@ -130,7 +130,7 @@ package struct S3FIFO: Sendable {
 }
 
 /// The result of ``S3FIFO/nextVictims(limit:bytes:isHeld:)``.
-package struct EvictionSlice: Sendable, Hashable {
+package struct EvictionBatch: Sendable, Hashable {
     /// The slots of the images to remove, in order.
     package var victims: [UInt32] = []
     /// Their bytes.

@@ -1,6 +1,6 @@
 /// Lists of slots that are linked through one array: 20 bytes for each slot, whatever list it is in, and nothing is
 /// allocated when it moves from one to another.
-struct EvictionLists: Sendable {
+struct SlotLists: Sendable {
     /// One list, in the order in which slots came to it.
     struct List: Sendable {
         fileprivate var first = none

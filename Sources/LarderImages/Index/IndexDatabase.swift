@@ -5,7 +5,7 @@ internal import LarderImageFormats
 /// all. One thread uses it at a time.
 ///
 /// SQLite has no checksums: a byte that changes by itself in the middle of a value changes the value. So each row has a
-/// ``RowProof`` of what it says.
+/// ``RowChecksum`` of what it says.
 final class IndexDatabase {
     /// The version of the tables below and of the layout of the directory, as SQLite's `user_version`. Version 2 had a
     /// recovery file for each row and two levels of directories for blobs; see ``OutdatedImages``. A change of the format
@@ -51,7 +51,7 @@ final class IndexDatabase {
         let row =
             "SELECT e.digest, e.size, e.last_use, e.pinned, e.variant, e.type, e.width, e.height, d.* FROM entry e JOIN detail d USING (key) "
         oneRow = try database.prepare(row + "WHERE e.key = ?")
-        // What no credential opened has a key text that begins with an end of line; see ImagePlace.keyText.
+        // What no credential opened has a key text that begins with an end of line; see CacheLocation.keyText.
         restrictedKeys = try database.prepare("SELECT key, key_text FROM detail WHERE key_text >= 'h'")
         someRows = try database.prepare(row + "WHERE e.key > ? ORDER BY e.key LIMIT ?")
     }
@@ -136,7 +136,7 @@ final class IndexDatabase {
                 key: key, digest: digest, size: row.integer(2), freshness: freshness, lastUse: row.integer(4),
                 isPinned: row.integer(5) != 0, variant: UInt64(bitPattern: Int64(row.integer(6))),
                 type: type, width: row.integer(8), height: row.integer(9))
-            guard row.integer(10) == RowProof.of(entry) else {
+            guard row.integer(10) == RowChecksum.of(entry) else {
                 throw SQLiteError.damage("the index has a row with a wrong checksum")
             }
             entries.append(entry)
@@ -152,7 +152,7 @@ final class IndexDatabase {
                     .blob(entry.key.bytes), .blob(row.digest.bytes), .integer(row.size),
                     .blob(entry.freshness.bytes), .integer(row.lastUse), .integer(row.isPinned ? 1 : 0),
                     .integer(Int(bitPattern: UInt(entry.variant))), .text(row.header.type.rawValue),
-                    .integer(row.header.width), .integer(row.header.height), .integer(RowProof.of(entry)),
+                    .integer(row.header.width), .integer(row.header.height), .integer(RowChecksum.of(entry)),
                 ])
                 let fields = row.response.fields.text
                 let request = ResponseFields.text(row.response.variant.requestLines)
@@ -167,7 +167,7 @@ final class IndexDatabase {
                     row.response.staleSince.map { .integer($0) } ?? .null,
                     animated.map { .integer($0) } ?? .null, alpha.map { .integer($0) } ?? .null,
                     .integer(
-                        RowProof.of(
+                        RowChecksum.of(
                             texts: [row.keyText, row.url, fields, request],
                             numbers: [
                                 row.header.frameCount, row.header.orientation, row.response.status,
@@ -237,7 +237,7 @@ final class IndexDatabase {
     }
 
     private static func row(_ row: SQLiteStatement, _ key: ImageKey) -> Found {
-        let proof = RowProof.of(
+        let proof = RowChecksum.of(
             texts: [9, 10, 14, 15].map(row.text),
             numbers: [11, 12, 13, 16, 17, 18, 19, 20].map(row.optionalInteger))
         guard row.integer(21) == proof, let digest = row.withBlob(0, { BlobDigest($0) }),

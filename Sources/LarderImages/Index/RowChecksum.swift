@@ -4,13 +4,13 @@ internal import LarderImageFormats
 
 /// A number that says whether a row of the index is as it was written (FNV-1a, 64 bits): the change of any one byte gives
 /// another one, and it costs a start next to nothing. It is against accidents, not against people.
-struct RowProof {
+struct RowChecksum {
     private var hash = FNV1a()
 
     /// What the start reads of an image. When it was used last is left out: that is changed alone, and a wrong time only
     /// moves the image in the order of eviction.
     static func of(_ entry: ImageEntry) -> Int {
-        var proof = RowProof()
+        var proof = RowChecksum()
         proof.add(entry.key.bytes)
         proof.add(entry.digest.bytes)
         proof.add(entry.size)
@@ -25,7 +25,7 @@ struct RowProof {
 
     /// Everything else that is known of it: the texts and the numbers as the database has them.
     static func of(texts: [String], numbers: [Int?]) -> Int {
-        var proof = RowProof()
+        var proof = RowChecksum()
         for text in texts { proof.add(text) }
         for number in numbers { proof.add(number ?? -1) }
         return Int(bitPattern: UInt(proof.hash.value))

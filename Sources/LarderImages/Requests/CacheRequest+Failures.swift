@@ -4,7 +4,7 @@ internal import LarderUpstream
 extension CacheRequest {
     /// Whether what is held answers a request although it could not be fetched: for an outage, and where there was no room
     /// for the answer.
-    func answersStale(after error: ImageError, _ held: HeldImage, now: Int) -> Bool {
+    func answersStale(after error: ImageError, _ held: StoredCandidate, now: Int) -> Bool {
         switch error.code {
         case .noRoom, .storageFailed: mayBeStale(held, now: now)
         default: error.cause.map { answersStale(after: $0, held, now: now) } ?? false
@@ -17,7 +17,7 @@ extension CacheRequest {
     ///   - error: what asking ended with; only an outage counts, not an answer such as 404
     ///   - held: what is held
     ///   - now: the time in seconds since 1970
-    func answersStale(after error: UpstreamError, _ held: HeldImage, now: Int) -> Bool {
+    func answersStale(after error: UpstreamError, _ held: StoredCandidate, now: Int) -> Bool {
         error.isOutage && mayBeStale(held, now: now)
     }
 }

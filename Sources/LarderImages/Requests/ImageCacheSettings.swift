@@ -14,7 +14,7 @@ public struct ImageCacheSettings: Sendable {
     /// there is room. Pinned ones stay.
     public var maximumAge: Int?
     /// How many images are fetched at once.
-    public var flights: FlightLimits
+    public var flights: DownloadLimits
     /// How long failures are remembered.
     public var failures: FailureLifetimes
     /// Addresses that are fetched from although they are not of the Internet.
@@ -25,7 +25,7 @@ public struct ImageCacheSettings: Sendable {
     /// Makes settings.
     public init(
         directory: String, space: SpaceLimits = SpaceLimits(), images: ImageLimits = ImageLimits(),
-        maximumAge: Int? = nil, flights: FlightLimits = FlightLimits(),
+        maximumAge: Int? = nil, flights: DownloadLimits = DownloadLimits(),
         failures: FailureLifetimes = FailureLifetimes(),
         allowedNetworks: [AddressRange] = [], origins: [ImageOrigin] = []
     ) {

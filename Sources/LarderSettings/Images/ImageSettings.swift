@@ -23,7 +23,7 @@ public struct ImageSettings: Sendable, Equatable {
     public var allowedNetworks: [AddressRange] = []
     /// `concurrency`, `concurrencyPerOrigin` and `concurrencyPerUser`: downloads at a time, 1 to 256. `minimumBytesPerSecond` and
     /// `minimumBytesPerSecondWhileAwaited`: how fast each has to be, 1 to 1,000,000,000.
-    public var flights = FlightLimits()
+    public var flights = DownloadLimits()
     /// `failures`: how long failures are remembered, 0 to a day.
     public var failures = FailureLifetimes()
     /// `leaseSeconds`: how long a file stays for a client that does not say, 1 s to a day. Default: 300.
@@ -62,7 +62,7 @@ extension ImageSettings {
         let perOrigin = try reader.integer("concurrencyPerOrigin", in: 1...256) ?? flights.perOrigin
         let perUser = try reader.integer("concurrencyPerUser", in: 1...256)
         let rates = 1...1_000_000_000
-        flights = FlightLimits(
+        flights = DownloadLimits(
             total: total, perOrigin: min(total, perOrigin), perUser: perUser.map { min(total, $0) },
             minimumRate: try reader.integer("minimumBytesPerSecond", in: rates) ?? flights.minimumRate,
             minimumRateWhileAwaited: try reader.integer("minimumBytesPerSecondWhileAwaited", in: rates)

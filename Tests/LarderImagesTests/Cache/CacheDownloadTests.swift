@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Flights of the image cache")
-struct CacheFlightTests {
+@Suite("Shared downloads of the image cache")
+struct CacheDownloadTests {
     @Test("200 ask, half of them cancel: one request, and the others have the image")
     func halfCancel() async throws {
         try await withCache { fixture in
@@ -152,7 +152,7 @@ struct CacheFlightTests {
 
     @Test("the most urgent of those that wait decides when a flight starts")
     func priorities() async throws {
-        try await withCache({ $0.flights = FlightLimits(total: 1, perOrigin: 1) }) { fixture in
+        try await withCache({ $0.flights = DownloadLimits(total: 1, perOrigin: 1) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             fixture.origin.hold()
             func ask(_ number: Int, _ priority: ImagePriority) -> Task<Void, any Error> {
@@ -205,7 +205,7 @@ struct CacheFlightTests {
 
     @Test("a waiting download of priority high takes the place of the slowest one, which starts again later")
     func preemption() async throws {
-        try await withCache({ $0.flights = FlightLimits(total: 2, perOrigin: 2) }) { fixture in
+        try await withCache({ $0.flights = DownloadLimits(total: 2, perOrigin: 2) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             fixture.origin.hold()
             let slow = Task { try await fixture.get(url(1)) }

@@ -94,7 +94,7 @@ struct CacheNetworkTests {
             try await withRealCache { cache, path in
                 var settings = ImageCacheSettings(directory: path)
                 settings.space = SpaceLimits(bytes: 64 << 20, freeBytes: 0)
-                settings.flights = FlightLimits(total: 16, perOrigin: 16)
+                settings.flights = DownloadLimits(total: 16, perOrigin: 16)
                 settings.allowedNetworks = [try #require(AddressRange("127.0.0.1/32"))]
                 await cache.update(settings)
                 for number in 1...10 {

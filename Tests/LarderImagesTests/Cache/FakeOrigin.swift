@@ -26,7 +26,7 @@ final class FakeOrigin: Sendable {
     }
 
     private struct State {
-        var script: @Sendable (ImageFetch) -> Answer
+        var script: @Sendable (DownloadOrder) -> Answer
         var asked: [Request] = []
         var cancelled = 0
         var isHeld = false
@@ -45,7 +45,7 @@ final class FakeOrigin: Sendable {
     }
 
     /// Says what comes from now on.
-    func answer(_ script: @escaping @Sendable (ImageFetch) -> Answer) { state.withLock { $0.script = script } }
+    func answer(_ script: @escaping @Sendable (DownloadOrder) -> Answer) { state.withLock { $0.script = script } }
 
     /// Answers everything with one image.
     func answer(_ bytes: [UInt8], _ fields: [(String, String)] = [("Cache-Control", "max-age=60")]) {
@@ -70,7 +70,7 @@ final class FakeOrigin: Sendable {
     /// Requests that were cancelled while they were held.
     var cancelled: Int { state.withLock { $0.cancelled } }
 
-    func fetch(_ order: ImageFetch) async throws(ImageError) -> ImageDownload.Outcome {
+    func fetch(_ order: DownloadOrder) async throws(ImageError) -> ImageDownloader.Outcome {
         let request = Request(url: order.url, headers: order.headers, held: order.held)
         state.withLock { $0.asked.append(request) }
         let now = clock.now
@@ -97,7 +97,7 @@ final class FakeOrigin: Sendable {
         }
     }
 
-    private func nextAnswer(_ order: ImageFetch) async throws(ImageError) -> Answer {
+    private func nextAnswer(_ order: DownloadOrder) async throws(ImageError) -> Answer {
         await passGate()
         if Task.isCancelled {
             state.withLock { $0.cancelled += 1 }
@@ -127,7 +127,7 @@ final class FakeOrigin: Sendable {
 
     /// Writes as a download does: in pieces, each of them again after room was made.
     private func write(
-        _ bytes: [UInt8], _ fields: [(String, String)], _ order: ImageFetch
+        _ bytes: [UInt8], _ fields: [(String, String)], _ order: DownloadOrder
     ) async throws(ImageError) -> PublishedBlob {
         let length = fields.first { $0.0 == "Content-Length" }.flatMap { Int($0.1) }
         let (store, blocking) = (store, blocking)

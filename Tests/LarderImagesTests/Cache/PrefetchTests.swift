@@ -50,7 +50,7 @@ struct PrefetchTests {
 
     @Test("it leaves places for those that somebody waits for")
     func places() async throws {
-        try await withCache({ $0.flights = FlightLimits(total: 6, perOrigin: 6) }) { fixture in
+        try await withCache({ $0.flights = DownloadLimits(total: 6, perOrigin: 6) }) { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }
             fixture.origin.hold()
             let requests = (1...50).map { fixture.request(url($0)) }

@@ -49,7 +49,7 @@ struct ImageAddressTests {
     @Test("a key has the URL without its fragment and without what the settings ignore")
     func keys() throws {
         let origin = try ImageOrigin("https://a.example", ignoredQuery: ["sig", "X-Amz-*"])
-        let lookup = ImageLookup([origin])
+        let lookup = ImageKeyResolver([origin])
         func text(_ url: String) -> String? { lookup.place(of: ImageRequest(url: url))?.keyText }
         for (url, expected) in [
             ("https://a.example", "https://a.example/"), ("https://A.example/B#c", "https://a.example/B"),

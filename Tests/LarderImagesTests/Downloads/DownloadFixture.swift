@@ -73,8 +73,8 @@ final class DownloadFixture: Sendable {
         expectedDigest: BlobDigest? = nil,
         makeRoom: @escaping @Sendable (SpaceShortage) async -> Bool = { _ in false },
         received: @escaping @Sendable (Int) -> Void = { _ in }
-    ) -> ImageDownload {
-        ImageDownload(
+    ) -> ImageDownloader {
+        ImageDownloader(
             url: url, headers: headers, held: held, expectedDigest: expectedDigest, fetcher: fetcher, store: store,
             blocking: CacheFixture.blocking,
             clock: ImageClock(now: { Self.now }, sleep: { wait in self.waits.withLock { $0.append(wait) } }),

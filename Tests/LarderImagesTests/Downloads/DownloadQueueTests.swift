@@ -4,8 +4,8 @@ import Testing
 @testable import LarderImages
 
 @Suite("The order of downloads")
-struct FlightQueueTests {
-    private func started(_ queue: inout FlightQueue<String>) -> [String] {
+struct DownloadQueueTests {
+    private func started(_ queue: inout DownloadQueue<String>) -> [String] {
         var result: [String] = []
         while let id = queue.next() { result.append(id) }
         return result
@@ -13,7 +13,7 @@ struct FlightQueueTests {
 
     @Test("the more urgent comes first, then the one that waits for longest")
     func order() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 1, perOrigin: 1))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         for (id, priority) in [("p", .prefetch), ("n1", .normal), ("l", .low), ("h", .high), ("n2", .normal)]
             as [(String, ImagePriority)]
         {
@@ -32,7 +32,7 @@ struct FlightQueueTests {
 
     @Test("an origin that has as many as it may is passed over")
     func fullOrigin() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 4, perOrigin: 2))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 4, perOrigin: 2))
         for number in 0..<4 { queue.add("a\(number)", origin: "a", priority: .high) }
         for number in 0..<3 { queue.add("b\(number)", origin: "b", priority: .low) }
         #expect(started(&queue) == ["a0", "a1", "b0", "b1"])
@@ -45,7 +45,7 @@ struct FlightQueueTests {
 
     @Test("prefetches leave four places in all and two at an origin to those that somebody waits for")
     func prefetches() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 8, perOrigin: 4))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 8, perOrigin: 4))
         for number in 0..<10 { queue.add("a\(number)", origin: "a", priority: .prefetch) }
         #expect(started(&queue) == ["a0", "a1"])
         for number in 0..<10 { queue.add("b\(number)", origin: "b", priority: .prefetch) }
@@ -64,7 +64,7 @@ struct FlightQueueTests {
 
     @Test("prefetches come on where the limits are small")
     func smallLimits() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 0, perOrigin: -1))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 0, perOrigin: -1))
         queue.add("p", origin: "a", priority: .prefetch)
         queue.add("q", origin: "b", priority: .prefetch)
         #expect(started(&queue) == ["p"])
@@ -74,7 +74,7 @@ struct FlightQueueTests {
 
     @Test("a download becomes more urgent and less again, and keeps its place in time")
     func priorities() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 1, perOrigin: 1))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         var next: String?
         for id in ["1", "2", "3", "4"] { queue.add(id, origin: "a", priority: .normal) }
         queue.raise("4", .high)
@@ -96,7 +96,7 @@ struct FlightQueueTests {
 
     @Test("what waits can be forgotten, what runs has to be finished")
     func cancelling() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 1, perOrigin: 1))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         for id in ["1", "2", "3"] { queue.add(id, origin: "a", priority: .normal) }
         #expect(started(&queue) == ["1"])
         let cancelled = ["1", "unknown", "2", "2"].map { queue.cancel($0) }
@@ -109,12 +109,12 @@ struct FlightQueueTests {
 
     @Test("limits that are raised let more run, lowered ones stop nothing that runs")
     func changedLimits() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 2, perOrigin: 2))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 2, perOrigin: 2))
         for id in ["1", "2", "3", "4"] { queue.add(id, origin: "a", priority: .normal) }
         #expect(started(&queue) == ["1", "2"])
-        queue.limits = FlightLimits(total: 3, perOrigin: 3)
+        queue.limits = DownloadLimits(total: 3, perOrigin: 3)
         #expect(started(&queue) == ["3"])
-        queue.limits = FlightLimits(total: 1, perOrigin: 1)
+        queue.limits = DownloadLimits(total: 1, perOrigin: 1)
         queue.finish("1")
         queue.finish("2")
         #expect(started(&queue).isEmpty)
@@ -124,7 +124,7 @@ struct FlightQueueTests {
 
     @Test("a user has half of all places and all but one at an origin, and the agent itself as many as there are")
     func userLimits() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 9, perOrigin: 3))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 9, perOrigin: 3))
         for number in 0..<20 { queue.add("a\(number)", origin: "o\(number)", user: 1, priority: .high) }
         #expect(started(&queue) == ["a0", "a1", "a2", "a3", "a4"])
         for number in 0..<3 { queue.add("b\(number)", origin: "p", user: 2, priority: .low) }
@@ -138,7 +138,7 @@ struct FlightQueueTests {
 
     @Test("users take turns, whatever their number of requests and their priorities")
     func turns() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 1, perOrigin: 1))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 1, perOrigin: 1))
         for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .high) }
         for number in 0..<2 { queue.add("b\(number)", origin: "o", user: 2, priority: .normal) }
         queue.add("c", origin: "o", user: 3, priority: .prefetch)
@@ -152,7 +152,7 @@ struct FlightQueueTests {
 
     @Test("a download counts as that of another user once it is assigned to that user")
     func assignment() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 4, perOrigin: 4))
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 4, perOrigin: 4))
         for number in 0..<4 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
         #expect(started(&queue) == ["a0", "a1"])
         #expect(queue.isLessLoaded(2, than: 1))
@@ -167,8 +167,8 @@ struct FlightQueueTests {
 
     @Test("a download is awaited if another user waits for its place, and not for a prefetch")
     func demand() {
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 3, perOrigin: 3, perUser: 2))
-        func awaited(_ queue: FlightQueue<String>) -> [String] {
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 3, perOrigin: 3, perUser: 2))
+        func awaited(_ queue: DownloadQueue<String>) -> [String] {
             let demand = queue.demand
             return queue.runningIDs.filter { queue.isAwaited($0, demand) }.sorted()
         }
@@ -181,7 +181,7 @@ struct FlightQueueTests {
         #expect(awaited(queue) == [])
         queue.add("c1", origin: "q", user: 3, priority: .normal)
         #expect(awaited(queue) == ["a0", "a1", "b"])
-        queue.limits = FlightLimits(total: 9, perOrigin: 2, perUser: 9)
+        queue.limits = DownloadLimits(total: 9, perOrigin: 2, perUser: 9)
         #expect(started(&queue) == ["c1"])
         queue.add("d", origin: "o", user: 4, priority: .low)
         #expect(awaited(queue) == ["a0", "a1"])
@@ -190,8 +190,8 @@ struct FlightQueueTests {
     @Test("the slowest download gives way to a waiting one of priority high, if its place is the one that is missing")
     func preemption() {
         let speeds = ["a0": 50, "a1": 10, "b0": 5, "b1": 1]
-        func victim(_ queue: FlightQueue<String>) -> String? { queue.preemption { speeds[$0] ?? .max } }
-        var queue = FlightQueue<String>(limits: FlightLimits(total: 4, perOrigin: 4))
+        func victim(_ queue: DownloadQueue<String>) -> String? { queue.preemption { speeds[$0] ?? .max } }
+        var queue = DownloadQueue<String>(limits: DownloadLimits(total: 4, perOrigin: 4))
         for number in 0..<2 { queue.add("a\(number)", origin: "o", user: 1, priority: .normal) }
         for number in 0..<2 { queue.add("b\(number)", origin: "p", user: 2, priority: .normal) }
         #expect(started(&queue).count == 4)
@@ -217,10 +217,10 @@ struct FlightQueueTests {
     @Test("with several users no limit is passed, and everything starts in the end", arguments: 0..<20)
     func randomUsers(_ seed: Int) {
         var generator = SeededGenerator(seed: UInt64(seed))
-        let limits = FlightLimits(
+        let limits = DownloadLimits(
             total: .random(in: 1...12, using: &generator), perOrigin: .random(in: 1...5, using: &generator),
             perUser: .random(in: 1...6, using: &generator))
-        var queue = FlightQueue<Int>(limits: limits)
+        var queue = DownloadQueue<Int>(limits: limits)
         var flights: [Int: (origin: String, user: UInt32)] = [:]
         var running: Set<Int> = []
         func start() {
@@ -263,7 +263,7 @@ struct FlightQueueTests {
 
     /// The same queue, written so that nothing can be wrong with it but its speed.
     private struct PlainQueue {
-        var limits: FlightLimits
+        var limits: DownloadLimits
         var waiting: [(id: Int, origin: String, priority: ImagePriority)] = []
         var running: [(id: Int, origin: String)] = []
 
@@ -289,9 +289,9 @@ struct FlightQueueTests {
     @Test("in every order of events it does what the plain list does", arguments: 0..<20)
     func random(_ seed: Int) {
         var generator = SeededGenerator(seed: UInt64(seed))
-        let limits = FlightLimits(
+        let limits = DownloadLimits(
             total: .random(in: 1...12, using: &generator), perOrigin: .random(in: 1...5, using: &generator))
-        var queue = FlightQueue<Int>(limits: limits)
+        var queue = DownloadQueue<Int>(limits: limits)
         var plain = PlainQueue(limits: limits)
         for id in 0..<400 {
             let priority = ImagePriority.allCases.randomElement(using: &generator) ?? .normal

@@ -8,12 +8,12 @@ import Testing
 @testable import LarderImages
 
 @Suite("Downloads", .timeLimit(.minutes(10)))
-struct ImageDownloadTests {
+struct ImageDownloaderTests {
     private static let image = picture(1, size: 5000)
     private static let half = Array(image.prefix(2500))
 
     private func published(
-        _ outcome: ImageDownload.Outcome, _ fixture: DownloadFixture, _ bytes: [UInt8] = image
+        _ outcome: ImageDownloader.Outcome, _ fixture: DownloadFixture, _ bytes: [UInt8] = image
     ) throws -> StoredResponse? {
         guard case .published(let blob, let response, _) = outcome else {
             Issue.record("\(outcome)")
@@ -365,7 +365,7 @@ struct ImageDownloadTests {
             try await DownloadFixture.run { fixture in
                 let (waiting, wait) = AsyncStream<Void>.makeStream()
                 let fetcher = fixture.fetcher
-                let download = ImageDownload(
+                let download = ImageDownloader(
                     url: server.url, headers: [], held: nil, expectedDigest: nil, fetcher: fetcher,
                     store: fixture.store, blocking: CacheFixture.blocking,
                     clock: ImageClock(

@@ -4,12 +4,12 @@ import Testing
 @testable import LarderImages
 
 @Suite("What is remembered of failures")
-struct FailureMemoryTests {
+struct NegativeCacheTests {
     private let key = ImageKey("x")
 
     /// For how many seconds a failure is remembered.
     private func seconds(_ error: ImageError, isReachable: Bool = true) -> Int {
-        var memory = FailureMemory()
+        var memory = NegativeCache()
         memory.remember(error, image: key, origin: "o", isReachable: isReachable, now: 1000)
         return (memory.failure(of: key, origin: "o", url: "u", now: 1000)?.until ?? 1000) - 1000
     }
@@ -50,7 +50,7 @@ struct FailureMemoryTests {
 
     @Test("as long as the settings specify, if the response specifies nothing")
     func settings() {
-        var memory = FailureMemory(lifetimes: FailureLifetimes(notFound: 10, refused: 20, serverError: 30, network: 0))
+        var memory = NegativeCache(lifetimes: FailureLifetimes(notFound: 10, refused: 20, serverError: 30, network: 0))
         func until(_ error: ImageError) -> Int? {
             memory.remember(error, image: key, origin: "o", isReachable: true, now: 1000)
             defer { memory.forgetAll() }
@@ -65,7 +65,7 @@ struct FailureMemoryTests {
 
     @Test("an origin out of reach is asked less and less often, and at once again after it answered")
     func outages() {
-        var memory = FailureMemory()
+        var memory = NegativeCache()
         var now = 1000
         for expected in [2, 4, 8, 16, 30, 30] {
             memory.remember(.unreachable, image: key, origin: "o", isReachable: false, now: now)
@@ -84,7 +84,7 @@ struct FailureMemoryTests {
 
     @Test("a silence is of its URL, an outage of all, and is told to others without the URL that met it")
     func others() {
-        var memory = FailureMemory()
+        var memory = NegativeCache()
         memory.remember(.silent, image: key, origin: "o", isReachable: false, now: 1000)
         #expect(memory.failure(of: key, origin: "o", url: "u", now: 1000)?.error == .silent)
         #expect(memory.failure(of: ImageKey("y"), origin: "o", url: "u", now: 1000) == nil)
@@ -97,7 +97,7 @@ struct FailureMemoryTests {
 
     @Test("never more than there is room for; what ends soonest goes first")
     func capacity() {
-        var memory = FailureMemory(capacity: 100)
+        var memory = NegativeCache(capacity: 100)
         for number in 0..<5000 {
             let error = ImageError.status(number % 2 == 0 ? 404 : 500)
             memory.remember(error, image: ImageKey("\(number)"), origin: "o", isReachable: true, now: 1000)

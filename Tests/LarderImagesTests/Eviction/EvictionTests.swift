@@ -31,7 +31,7 @@ struct EvictionTests {
         #expect(drain(&queues) == Array(0..<100))
         #expect(queues.count == 0)
         #expect(queues.bytes == 0)
-        #expect(queues.nextVictims(limit: 5, bytes: .max) { _ in false } == EvictionSlice(isExhausted: true))
+        #expect(queues.nextVictims(limit: 5, bytes: .max) { _ in false } == EvictionBatch(isExhausted: true))
     }
 
     @Test("a slice ends when it has enough bytes or enough images")
@@ -211,6 +211,6 @@ struct EvictionTests {
             #expect(queues.ghostCount <= 500)
             if queues.count == 500 { break }
         }
-        #expect(MemoryLayout<EvictionLists.Node>.stride <= 20)
+        #expect(MemoryLayout<SlotLists.Node>.stride <= 20)
     }
 }

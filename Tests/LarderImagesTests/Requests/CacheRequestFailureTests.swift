@@ -7,7 +7,7 @@ import Testing
 @Suite("Stale images after a failure")
 struct CacheRequestFailureTests {
     private func answers(_ policy: CachePolicy, _ error: UpstreamError) -> Bool {
-        let held = HeldImage(
+        let held = StoredCandidate(
             freshness: ResponseFreshness(response([("Cache-Control", "max-age=60, stale-if-error=30")])))
         return CacheRequest(policy: policy).answersStale(after: error, held, now: now + 61)
     }
