@@ -1,87 +1,37 @@
-import DequeModule
 package import LarderConfigModel
 import LarderConfigSources
 import LarderHTTPSemantics
 import LarderPlatform
-import LarderUpstream
 
-/// The ordered flow of one namespace: refreshes, forced refreshes and pushes run strictly one after the other, first
-/// come first served, each from its first line to its last, network waits included.
+/// Runs the refreshes, forced refreshes and pushes of one namespace strictly one after another, in the order of their
+/// arrival. Each runs from start to end, including network waits.
 ///
-/// An actor alone would not give that: actors are re-entrant at each `await`. Here a queue does, which one task
-/// empties, ``run()``. The actor only guards the queue.
+/// An actor alone does not provide this: every actor is reentrant at each `await`. A ``RefreshQueue`` holds the commands, and
+/// one task runs them, ``run()``. The actor only guards the queue.
 package actor ConfigRefreshService {
-    /// What a refresh brought.
+    /// The result of a command.
     package struct Outcome: Sendable, Hashable {
-        /// The snapshot that carries it.
+        /// The snapshot with the command's effect.
         package var commit: CommitOutcome
-        /// Whether the source said that nothing is new.
+        /// Whether the source answered that its document has not changed.
         package var notModified: Bool
-        /// The namespace's state when it was done; the next refresh may have begun since.
+        /// The namespace's state when the command ended. The next refresh may have begun since.
         package var freshness: Freshness
-        /// The version of the document held then.
+        /// The version of the remote document at that time.
         package var upstreamVersion: String?
     }
 
-    private enum Command {
-        case refresh
-        /// A refresh whose answer must be younger than the request for it.
-        case refreshAfterChange
-        /// A refresh that takes as long as the source has nothing new; it gives way to every other command.
-        case awaitChange
-        case forceRefresh
-        case push(SourceDocument, force: Bool)
-
-        /// Why the source is asked; nil for a push, which asks nobody.
-        var occasion: FetchOccasion? {
-            switch self {
-            case .refresh: .asked
-            case .refreshAfterChange: .signalled
-            case .awaitChange: .awaiting
-            case .forceRefresh: .forced
-            case .push: nil
-            }
-        }
-
-        /// Whether one answer does for this command and for another that waits before it. A signalled change and a
-        /// refresh do not share: the one may be answered without asking the source, the other fail although the source
-        /// has told something.
-        func shares(with other: Command) -> Bool {
-            switch (self, other) {
-            case (.refresh, .refresh), (.refreshAfterChange, .refreshAfterChange): true
-            default: false
-            }
-        }
-
-        /// Whether it gives way to any command behind it.
-        var givesWay: Bool { occasion == .awaiting }
-    }
-
-    private typealias Waiter = CheckedContinuation<Result<Outcome, ConfigError>, Never>
-
-    /// A command with those who wait for its result. A command that nobody waits for any more is given up.
-    private struct Entry {
-        var id: Int
-        var command: Command
-        var waiters: [Int: Waiter]
-        /// When it began, in milliseconds since 1970; nil as long as it waits.
-        var beganAt: Int?
-        /// Whether the source has answered. Who comes now would get what was known before it asked.
-        var hasAnswer = false
-        /// Whether the last waiter cancelled while it ran; nobody joins it any more.
-        var isAbandoned = false
-    }
+    private typealias Answer = Result<Outcome, ConfigError>
 
     private let store: ConfigStore
     private let wallClock: WallClock
     private var source: (any ConfigSource)?
-    private var queue = Deque<Entry>()
-    private var running: Entry?
-    private var runningTask: Task<Outcome, any Error>?
-    /// Whether the command that runs asks a source that is no longer the one to ask.
-    private var isOvertaken = false
-    private var nextID = 0
-    private var isStopped = false
+    private var queue = RefreshQueue()
+    /// The callers that wait for an answer.
+    private var waiters: [RefreshQueue.WaiterID: CheckedContinuation<Answer, Never>] = [:]
+    private var lastWaiterID = 0
+    /// The task of the running command.
+    private var runningTask: Task<Answer, Never>?
     private nonisolated let wakeups: AsyncStream<Void>
     private nonisolated let wake: AsyncStream<Void>.Continuation
 
@@ -94,196 +44,169 @@ package actor ConfigRefreshService {
 
     // MARK: Commands
 
-    /// Asks the source, with the validator of what is held. Callers that wait for the same answer share it: whoever
-    /// comes while the last command in the queue is a plain refresh that waits, or runs and has no answer yet, joins that one.
+    /// Polls the source, with the validator of the current document. Callers that wait for the same answer share a request.
     /// - Throws: `upstreamFailed`, `rejected`, `storageFailed`, `cancelled`, `stopped`; the last good snapshot stays.
     package func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
-    /// Asks the source, as ``refreshIfNeeded()``, but does not settle for an answer that was asked for before a time.
+    /// Polls the source as ``refreshIfNeeded()``, but does not share a request that began before a time.
     /// - Parameter earliest: in milliseconds since 1970
     package func refresh(begunSince earliest: Int) async throws(ConfigError) -> Outcome {
-        try await submit(.refresh, joiningSince: earliest)
+        try await submit(.refresh, sharingSince: earliest)
     }
 
-    /// Asks the source after it signalled a change: an answer that was under way before the signal does not do.
+    /// Polls the source after it signalled a change. A request that began before the signal is not shared.
     func refreshAfterChange() async throws(ConfigError) -> Outcome { try await submit(.refreshAfterChange) }
 
-    /// Asks the source and leaves it the time until it has something new.
-    /// - Throws: as ``refreshIfNeeded()``; `cancelled` also when another command came, which is carried out first.
+    /// Sends the source a long poll.
+    /// - Throws: The errors of ``refreshIfNeeded()``. `cancelled` is also thrown if another command arrives, which then runs.
     func awaitChange() async throws(ConfigError) -> Outcome { try await submit(.awaitChange) }
 
-    /// Asks the source for the whole document and takes what it says, even an older upstream version.
-    /// - Throws: as ``refreshIfNeeded()``.
+    /// Fetches the whole document and applies it even if its upstream version is older.
+    /// - Throws: The errors of ``refreshIfNeeded()``.
     package func forceRefresh() async throws(ConfigError) -> Outcome { try await submit(.forceRefresh) }
 
-    /// Takes a document from a local process as the remote layer.
-    /// - Throws: `rejected` where its version is older than the one held and `force` is not said; `storageFailed`,
-    ///   `cancelled`, `stopped`.
+    /// Applies a document of a local process as the remote layer.
+    /// - Throws: `rejected` if its version is older than the current one and `force` is false; `storageFailed`, `cancelled`,
+    ///   `stopped`.
     package func applyPushedConfig(_ document: SourceDocument, force: Bool) async throws(ConfigError) -> Outcome {
         try await submit(.push(document, force: force))
     }
 
-    /// Asks another source from now on. A refresh that runs begins anew with that one, for the same waiters; when this
-    /// returns, nothing of the former source will be written any more.
+    /// Replaces the source. A running refresh starts again with the new source, for the same callers. When this returns, the
+    /// previous source causes no more writes.
     func use(_ newSource: (any ConfigSource)?) async {
         source = newSource
-        guard let runningTask, running?.command.occasion != nil else { return }
-        isOvertaken = true
+        guard queue.overtakeRunning(), let runningTask else { return }
         runningTask.cancel()
-        _ = await runningTask.result
+        _ = await runningTask.value
     }
 
-    /// - Parameter earliest: what runs is joined if it began then or later
+    /// - Parameter earliest: a running refresh is shared if it began then or later, in milliseconds since 1970
     private func submit(
-        _ command: Command, joiningSince earliest: Int = .min
+        _ command: RefreshCommand, sharingSince earliest: Int = .min
     ) async throws(ConfigError) -> Outcome {
-        nextID += 1
-        let waiterID = nextID
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: Waiter) in
+        lastWaiterID += 1
+        let id = lastWaiterID
+        let answer = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: CheckedContinuation<Answer, Never>) in
                 if Task.isCancelled { return waiter.resume(returning: .failure(Self.cancelled)) }
-                if isStopped { return waiter.resume(returning: .failure(Self.stopped)) }
-                enqueue(command, joiningSince: earliest, waiterID, waiter)
+                waiters[id] = waiter
+                switch queue.add(command, for: id, sharingSince: earliest) {
+                case .shared: break
+                case .queued: wake.yield()
+                case .interrupts:
+                    runningTask?.cancel()
+                    wake.yield()
+                case .stopped: resume([id], with: .failure(Self.stopped))
+                }
             }
         } onCancel: {
-            Task { await self.leave(waiterID) }
+            Task { await self.leave(id) }
         }
-        return try result.get()
+        return try answer.get()
     }
 
-    private func enqueue(_ command: Command, joiningSince earliest: Int, _ waiterID: Int, _ waiter: Waiter) {
-        if let last = queue.last {
-            if command.shares(with: last.command) {
-                queue[queue.count - 1].waiters[waiterID] = waiter
-                return
-            }
-        } else if case .refresh = command, let running, command.shares(with: running.command), !running.isAbandoned,
-            !running.hasAnswer, running.beganAt ?? .min >= earliest
-        {
-            self.running?.waiters[waiterID] = waiter
-            return
+    private func leave(_ id: RefreshQueue.WaiterID) {
+        switch queue.leave(id) {
+        case .unknown: break
+        case .left: resume([id], with: .failure(Self.cancelled))
+        case .abandoned: runningTask?.cancel()
         }
-        queue.append(Entry(id: waiterID, command: command, waiters: [waiterID: waiter]))
-        if let running, running.command.givesWay { runningTask?.cancel() }
-        wake.yield()
     }
 
-    /// One waiter cancels. The others are not touched; a command without waiters is given up. The last one learns how it
-    /// ended: it may be too late to stop it.
-    private func leave(_ waiterID: Int) {
-        if let running, let waiter = running.waiters[waiterID] {
-            if running.waiters.count > 1 {
-                self.running?.waiters[waiterID] = nil
-                return waiter.resume(returning: .failure(Self.cancelled))
-            }
-            self.running?.isAbandoned = true
-            runningTask?.cancel()
-            return
-        }
-        for index in queue.indices {
-            guard let waiter = queue[index].waiters.removeValue(forKey: waiterID) else { continue }
-            waiter.resume(returning: .failure(Self.cancelled))
-            if queue[index].waiters.isEmpty { queue.remove(at: index) }
-            return
-        }
+    private func resume(_ ids: [RefreshQueue.WaiterID], with answer: Answer) {
+        for id in ids { waiters.removeValue(forKey: id)?.resume(returning: answer) }
     }
 
     private static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
     private static let stopped = ConfigError(.stopped, "the namespace is being stopped; try again later")
 
     /// Whether a command runs or waits.
-    var isAtWork: Bool { running != nil || !queue.isEmpty }
+    var isAtWork: Bool { queue.isAtWork }
 
-    /// Returns when the actor has come to it, whatever it waits for: for a watchdog.
+    /// Returns when the actor executes the call. The watchdog measures how long that takes.
     package func probe() {}
 
     // MARK: The flow
 
-    /// Runs the commands until the surrounding task is cancelled; those that wait then fail with `stopped`.
+    /// Runs the commands until the surrounding task is cancelled. Commands that are left fail with `stopped`.
     func run() async {
         // The stream ends when the task is cancelled.
         for await _ in wakeups {
-            while let entry = queue.popFirst() { await perform(entry) }
+            while let step = queue.next(at: wallClock.now) {
+                switch step {
+                case .run(let command): await run(command)
+                case .end(let ids): resume(ids, with: .failure(Task.isCancelled ? Self.stopped : Self.cancelled))
+                }
+            }
         }
-        isStopped = true
-        for entry in queue {
-            for waiter in entry.waiters.values { waiter.resume(returning: .failure(Self.stopped)) }
-        }
-        queue.removeAll()
+        resume(queue.stop(), with: .failure(Self.stopped))
     }
 
-    private func perform(_ entry: Entry) async {
-        running = entry
-        var result: Result<Outcome, any Error>
-        repeat {
-            isOvertaken = false
-            if entry.command.givesWay, !queue.isEmpty {
-                result = .failure(Self.cancelled)
-                break
-            }
-            let (command, source) = (entry.command, source)
-            running?.beganAt = wallClock.now
-            running?.hasAnswer = false
-            // A task of its own, because it ends with its last waiter and not with the flow.
-            let task = Task { try await self.execute(command, source) }
-            runningTask = task
-            result = await withTaskCancellationHandler {
-                await task.result
-            } onCancel: {
-                task.cancel()
-            }
-        } while isOvertaken && !Task.isCancelled && running?.isAbandoned == false
-        let waiters = running?.waiters.sorted { $0.key < $1.key }.map(\.value)
-        running = nil
-        runningTask = nil
-        let answer: Result<Outcome, ConfigError> = result.mapError { error in
-            if Task.isCancelled { return Self.stopped }
-            return (error as? ConfigError) ?? ConfigError(.upstreamFailed, "\(error)")
+    private func run(_ command: RefreshCommand) async {
+        let source = source
+        // A separate task, because it is also cancelled when its last caller leaves.
+        let task = Task { await self.answer(command, source) }
+        runningTask = task
+        let answer = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
         }
-        for waiter in waiters ?? [] { waiter.resume(returning: answer) }
+        runningTask = nil
+        let isStopping = Task.isCancelled
+        guard let ids = queue.attemptEnded(isStopping: isStopping) else { return }
+        resume(ids, with: isStopping ? answer.mapError { _ in Self.stopped } : answer)
+    }
+
+    private nonisolated func answer(_ command: RefreshCommand, _ source: (any ConfigSource)?) async -> Answer {
+        do throws(ConfigError) {
+            return .success(try await execute(command, source))
+        } catch {
+            return .failure(error)
+        }
     }
 
     private nonisolated func execute(
-        _ command: Command, _ source: (any ConfigSource)?
+        _ command: RefreshCommand, _ source: (any ConfigSource)?
     ) async throws(ConfigError) -> Outcome {
         if case .push(let document, let force) = command {
             let commit = try await store.replaceRemote(document, origin: SourceOrigin.push, force: force, isPush: true)
             return outcome(commit, notModified: false)
         }
-        guard let source, let occasion = command.occasion else {
-            // There is nobody to ask, but a rollback may hold something.
-            if command.occasion == .forced { return outcome(try await store.release(by: nil), notModified: true) }
-            let revision = store.publication.current.snapshot.revision
-            return outcome(
-                CommitOutcome(revision: revision, changed: false, layerChanged: false), notModified: true)
-        }
-        return try await ask(source, on: occasion)
+        if let source, let occasion = command.occasion { return try await fetch(from: source, on: occasion) }
+        // Without a source, a forced refresh still ends the hold of a rollback.
+        if command.occasion == .forced { return outcome(try await store.release(by: nil), notModified: true) }
+        return unchanged
     }
 
-    /// What a command brought, told while nothing else happens in the flow.
+    /// The outcome of a commit. The next command has not begun yet.
     private nonisolated func outcome(_ commit: CommitOutcome, notModified: Bool) -> Outcome {
         Outcome(
             commit: commit, notModified: notModified, freshness: store.publication.current.freshness,
             upstreamVersion: store.publication.status.upstreamVersion)
     }
 
-    private nonisolated func ask(
-        _ source: any ConfigSource, on occasion: FetchOccasion
+    private nonisolated var unchanged: Outcome {
+        let revision = store.publication.current.snapshot.revision
+        return outcome(CommitOutcome(revision: revision, changed: false, layerChanged: false), notModified: true)
+    }
+
+    private nonisolated func fetch(
+        from source: any ConfigSource, on occasion: FetchOccasion
     ) async throws(ConfigError) -> Outcome {
         let force = occasion == .forced
         await store.refreshBegan(isLongPoll: occasion == .awaiting)
         do throws(ConfigError) {
             let validator = force ? nil : await store.validator(ofOrigin: source.location)
-            let answer = try await fetch(from: source, ifChangedFrom: validator, on: occasion)
-            await answered()
-            // From here on nothing is written for a caller that went away.
+            let answer = try await request(source, ifChangedFrom: validator, on: occasion)
+            await sourceAnswered()
+            // From here on nothing is written for a caller that left.
             if Task.isCancelled { throw Self.cancelled }
             switch answer {
             case .notModified:
                 await store.refreshConfirmed()
-                let revision = store.publication.current.snapshot.revision
-                return outcome(
-                    CommitOutcome(revision: revision, changed: false, layerChanged: false), notModified: true)
+                return unchanged
             case .document(let document):
                 let commit = try await store.replaceRemote(
                     document, origin: source.location, force: force, isPush: false)
@@ -299,12 +222,12 @@ package actor ConfigRefreshService {
         }
     }
 
-    private func answered() { running?.hasAnswer = true }
+    private func sourceAnswered() { queue.sourceAnswered() }
 
-    /// Fetches, and has the status show a document that is none. One that can be read is compared with what is held
-    /// later, and noted there.
-    private nonisolated func fetch(
-        from source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
+    /// Sends the request, and reports an invalid document in the status. The store compares a valid one with the current
+    /// document, and reports it itself if it refuses it.
+    private nonisolated func request(
+        _ source: any ConfigSource, ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {
         do throws(ConfigError) {
             return try await source.fetch(ifChangedFrom: validator, on: occasion)

@@ -1,0 +1,368 @@
+import LarderConfigModel
+import LarderConfigSources
+import LarderJSON
+import TestSupport
+import Testing
+
+@testable import LarderConfig
+
+@Suite("The queue of refreshes")
+struct RefreshQueueTests {
+    /// A sequence of events with the expected result of each.
+    struct Story: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var events: [(event: Event, result: String)]
+
+        init(_ description: String, _ events: [(Event, String)]) {
+            testDescription = description
+            self.events = events.map { ($0.0, $0.1) }
+        }
+    }
+
+    enum Event: Sendable {
+        case add(RefreshCommand, _ waiter: Int, since: Int = .min)
+        case leave(_ waiter: Int)
+        case next(at: Int = 0)
+        case sourceAnswered
+        case overtake
+        case end(isStopping: Bool = false)
+        case stop
+
+        func perform(on queue: inout RefreshQueue) -> String {
+            switch self {
+            case .add(let command, let waiter, let earliest):
+                return "\(queue.add(command, for: waiter, sharingSince: earliest))"
+            case .leave(let waiter): return "\(queue.leave(waiter))"
+            case .next(let now):
+                switch queue.next(at: now) {
+                case .run(let command): return "run \(command.occasion.map { "\($0)" } ?? "push")"
+                case .end(let waiters): return "end \(waiters)"
+                case nil: return "idle"
+                }
+            case .sourceAnswered:
+                queue.sourceAnswered()
+                return ""
+            case .overtake: return queue.overtakeRunning() ? "cancel" : "continue"
+            case .end(let isStopping):
+                return queue.attemptEnded(isStopping: isStopping).map { "answer \($0)" } ?? "again"
+            case .stop: return "stop \(queue.stop())"
+            }
+        }
+    }
+
+    private static let push = RefreshCommand.push(SourceDocument(value: .emptyObject), force: false)
+
+    static let stories = [
+        Story(
+            "commands run one after another in the order of their arrival",
+            [
+                (.add(.forceRefresh, 1), "queued"), (.add(push, 2), "queued"), (.add(.refreshAfterChange, 3), "queued"),
+                (.next(), "run forced"), (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
+                (.next(), "run signalled"), (.end(), "answer [3]"), (.next(), "idle"),
+            ]),
+        Story(
+            "refreshes share a refresh that waits or runs",
+            [
+                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run asked"),
+                (.add(.refresh, 3), "shared"), (.end(), "answer [1, 2, 3]"), (.next(), "idle"),
+            ]),
+        Story(
+            "a refresh does not share a fetch that the source has answered",
+            [
+                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.sourceAnswered, ""),
+                (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run asked"),
+                (.add(.refresh, 3), "shared"), (.end(), "answer [2, 3]"),
+            ]),
+        Story(
+            "a refresh does not share a fetch that began before the requested time",
+            [
+                (.add(.refresh, 1), "queued"), (.next(at: 10), "run asked"), (.add(.refresh, 2, since: 10), "shared"),
+                (.add(.refresh, 3, since: 11), "queued"), (.add(.refresh, 4, since: 20), "shared"),
+                (.end(), "answer [1, 2]"), (.next(at: 20), "run asked"), (.end(), "answer [3, 4]"),
+            ]),
+        Story(
+            "a refresh does not share a command in front of another caller's",
+            [
+                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.add(push, 2), "queued"),
+                (.add(.refresh, 3), "queued"), (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
+                (.next(), "run asked"), (.end(), "answer [3]"),
+            ]),
+        Story(
+            "a refresh after a change shares only a waiting one",
+            [
+                (.add(.refreshAfterChange, 1), "queued"), (.next(), "run signalled"),
+                (.add(.refreshAfterChange, 2), "queued"), (.add(.refreshAfterChange, 3), "shared"),
+                (.add(.refresh, 4), "queued"), (.add(.refreshAfterChange, 5), "queued"), (.end(), "answer [1]"),
+                (.next(), "run signalled"), (.end(), "answer [2, 3]"),
+            ]),
+        Story(
+            "forced refreshes, pushes and long polls are never shared",
+            [
+                (.add(.forceRefresh, 1), "queued"), (.add(.forceRefresh, 2), "queued"), (.add(push, 3), "queued"),
+                (.add(push, 4), "queued"), (.add(.awaitChange, 5), "queued"), (.add(.awaitChange, 6), "queued"),
+            ]),
+        Story(
+            "a running long poll gives way to any command, also to another long poll",
+            [
+                (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.add(push, 2), "interrupts"),
+                (.end(), "answer [1]"), (.next(), "run push"), (.end(), "answer [2]"),
+                (.add(.awaitChange, 3), "queued"), (.next(), "run awaiting"), (.add(.awaitChange, 4), "interrupts"),
+                (.end(), "answer [3]"), (.next(), "run awaiting"),
+            ]),
+        Story(
+            "a waiting long poll with a command behind it does not run",
+            [
+                (.add(.awaitChange, 1), "queued"), (.add(.refresh, 2), "queued"), (.next(), "end [1]"),
+                (.next(), "run asked"), (.end(), "answer [2]"),
+            ]),
+        Story(
+            "a caller that leaves does not affect those it shared with",
+            [
+                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.next(), "run asked"),
+                (.add(.refresh, 3), "shared"), (.leave(1), "left"), (.leave(1), "unknown"), (.leave(3), "left"),
+                (.end(), "answer [2]"),
+            ]),
+        Story(
+            "a waiting command is dropped when its last caller leaves",
+            [
+                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.add(push, 3), "queued"),
+                (.leave(2), "left"), (.leave(1), "left"), (.next(), "run push"), (.leave(4), "unknown"),
+            ]),
+        Story(
+            "the last caller of a running command learns how it ended, and no other caller joins",
+            [
+                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.leave(1), "abandoned"),
+                (.add(.refresh, 2), "queued"), (.end(), "answer [1]"), (.next(), "run asked"), (.end(), "answer [2]"),
+            ]),
+        Story(
+            "a fetch runs again when the source was replaced, also after its answer",
+            [
+                (.add(.refresh, 1), "queued"), (.next(at: 10), "run asked"), (.sourceAnswered, ""),
+                (.overtake, "cancel"), (.end(), "again"), (.next(at: 20), "run asked"),
+                (.add(.refresh, 2, since: 20), "shared"), (.end(), "answer [1, 2]"),
+            ]),
+        Story(
+            "a push is not affected by another source",
+            [(.add(push, 1), "queued"), (.next(), "run push"), (.overtake, "continue"), (.end(), "answer [1]")]),
+        Story(
+            "an overtaken fetch does not run again without callers, or if the flow stops",
+            [
+                (.overtake, "continue"), (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.overtake, "cancel"),
+                (.leave(1), "abandoned"), (.end(), "answer [1]"), (.add(.refresh, 2), "queued"), (.next(), "run asked"),
+                (.overtake, "cancel"), (.end(isStopping: true), "answer [2]"), (.next(), "idle"),
+            ]),
+        Story(
+            "a fetch that is to run again ends if its last caller leaves first",
+            [
+                (.add(.refresh, 1), "queued"), (.next(), "run asked"), (.overtake, "cancel"), (.end(), "again"),
+                (.leave(1), "abandoned"), (.next(), "end [1]"), (.next(), "idle"),
+            ]),
+        Story(
+            "an overtaken long poll ends if another command waits",
+            [
+                (.add(.awaitChange, 1), "queued"), (.next(), "run awaiting"), (.overtake, "cancel"),
+                (.add(push, 2), "interrupts"), (.end(), "again"), (.next(), "end [1]"), (.next(), "run push"),
+            ]),
+        Story(
+            "a stopped queue returns the waiting callers and takes no more commands",
+            [
+                (.add(.refresh, 1), "queued"), (.add(.refresh, 2), "shared"), (.add(push, 3), "queued"),
+                (.stop, "stop [1, 2, 3]"), (.add(.refresh, 4), "stopped"), (.next(), "idle"), (.stop, "stop []"),
+            ]),
+    ]
+
+    @Test("each event has the expected result", arguments: stories)
+    func events(_ story: Story) {
+        var queue = RefreshQueue()
+        for (number, step) in story.events.enumerated() {
+            let result = step.event.perform(on: &queue)
+            #expect(result == step.result, "event \(number) of \"\(story.testDescription)\": \(step.event)")
+        }
+    }
+
+    @Test(
+        "in any order of events each caller is answered once, by a fetch that is recent enough",
+        arguments: [1, 2, SeededGenerator.randomSeed] as [UInt64])
+    func randomWalk(_ seed: UInt64) {
+        var walk = RefreshQueueWalk(seed: seed)
+        for _ in 0..<100 {
+            for _ in 0..<200 where walk.violation == nil { walk.step() }
+            if walk.violation == nil { walk.drain() }
+        }
+        for _ in 0..<20 where walk.violation == nil { walk.add() }
+        if walk.violation == nil { walk.stop() }
+        #expect(walk.violation == nil, "LARDER_TEST_SEED=\(seed) repeats it")
+        #expect(walk.answered > 1_000 && walk.sharedAnswers > 100 && walk.reruns > 100, "the walk covers too little")
+    }
+}
+
+/// A random walk of a ``RefreshQueue`` that checks the promises to callers. It knows what each caller requested and what each
+/// attempt did, and nothing of how the queue decides. Its time is the number of events.
+private struct RefreshQueueWalk {
+    private struct Caller {
+        var occasion: FetchOccasion?
+        var arrivedAt: Int
+        var earliest: Int
+    }
+
+    private struct Attempt {
+        var occasion: FetchOccasion?
+        var beganAt: Int
+        var answeredAt: Int?
+        var isOvertaken = false
+        var isAbandoned = false
+    }
+
+    private var queue = RefreshQueue()
+    private var generator: SeededGenerator
+    private var now = 0
+    private var lastCaller = 0
+    /// The callers that wait for an answer.
+    private var callers: [Int: Caller] = [:]
+    /// The attempt whose task runs.
+    private var attempt: Attempt?
+    /// The occasion of a command that is to run again. A push never does.
+    private var rerun: FetchOccasion?
+    /// The latest caller that was answered by the flow.
+    private var lastAnswered = 0
+    private(set) var violation: String?
+    private(set) var answered = 0
+    private(set) var sharedAnswers = 0
+    private(set) var reruns = 0
+
+    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+
+    private mutating func random(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
+
+    private mutating func expect(_ condition: Bool, _ message: String) {
+        if !condition, violation == nil { violation = "event \(now): \(message)" }
+    }
+
+    mutating func step() {
+        now += 1
+        switch random(10) {
+        case ..<4: add()
+        case 4: leave()
+        case 5: overtake()
+        case 6:
+            queue.sourceAnswered()
+            if attempt?.answeredAt == nil { attempt?.answeredAt = now }
+        default:
+            if attempt == nil { next() } else { end() }
+        }
+        expect(queue.isAtWork == !callers.isEmpty, "\(callers.count) callers wait, and isAtWork is \(queue.isAtWork)")
+    }
+
+    /// Lets the flow run until it is idle, without new commands.
+    mutating func drain() {
+        if attempt != nil { end() }
+        while violation == nil, queue.isAtWork {
+            now += 1
+            if attempt == nil { next() } else { end() }
+        }
+        expect(callers.isEmpty, "callers \(callers.keys.sorted()) are forgotten")
+        rerun = nil
+    }
+
+    mutating func stop() {
+        let waiters = queue.stop()
+        for waiter in waiters { resume(waiter) }
+        if attempt != nil {
+            for waiter in queue.attemptEnded(isStopping: true) ?? [] { resume(waiter) }
+        }
+        expect(callers.isEmpty, "callers \(callers.keys.sorted()) are forgotten when the queue stops")
+    }
+
+    mutating func add() {
+        let commands: [RefreshCommand] = [
+            .refresh, .refresh, .refresh, .refreshAfterChange, .awaitChange, .forceRefresh,
+            .push(SourceDocument(value: .emptyObject), force: false),
+        ]
+        let command = commands[random(commands.count)]
+        lastCaller += 1
+        let earliest = random(2) == 0 ? Int.min : now - random(20)
+        let isLongPollRunning = attempt?.occasion == .awaiting || rerun == .awaiting
+        callers[lastCaller] = Caller(occasion: command.occasion, arrivedAt: now, earliest: earliest)
+        switch queue.add(command, for: lastCaller, sharingSince: earliest) {
+        case .shared:
+            expect(command.occasion == .asked || command.occasion == .signalled, "a \(command) is shared")
+            expect(!isLongPollRunning || callers.count > 2, "a long poll is shared")
+        case .queued: expect(!isLongPollRunning, "a long poll does not give way")
+        case .interrupts: expect(isLongPollRunning, "a command is interrupted that is no long poll")
+        case .stopped: expect(false, "the queue was not stopped")
+        }
+    }
+
+    private mutating func leave() {
+        // Now and then a caller that was answered already.
+        let waiter =
+            random(5) == 0 ? 1 + random(lastCaller + 1) : callers.keys.sorted().randomElement(using: &generator)
+        guard let waiter else { return }
+        switch queue.leave(waiter) {
+        case .unknown: expect(callers[waiter] == nil, "the waiting caller \(waiter) is unknown")
+        case .left: resume(waiter)
+        case .abandoned:
+            expect(attempt != nil || rerun != nil, "nothing runs that could be abandoned")
+            expect(callers[waiter] != nil, "the answered caller \(waiter) abandons a command")
+            attempt?.isAbandoned = true
+        }
+    }
+
+    private mutating func overtake() {
+        let mustCancel = queue.overtakeRunning()
+        expect(mustCancel == (attempt?.occasion != nil || rerun != nil), "overtaken: \(mustCancel)")
+        attempt?.isOvertaken = true
+    }
+
+    private mutating func next() {
+        switch queue.next(at: now) {
+        case .run(let command):
+            expect(rerun == nil || command.occasion == rerun, "\(command) runs in the middle of another command")
+            if command.occasion == .awaiting { expect(callers.count == 1, "a long poll runs while others wait") }
+            attempt = Attempt(occasion: command.occasion, beganAt: now)
+        case .end(let waiters): finish(waiters)
+        case nil: expect(callers.isEmpty, "the flow is idle, and callers wait")
+        }
+        rerun = nil
+    }
+
+    private mutating func end() {
+        guard let attempt else { return }
+        self.attempt = nil
+        guard let waiters = queue.attemptEnded(isStopping: false) else {
+            expect(attempt.isOvertaken && attempt.occasion != nil, "a command runs again that was not overtaken")
+            expect(!attempt.isAbandoned, "an abandoned command runs again")
+            rerun = attempt.occasion
+            reruns += 1
+            return
+        }
+        expect(attempt.isAbandoned || attempt.occasion == nil || !attempt.isOvertaken, "an overtaken fetch is used")
+        expect(!attempt.isAbandoned || waiters.count == 1, "an abandoned command is shared")
+        for waiter in waiters {
+            guard let caller = callers[waiter] else { continue }
+            expect(caller.occasion == attempt.occasion, "caller \(waiter) got the result of another command")
+            let isOwnFetch = attempt.beganAt >= caller.arrivedAt
+            let isRecent = attempt.beganAt >= caller.earliest && attempt.answeredAt ?? now >= caller.arrivedAt
+            expect(isOwnFetch || (caller.occasion == .asked && isRecent), "caller \(waiter) got an older fetch")
+        }
+        let isShareable = attempt.occasion == .asked || attempt.occasion == .signalled
+        expect(waiters.count == 1 || isShareable, "\(waiters) share a command that cannot be shared")
+        if waiters.count > 1 { sharedAnswers += 1 }
+        finish(waiters)
+    }
+
+    /// The flow answers the callers of a command.
+    private mutating func finish(_ waiters: [Int]) {
+        expect(!waiters.isEmpty, "a command without callers")
+        expect(waiters == waiters.sorted(), "callers are answered out of order: \(waiters)")
+        // Whoever came first is answered first, whatever is shared.
+        expect(waiters.first ?? .max > lastAnswered, "caller \(lastAnswered) was answered before \(waiters)")
+        lastAnswered = waiters.last ?? lastAnswered
+        for waiter in waiters { resume(waiter) }
+    }
+
+    private mutating func resume(_ waiter: Int) {
+        expect(callers.removeValue(forKey: waiter) != nil, "caller \(waiter) is answered twice")
+        answered += 1
+    }
+}
