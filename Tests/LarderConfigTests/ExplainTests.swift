@@ -31,7 +31,7 @@ struct ExplainTests {
 
         /// Reads a layer of files, as its flow does.
         func read(_ layer: FileLayer) async throws {
-            _ = try await store.replaceFiles(layer, with: configuration.files(layer, holding: nil).read())
+            _ = try await store.replaceFiles(layer, with: configuration.reader(of: layer, lastContent: nil).read())
         }
     }
 

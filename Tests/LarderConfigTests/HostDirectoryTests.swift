@@ -78,14 +78,14 @@ struct HostDirectoryTests {
     @Test("what the settings name is missed at a start too")
     func remembered() throws {
         var settings = NamespaceConfiguration(name: "default", hostDirectory: scratch.at("none"))
-        let named = settings.host(holding: ["a": 1])
+        let named = settings.hostReader(lastContent: ["a": 1])
         #expect(failure(named)?.code == .notFound)
-        #expect(try settings.host(holding: .emptyObject)?.read().patch == .emptyObject)
-        #expect(try settings.host(holding: nil)?.read().patch == .emptyObject)
+        #expect(try settings.hostReader(lastContent: .emptyObject)?.read().patch == .emptyObject)
+        #expect(try settings.hostReader(lastContent: nil)?.read().patch == .emptyObject)
         settings.isHostDirectoryNamed = false
-        #expect(try settings.host(holding: ["a": 1])?.read().patch == .emptyObject)
+        #expect(try settings.hostReader(lastContent: ["a": 1])?.read().patch == .emptyObject)
         settings.hostDirectory = nil
-        #expect(settings.host(holding: ["a": 1]) == nil)
+        #expect(settings.hostReader(lastContent: ["a": 1]) == nil)
     }
 
     @Test("a directory that is not there is empty only if its parent is")

@@ -84,7 +84,7 @@ private struct Stack {
             name: "n", defaultsPath: directory.at("defaults"), hostDirectory: directory.at("host"))
         var layers = Layers()
         for layer in FileLayer.allCases {
-            layers[layer] = FileDocument(try configuration.files(layer, holding: nil).read(), updatedAt: 0)
+            layers[layer] = FileDocument(try configuration.reader(of: layer, lastContent: nil).read(), updatedAt: 0)
         }
         let source = FileSource(
             configuration: .init(path: directory.at("remote")), watcher: FileWatcher(),

@@ -6,22 +6,22 @@ package import NIOPosix
 package import LarderPlatform
 import Synchronization
 
-/// All namespaces of the agent, by name. Looking one up never waits.
+/// All namespaces of the agent, by name. A lookup never suspends.
 package final class ConfigNamespaces: Sendable {
-    private let environment: ConfigNamespace.Environment
+    private let environment: NamespaceEnvironment
     private let byName: Mutex<[String: ConfigNamespace]>
-    /// The lock on the state directory, held as long as this lives.
+    /// Holds the lock on the state directory.
     private let stateDirectory: StateDirectory
 
-    /// The life of the state directory in which all revisions count.
+    /// The epoch of the state directory, in which revisions are comparable.
     package var epoch: String { environment.epoch }
 
-    /// Opens the state directory and every namespace's last known good state. Nothing is asked of the network.
+    /// Opens the state directory and the last known good state of every namespace, without the network.
     /// - Parameters:
-    ///   - threads: where system calls that may wait for the disk are made.
-    ///   - hostIdentity: what tells this host from others, for the phase of its polls.
-    ///   - generator: the source of chance for everything that waits before it goes to the network.
-    ///   - files: the file system; nil for the real one, in which no symbolic link below the state directory is followed
+    ///   - threads: run system calls that may wait for the disk
+    ///   - hostIdentity: tells this host from others; the times of its polls and its experiments follow from it
+    ///   - generator: the random numbers of delays before network requests
+    ///   - files: the file system; nil for the real one, in which symbolic links below the state directory are not followed
     /// - Throws: ``FileError``, ``StateDirectory/Locked`` or ``UnsafeDirectory``.
     package init(
         _ configurations: [NamespaceConfiguration], stateDirectory path: String, threads: NIOThreadPool,
@@ -36,13 +36,13 @@ package final class ConfigNamespaces: Sendable {
                 "the state directory was restored, copied or moved to another machine: its state is kept under a new epoch, and clients that resume get whole snapshots",
                 metadata: ["directory": "\(path)", "epoch": "\(stateDirectory.epoch)"])
         }
-        let environment = ConfigNamespace.Environment(
+        let environment = NamespaceEnvironment(
             epoch: stateDirectory.epoch, stateDirectory: path, files: files, blocking: BlockingWork(threads),
             watcher: FileWatcher(clock: clock, logger: logger), fetcher: fetcher, hostIdentity: hostIdentity,
             clock: clock, wallClock: wallClock, generator: generator, logger: logger)
         self.environment = environment
         byName = Mutex([:])
-        // A few at a time: to change threads for each of a hundred takes longer than to read them.
+        // Several per thread switch: for a hundred namespaces the switches take longer than the reads.
         let opened = try await withThrowingTaskGroup { group in
             for start in stride(from: 0, to: configurations.count, by: Self.openedTogether) {
                 let some = configurations[start..<min(start + Self.openedTogether, configurations.count)]
@@ -56,35 +56,35 @@ package final class ConfigNamespaces: Sendable {
     private static let openedTogether = 16
 
     private static func open(
-        _ configurations: [NamespaceConfiguration], _ environment: ConfigNamespace.Environment
+        _ configurations: [NamespaceConfiguration], _ environment: NamespaceEnvironment
     ) async throws(FileError) -> [ConfigNamespace] {
-        let found = try await environment.blocking.run { () throws(FileError) in
-            var found: [ConfigNamespace.Found] = []
+        let recovered = try await environment.blocking.run { () throws(FileError) in
+            var recovered: [RecoveredNamespace] = []
             for configuration in configurations {
-                found.append(try ConfigNamespace.find(configuration, environment: environment))
+                recovered.append(try RecoveredNamespace(configuration, environment: environment))
             }
-            return found
+            return recovered
         }
         var opened: [ConfigNamespace] = []
-        for one in found { opened.append(try await ConfigNamespace(one, environment: environment)) }
+        for namespace in recovered { opened.append(try await ConfigNamespace(namespace, environment: environment)) }
         return opened
     }
 
-    /// The namespace of a name; nil where the settings declare none.
+    /// The namespace with a name; nil if the settings do not declare it.
     package subscript(name: String) -> ConfigNamespace? { byName.withLock { $0[name] } }
 
-    /// All of them in the order of their names.
+    /// All namespaces in the order of their names.
     package var all: [ConfigNamespace] {
         byName.withLock { $0.values.sorted { $0.name < $1.name } }
     }
 
-    /// Starts to keep all of them fresh.
+    /// Starts to watch and poll the sources of all namespaces.
     package func start() {
         for namespace in all { namespace.start() }
     }
 
-    /// Takes over other settings: new namespaces appear, missing ones end, changed ones go on with their snapshots.
-    /// Those that did not change are not touched. What cannot be opened is logged and left out.
+    /// Applies other settings. New namespaces appear, missing ones end, and changed ones keep their snapshots. A namespace
+    /// that cannot be opened is logged and left out.
     package func apply(_ configurations: [NamespaceConfiguration]) async {
         let names = Set(configurations.map(\.name))
         for namespace in all where !names.contains(namespace.name) {
@@ -111,7 +111,7 @@ package final class ConfigNamespaces: Sendable {
         }
     }
 
-    /// Stops all of them, with everything on disk.
+    /// Stops all namespaces. Everything is on disk when this returns.
     package func stop() async {
         await withTaskGroup { group in
             for namespace in all { group.addTask { await namespace.stop() } }

@@ -2,19 +2,42 @@ import LarderConfigModel
 package import LarderConfigSources
 import LarderJSON
 
-// What the settings of a namespace mean for its layers.
+// The types of the store, the layers and the status that the settings determine.
 
 extension NamespaceConfiguration {
-    /// The rules for this host.
+    /// The locks and experiments for a host.
     func rules(hostIdentity: String) -> LayerRules {
         LayerRules(
             locks: LockedPaths(locks), experiments: experiments, unit: experiments.unit ?? hostIdentity)
     }
 
-    /// Where a file layer is read.
-    ///
-    /// - Parameter document: what the layer said when it was last written down, at a start
-    func files(_ layer: FileLayer, holding document: JSONValue?) -> FileLayerReader {
+    var limits: StoreLimits {
+        StoreLimits(
+            durability: durability,
+            documents: DocumentLimits(maximumBytes: maximumBytes, maximumDeletion: maximumDeletion))
+    }
+
+    /// The status before the first refresh.
+    var initialStatus: NamespaceStatus {
+        var files: [FileLayer: String] = [:]
+        for layer in FileLayer.allCases { files[layer] = location(of: layer) }
+        return NamespaceStatus(
+            source: remote.map { ($0.kind, $0.location) }, files: files, staleIfError: remote?.staleIfError)
+    }
+
+    // MARK: File layers
+
+    /// The file or directory of a file layer; nil if the settings name none.
+    func location(of layer: FileLayer) -> String? {
+        switch layer {
+        case .defaults: defaultsPath
+        case .host: hostDirectory
+        }
+    }
+
+    /// The reader of a file layer.
+    /// - Parameter lastContent: the layer's content in the last known good state; nil after the start
+    func reader(of layer: FileLayer, lastContent: JSONValue?) -> FileLayerReader {
         switch layer {
         case .defaults:
             let (path, maximumBytes) = (defaultsPath, maximumBytes)
@@ -24,25 +47,26 @@ extension NamespaceConfiguration {
                 return FileLayerReader.merge(try files.documents(), keepsNulls: false)
             }
         case .host:
-            let (directory, keepsNulls) = (host(holding: document), keepsNulls(layer))
+            let (directory, keepsNulls) = (hostReader(lastContent: lastContent), keepsNulls(layer))
             return FileLayerReader(layer: layer, path: hostDirectory) { () throws(FileReadError) in
                 try directory?.read(keepsNulls: keepsNulls) ?? .empty
             }
         }
     }
 
-    /// The file or directory of a file layer; nil where the settings name none.
-    func location(of layer: FileLayer) -> String? {
-        switch layer {
-        case .defaults: defaultsPath
-        case .host: hostDirectory
-        }
+    /// The reader of the host layer; nil if the settings name no directory.
+    ///
+    /// A directory with content in the last known good state must still exist. The last content may be that of another
+    /// directory, so this applies only to a directory that the settings name.
+    func hostReader(lastContent: JSONValue?) -> HostDirectory? {
+        let wasThere = isHostDirectoryNamed && lastContent.map { $0 != .emptyObject } == true
+        return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
     }
 
-    /// Whether nulls in a layer's files stay in it: in every one that has another below.
+    /// Whether nulls in the files are kept. They are if another layer lies below, whose members they remove.
     func keepsNulls(_ layer: FileLayer) -> Bool { layer == .host && defaultsPath != nil }
 
-    /// Whether a file layer comes about in the same way under other settings.
+    /// Whether other settings read a file layer in the same way.
     func hasSameFiles(_ layer: FileLayer, as other: NamespaceConfiguration) -> Bool {
         guard keepsNulls(layer) == other.keepsNulls(layer) else { return false }
         return switch layer {
@@ -51,33 +75,9 @@ extension NamespaceConfiguration {
         }
     }
 
-    /// The host layer's directory at the start; nil for none.
-    ///
-    /// - Parameter document: what the layer said when it was last written down. The settings may have named another
-    ///   directory then, or none: only of one that they name is it taken for what that directory said.
-    func host(holding document: JSONValue?) -> HostDirectory? {
-        let wasThere = isHostDirectoryNamed && document.map { $0 != .emptyObject } == true
-        return hostDirectory.map { HostDirectory(path: $0, isNamed: isHostDirectoryNamed, wasThere: wasThere) }
-    }
-
-    /// What the settings say of how the store takes changes.
-    var limits: StoreLimits {
-        StoreLimits(
-            durability: durability,
-            documents: DocumentLimits(maximumBytes: maximumBytes, maximumDeletion: maximumDeletion))
-    }
-
-    /// The status of a namespace with these settings before anything has happened.
-    var initialStatus: NamespaceStatus {
-        var files: [FileLayer: String] = [:]
-        for layer in FileLayer.allCases { files[layer] = location(of: layer) }
-        return NamespaceStatus(
-            source: remote.map { ($0.kind, $0.location) }, files: files, staleIfError: remote?.staleIfError)
-    }
-
-    /// Reads the files of the layers: the defaults, the administrator's files, and a remote source that is a file. Blocks until
+    /// Checks the files of the layers: the defaults, the administrator's files, and a remote source that is a file. Blocks until
     /// the disk has answered.
-    /// - Returns: a problem for each file; for one that is not JSON the first place at which it is not.
+    /// - Returns: One problem for each file. For a file that is not JSON it has the place of the first error.
     package func examineFiles() -> [LayerProblem] {
         var problems: [LayerProblem] = []
         if let defaultsPath { problems += LayerProblem.found(at: defaultsPath, maximumBytes: maximumBytes) }

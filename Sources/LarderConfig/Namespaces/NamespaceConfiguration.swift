@@ -2,33 +2,31 @@ package import LarderConfigModel
 package import LarderConfigSources
 package import LarderJSON
 
-/// What the settings say of one namespace.
+/// The settings of a namespace.
 package struct NamespaceConfiguration: Sendable, Equatable {
-    /// The namespace's name.
     package var name: String
-    /// Whether clients' changes are on disk before they are acknowledged.
+    /// Whether changes by clients are on disk before they are acknowledged.
     package var durability: Durability
-    /// The most bytes that a pushed document, and all overrides together, may have.
+    /// The maximum size of a pushed document, and of all overrides together, in bytes.
     package var maximumBytes: Int
-    /// The percentage of the remote layer's members that another document may remove unless it is forced; nil for all.
+    /// The maximum percentage of the remote layer's members that a document may remove unless it is forced; nil for no limit.
     package var maximumDeletion: Int?
-    /// The file or directory of the defaults that programs are shipped with; nil for no such layer.
+    /// The file or directory of the defaults that ship with programs; nil for no such layer.
     package var defaultsPath: String?
     /// The directory of the administrator's files; nil for no host layer.
     package var hostDirectory: String?
-    /// Whether the settings name that directory; if not, it is where the files would be if there were any.
+    /// Whether the settings name that directory. The default directory may be missing.
     package var isHostDirectoryNamed: Bool
     /// The remote source; nil for none.
     package var remote: RemoteSourceSettings?
-    /// Paths that stay as the defaults and the administrator's files have them.
+    /// Paths at which only the defaults and the administrator's files count.
     package var locks: [JSONPath]
-    /// Overlays for a part of all hosts.
+    /// Overlays for some of the hosts.
     package var experiments: ExperimentRules
-    /// The file with these settings, for provenance; nil for none.
+    /// The settings file, for provenance; nil for none.
     package var settingsPath: String?
-    /// Which values are masked for peers that may not see secrets.
+    /// The values that are masked for peers without the right to see secrets.
     package var secrets: SecretPatterns
-    /// How much of the past is kept.
     package var history: HistoryLimits
 
     package init(
@@ -53,7 +51,7 @@ package struct NamespaceConfiguration: Sendable, Equatable {
         self.history = history
     }
 
-    /// Limits the size of documents, of whatever source.
+    /// Sets the maximum size of documents from any source.
     package mutating func limitDocuments(to bytes: Int) {
         maximumBytes = bytes
         remote?.limitDocuments(to: bytes)
@@ -61,7 +59,7 @@ package struct NamespaceConfiguration: Sendable, Equatable {
 }
 
 extension NamespaceConfiguration {
-    /// Whether a text can name a namespace: `[a-z0-9][a-z0-9._-]{0,63}`.
+    /// Whether a text is a valid name of a namespace: `[a-z0-9][a-z0-9._-]{0,63}`.
     package static func isName(_ text: String) -> Bool {
         func isLetterOrDigit(_ byte: UInt8) -> Bool {
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)

@@ -1,6 +1,6 @@
 import LarderConfigModel
 
-/// A value for each layer of files.
+/// A value for each file layer.
 struct PerFileLayer<Value: Sendable>: Sendable {
     private var defaults: Value
     private var host: Value

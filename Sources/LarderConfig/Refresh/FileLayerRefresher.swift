@@ -1,39 +1,54 @@
 import LarderConfigModel
 import LarderConfigSources
 import LarderJSON
+import LarderPlatform
 
-/// Reads the files of one layer, one reading strictly after the other: an older reading never replaces a newer one.
+/// Reads the files of one layer. One read follows another, so that an older read never replaces a newer one.
 ///
-/// It does not wait for the remote source, as it would in the ``ConfigRefreshService``. Whoever asks while a reading runs waits
-/// for the next one, which begins after the question; all who do share it.
+/// It does not wait for the remote source, as it would in the ``ConfigRefreshService``. Callers that arrive during a read share the
+/// next one, which begins after their calls.
 actor FileLayerRefresher {
     typealias Outcome = Result<CommitOutcome, ConfigError>
 
     private let layer: FileLayer
     private let store: ConfigStore
     private let read: @Sendable () async -> Result<ComposedPatch, FileReadError>
-    /// Returns when the last reading that was asked for has ended.
+    /// Returns when the last requested read has ended.
     private var last: (@Sendable () async -> Void)?
-    /// That reading, as long as it has not begun.
+    /// The requested read, until it begins.
     private var next: Task<Outcome, Never>?
     private var isFinished = false
 
     /// - Parameters:
-    ///   - former: the flow that this one takes over from: it begins when that one has ended
-    ///   - read: reads the files; an empty object where the namespace has none
+    ///   - previous: a refresher of the same layer that this one replaces; its last read ends before the first one here
+    ///   - read: returns the content of the files
     init(
-        _ layer: FileLayer, store: ConfigStore, after former: FileLayerRefresher? = nil,
+        _ layer: FileLayer, store: ConfigStore, after previous: FileLayerRefresher? = nil,
         read: @escaping @Sendable () async -> Result<ComposedPatch, FileReadError>
     ) {
         self.layer = layer
         self.store = store
         self.read = read
-        if let former { last = { await former.finish() } }
+        if let previous { last = { await previous.finish() } }
     }
 
-    /// Reads the files again.
-    /// - Throws: `rejected` naming the file that cannot be used, or what the store throws; the layer stays as it was.
-    ///   `stopped` where another flow has taken over.
+    /// - Parameter previous: a refresher of the same layer that this one replaces
+    init(
+        _ reader: FileLayerReader, store: ConfigStore, blocking: BlockingWork,
+        after previous: FileLayerRefresher? = nil
+    ) {
+        self.init(reader.layer, store: store, after: previous) {
+            do throws(FileReadError) {
+                return .success(try await blocking.run { () throws(FileReadError) in try reader.read() })
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    /// Reads the files.
+    /// - Throws: `rejected`, naming the file that cannot be used; the errors of the store; `stopped` if another refresher has
+    ///   replaced this one. The layer stays as it was.
     func refresh() async throws(ConfigError) -> CommitOutcome {
         if isFinished { throw ConfigError(.stopped, "the settings of the \(layer) layer changed; try again") }
         if let next { return try await next.value.get() }
@@ -48,7 +63,7 @@ actor FileLayerRefresher {
         return try await task.value.get()
     }
 
-    /// Takes no more questions, and returns once no reading is under way.
+    /// Accepts no more calls of ``refresh()``. Returns when no read is under way.
     func finish() async {
         isFinished = true
         await last?()

@@ -4,9 +4,8 @@ import LarderEncoding
 import LarderPlatform
 import LarderUpstream
 
-/// Asks a namespace's source again and again, when its ``PollPlan`` says: at the start, at each turn of its schedule, and
-/// after a failure; and when the source signals a change. A source that takes long polls is asked anew as soon as it has
-/// answered.
+/// Polls a namespace's source at the times of its ``PollPlan``: after the start, on its schedule and after failures. It also
+/// polls when the source signals a change. A source with long polls is polled again as soon as it has answered.
 struct SourcePoller: Sendable {
     let source: any ConfigSource
     let refresher: ConfigRefreshService
@@ -16,9 +15,8 @@ struct SourcePoller: Sendable {
     let wallClock: WallClock
     let generator: any RandomNumberGenerator & Sendable
 
-    /// Polls until it is cancelled.
-    ///
-    /// - Parameter start: why it begins
+    /// Polls until the task is cancelled.
+    /// - Parameter start: the reason of the first poll
     func run(after start: PollPlan.Event) async {
         var generator = generator
         var plan = PollPlan(schedule)
@@ -40,7 +38,7 @@ struct SourcePoller: Sendable {
                     continue
                 }
                 isAwaiting = false
-                // Somebody else's refresh may have gone well since the last turn.
+                // Another caller's refresh may have succeeded since the last poll.
                 if store.publication.status.upstream?.consecutiveFailures == 1 { plan.forgetFailures() }
                 event =
                     source.reconnects
@@ -50,23 +48,22 @@ struct SourcePoller: Sendable {
         }
     }
 
-    /// Asks after each signal, until it is cancelled, where the source gives any.
-    ///
-    /// - Parameter start: why it begins
+    /// Polls after each signal until the task is cancelled. Returns at once if the source does not signal changes.
+    /// - Parameter start: the reason of the first poll
     func follow(after start: PollPlan.Event) async {
-        // A source that connects for its signals does so when it is asked for the first time, too.
+        // A source with a connection for its signals connects now; hosts spread these connections as they do their first polls.
         if source.reconnects {
             do { try await clock.sleep(for: schedule.connectionDelay(after: start)) } catch { return }
         }
         guard let changes = source.changes() else { return }
-        // A failure is in the status and the log already.
+        // Failures are in the status and the log.
         for await _ in changes {
             _ = try? await refresher.refreshAfterChange()
             await store.watching(.remote, problem: source.watchProblem)
         }
     }
 
-    /// One long poll.
+    /// Sends one long poll.
     private func awaitChange() async throws(ConfigError) -> PollPlan.Event {
         let wait = source.longPollWait ?? .zero
         await store.nextAttempt(at: nil)
@@ -83,7 +80,7 @@ struct SourcePoller: Sendable {
         return (outcome, start.duration(to: clock.now))
     }
 
-    /// - Returns: whether to go on
+    /// - Returns: whether to continue
     private func pause(_ delay: Duration) async -> Bool {
         if delay == .zero { return !Task.isCancelled }
         await store.nextAttempt(at: wallClock.now + delay.milliseconds)

@@ -1,0 +1,49 @@
+import LarderConfigModel
+import LarderConfigSources
+import LarderConfigStorage
+import LarderPlatform
+
+/// A namespace as a start finds it on disk: its last known good state, with the present content of its file layers.
+struct RecoveredNamespace: Sendable {
+    let configuration: NamespaceConfiguration
+    let archive: ConfigArchive
+    private(set) var state: RecoveredState
+    private(set) var status: NamespaceStatus
+    let files: PerFileLayer<FileLayerReader>
+
+    /// Reads the state and the files. Blocks until the disk has answered.
+    /// - Throws: ``FileError`` if the state directory cannot be used. A layer whose files cannot be read keeps its last content,
+    ///   and the status reports the problem.
+    init(_ configuration: NamespaceConfiguration, environment: NamespaceEnvironment) throws(FileError) {
+        self.configuration = configuration
+        archive = ConfigArchive(
+            namespace: configuration.name, epoch: environment.epoch,
+            directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
+            logger: environment.logger)
+        archive.generationDirectory.configure(configuration.history)
+        let state = try archive.restore()
+        self.state = state
+        status = configuration.initialStatus
+        files = PerFileLayer { configuration.reader(of: $0, lastContent: state.layers[$0]?.document) }
+        for layer in FileLayer.allCases { read(layer, now: environment.wallClock.now) }
+        if configuration.remote == nil, let remote = state.layers.remote, remote.origin != SourceOrigin.push {
+            self.state.layers.dropRemote()
+        }
+    }
+
+    private mutating func read(_ layer: FileLayer, now: Int) {
+        let reader = files[layer]
+        if reader.path == nil {
+            state.layers[layer] = nil
+            return
+        }
+        do throws(FileReadError) {
+            let content = try reader.read()
+            if state.layers[layer]?.content != content {
+                state.layers[layer] = FileDocument(content, updatedAt: now)
+            }
+        } catch {
+            status.filesRead(layer, problem: error.description, now: now)
+        }
+    }
+}
