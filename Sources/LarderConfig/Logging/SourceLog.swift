@@ -1,8 +1,8 @@
 import LarderConfigModel
 import Logging
 
-/// Writes one line each time that a source, or the files of a layer, become unusable or usable again, and when the reason
-/// becomes another; not for each attempt in between.
+/// Logs when a source or the files of a layer become unusable, when the reason changes, and when they are usable again.
+/// Repeated failures with the same reason are not logged.
 struct SourceLog: Sendable {
     private enum Condition: Hashable {
         case answering
@@ -14,23 +14,23 @@ struct SourceLog: Sendable {
         /// Whether an earlier document of the source is served.
         let isServed: Bool
         let code: ConfigError.Code
-        /// The message without its numbers, which may be others at each attempt: bytes received, versions.
+        /// The message without its digits, since numbers of bytes and versions differ from attempt to attempt.
         let reason: String
     }
 
-    /// A source that fails for several reasons in turn gets a line for each of them once in this time, in milliseconds.
+    /// The minimum time between two lines about the same failure, in milliseconds.
     private static let repetition = 600_000
     /// The maximum number of lines about failures in that time.
     private static let maximumLines = 8
 
     private let namespace: String
     private let logger: Logger
-    private var told: Condition?
+    private var logged: Condition?
     /// When the failures of this outage were logged, in milliseconds since 1970.
-    private var failuresToldAt: [Failure: Int] = [:]
-    /// The number of failures in a row when a status was compared last.
+    private var failuresLoggedAt: [Failure: Int] = [:]
+    /// The number of consecutive failures when a status was last compared.
     private var comparedFailures = 0
-    /// Since when it fails, in milliseconds since 1970.
+    /// The beginning of the outage, in milliseconds since 1970; nil while the source answers.
     private var failingSince: Int?
     private var fileProblems: [FileLayer: String] = [:]
 
@@ -39,7 +39,7 @@ struct SourceLog: Sendable {
         self.logger = logger
     }
 
-    /// Compares a status with the last one that was logged.
+    /// Logs what differs from the last status.
     /// - Parameter now: in milliseconds since 1970
     mutating func note(_ status: NamespaceStatus, now: Int) {
         noteSource(status, now)
@@ -47,19 +47,19 @@ struct SourceLog: Sendable {
     }
 
     private mutating func noteSource(_ status: NamespaceStatus, _ now: Int) {
-        // The status is compared at each publication, too.
-        if status.consecutiveFailures > 0, status.consecutiveFailures == comparedFailures { return }
-        comparedFailures = status.consecutiveFailures
-        guard let source = status.source, let condition = Self.condition(status), condition != told else { return }
+        // Publications also lead here, without a new attempt.
+        if status.refreshes.consecutiveFailures > 0, status.refreshes.consecutiveFailures == comparedFailures { return }
+        comparedFailures = status.refreshes.consecutiveFailures
+        guard let source = status.source, let condition = Self.condition(status), condition != logged else { return }
         var metadata: Logger.Metadata = [
             "namespace": "\(namespace)", "source": "\(source.location)", "state": "\(status.settled.rawValue)",
         ]
         switch condition {
         case .failing(let failure):
-            failuresToldAt = failuresToldAt.filter { now - $0.value < Self.repetition }
-            guard failuresToldAt[failure] == nil, failuresToldAt.count < Self.maximumLines else { return }
-            failuresToldAt[failure] = now
-            let error = status.lastError?.error.message ?? ""
+            failuresLoggedAt = failuresLoggedAt.filter { now - $0.value < Self.repetition }
+            guard failuresLoggedAt[failure] == nil, failuresLoggedAt.count < Self.maximumLines else { return }
+            failuresLoggedAt[failure] = now
+            let error = status.refreshes.lastError?.error.message ?? ""
             metadata["error"] = "\(error)"
             failingSince = failingSince ?? now
             logger.warning(
@@ -73,9 +73,9 @@ struct SourceLog: Sendable {
                 logger.info("namespace \(namespace): the source answers", metadata: metadata)
             }
             failingSince = nil
-            failuresToldAt = [:]
+            failuresLoggedAt = [:]
         }
-        told = condition
+        logged = condition
     }
 
     private mutating func noteFiles(_ status: NamespaceStatus) {
@@ -95,13 +95,13 @@ struct SourceLog: Sendable {
 
     /// The condition of a source; nil before its first answer or failure.
     private static func condition(_ status: NamespaceStatus) -> Condition? {
-        if status.consecutiveFailures > 0, let problem = status.lastError {
+        if status.refreshes.consecutiveFailures > 0, let problem = status.refreshes.lastError {
             return .failing(
                 Failure(
-                    state: status.settled == .failed ? .failed : .stale, isServed: status.isHolding,
+                    state: status.settled == .failed ? .failed : .stale, isServed: status.refreshes.isHolding,
                     code: problem.error.code, reason: problem.error.message.filter { !$0.isNumber }))
         }
-        return status.lastSuccessAt != nil ? .answering : nil
+        return status.refreshes.lastSuccessAt != nil ? .answering : nil
     }
 
     private static func consequence(of failure: Failure) -> String {

@@ -1,91 +1,85 @@
 package import LarderConfigModel
 
-/// What a namespace's configuration is worth right now.
+/// How current a namespace's configuration is.
 package enum Freshness: String, Sendable {
-    /// The remote source has not answered yet, and nothing of it is on disk.
+    /// The remote source has not answered yet, and no document of it is on disk.
     case initializing
-    /// What is served is what the sources last said.
+    /// The configuration is current, by the last answer of the source.
     case fresh
-    /// The remote source is being asked.
+    /// A refresh is under way.
     case refreshing
-    /// The last attempt failed, or none was made since the start; the last good snapshot is served.
+    /// The last refresh failed, or there was none since the start. The last good snapshot is served.
     case stale
-    /// The last attempt failed and there never was a usable answer.
+    /// The last refresh failed, and there is no remote document or it has expired.
     case failed
 }
 
-/// What an administrator asks about a namespace: its state, its source, its layers, what went wrong and what was refused.
-/// Times are milliseconds since 1970.
+/// The status of a namespace: its freshness, source and layers, the last error and the last refused document. Times are
+/// milliseconds since 1970.
 package struct ConfigStatusReport: Sendable {
-    /// Something that went wrong.
     package struct Problem: Sendable {
-        /// What kind of thing.
         package var error: ConfigError
         package var at: Int
     }
 
     /// A document that was refused.
     package struct Refusal: Sendable {
-        /// Its upstream version, where it had one.
+        /// Its upstream version; nil if it had none.
         package var version: String?
         package var reason: String
         package var at: Int
     }
 
-    /// A document that was refused because it removes more than the settings allow.
+    /// A document that was refused because it would remove more than the settings allow.
     package struct Quarantine: Sendable {
-        /// Its upstream version, where it had one.
+        /// Its upstream version; nil if it had none.
         package var version: String?
-        /// What it would remove.
         package var deletion: MassDeletion
-        /// When it came.
         package var at: Int
     }
 
-    /// What a rollback holds.
+    /// The hold of a rollback.
     package struct Hold: Sendable {
-        /// The revision whose documents are shown.
+        /// The revision whose documents are served.
         package var revision: Int
-        /// The upstream version that the rollback refused, where it had one.
+        /// The upstream version that the rollback refused; nil if it had none.
         package var refusedVersion: String?
         package var since: Int
         /// The layers that are held, lowest first.
         package var layers: [ConfigLayer]
-        /// Which document ends the hold.
+        /// The documents that end the hold.
         package var rule: HoldRule
-        /// Why the hold has this rule, for people.
+        /// Why the hold has this rule, as text.
         package var reason: String
-        /// The client that asked for the rollback, if that is known.
+        /// The client that requested the rollback, if known.
         package var peer: Peer?
     }
 
     /// The remote source.
     package struct Upstream: Sendable {
-        /// `http` or `file`.
+        /// `http`, `sse`, `file` or `etcd`.
         package var kind: String
         /// URL or path.
         package var location: String
-        /// When it was last asked.
+        /// The time of the last request.
         package var lastAttemptAt: Int?
-        /// When it last gave a usable answer.
+        /// The time of the last usable answer.
         package var lastSuccessAt: Int?
-        /// When it will be asked next.
+        /// The time of the next poll.
         package var nextAttemptAt: Int?
-        /// Failures since the last usable answer.
         package var consecutiveFailures = 0
     }
 
     package struct Layer: Sendable {
         package var layer: ConfigLayer
-        /// Whether it holds anything.
+        /// Whether the layer has any content.
         package var isPresent: Bool
-        /// The size of its document.
+        /// The size of its document in bytes.
         package var bytes: Int
-        /// Where it comes from; for experiments, the names of those that this host takes part in.
+        /// The location of its source; for experiments, the names of those that this host takes part in.
         package var origin: String
-        /// When it last changed.
         package var updatedAt: Int?
-        /// Why it could not be read last time; for experiments, why those of the remote document are left out.
+        /// Why the last read failed; for experiments, why those of the remote document are left out.
         package var problem: String?
 
         init(
@@ -100,44 +94,42 @@ package struct ConfigStatusReport: Sendable {
         }
     }
 
-    /// Refreshes since the start.
+    /// Counters since the start.
     package struct Counters: Sendable {
-        /// Snapshots published.
+        /// Published snapshots.
         package var publishes = 0
         /// Requests to the source.
         package var attempted = 0
         /// Answers that changed the remote layer.
         package var changed = 0
-        /// Answers that said "not modified", or the same document again.
+        /// Answers without a change: "not modified", or the same document.
         package var notModified = 0
-        /// Failures and refusals.
+        /// Failed refreshes, including refused documents.
         package var failed = 0
     }
 
-    /// The state.
     package var freshness: Freshness
     package var since: Int
-    /// What went wrong last with the source or the disk; nil once both work again.
+    /// The last problem with the source or the disk; nil once both work again.
     package var lastError: Problem?
-    /// Whether the remote source has given nothing yet, neither now nor before the last start.
+    /// Whether the remote source has never delivered a document, also not before the last start.
     package var awaitsSource = false
-    /// What was refused last; nil once a document is taken again.
+    /// The last refused document; nil once another document is accepted.
     package var refused: Refusal?
-    /// What was refused last for what it removes; nil once a document is taken again.
+    /// The last document refused for what it would remove; nil once another document is accepted.
     package var quarantine: Quarantine?
-    /// What a rollback holds; nil for nothing.
+    /// The hold of a rollback; nil for none.
     package var hold: Hold?
-    /// The remote source; nil where there is none.
+    /// The remote source; nil for none.
     package var upstream: Upstream?
-    /// When the source was asked for what it confirmed last; where it was not asked since the start, when its document
-    /// last changed. What is held is no older than that.
+    /// The remote document was current then: the time of the last successful request, or before the first one after a start
+    /// the last change of the document.
     package var confirmedAt: Int?
-    /// The upstream version held.
+    /// The upstream version of the remote document.
     package var upstreamVersion: String?
-    /// The entity tag held.
+    /// The entity tag of the remote document.
     package var etag: String?
     /// The layers, lowest first.
     package var layers: [Layer] = []
-    /// Counters since the start.
     package var counters = Counters()
 }

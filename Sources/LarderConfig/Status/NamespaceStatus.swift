@@ -4,42 +4,32 @@ import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 
-/// How a namespace fares: the part of its status that is not in its layers. A value that the store keeps and changes.
+/// The part of a namespace's status that is not in its layers. Times are milliseconds since 1970.
 struct NamespaceStatus: Sendable {
-    /// The remote source's kind and location; nil where the namespace has none.
+    /// The kind and location of the remote source; nil if the namespace has none.
     var source: (kind: String, location: String)?
-    /// Where the layers of files come from; without those that the namespace does not have.
+    /// The locations of the file layers that the namespace has.
     var files: [FileLayer: String]
-    /// How long what is held counts as stale when the source fails; nil for ever.
+    /// How long the remote document is stale, and not failed, after its last confirmation; nil for no limit.
     private var staleIfError: Duration?
-    /// Why a layer of files could not be read last time.
+    /// Why the last read of a file layer failed.
     private(set) var fileProblems: [FileLayer: String] = [:]
     /// Why changes of a layer's files are not watched.
     var watchProblems: [ConfigLayer: String] = [:]
-    /// Why the disk did not take a change last time.
+    /// Why the disk did not accept the last change.
     private var storageProblem: ConfigStatusReport.Problem?
-    /// When the source will be asked next.
+    /// The time of the next poll.
     var nextAttemptAt: Int?
     var publishes = 0
+    private(set) var refreshes = RefreshRecord()
 
-    /// The state without what is under way.
+    /// The freshness without file problems and the refresh under way.
     private(set) var settled: Freshness
     private var isRefreshing = false
-    /// When the state, without what is under way, last became another. A refresh that fails again does not change it.
+    /// When ``freshnessAtRest`` last changed. A repeated failure does not change it.
     private var settledSince = 0
     /// When the last refresh began.
     private var refreshingSince = 0
-    private(set) var lastError: ConfigStatusReport.Problem?
-    private var refused: ConfigStatusReport.Refusal?
-    private var quarantine: ConfigStatusReport.Quarantine?
-    /// When the source was asked for what it confirmed last.
-    private var confirmedAt: Int?
-    private var lastAttemptAt: Int?
-    private(set) var lastSuccessAt: Int?
-    private(set) var consecutiveFailures = 0
-    /// Whether a document of the source was held at the last failure.
-    private(set) var isHolding = false
-    private var counters = ConfigStatusReport.Counters()
 
     init(
         source: (kind: String, location: String)?, files: [FileLayer: String] = [:], staleIfError: Duration? = nil
@@ -59,7 +49,7 @@ struct NamespaceStatus: Sendable {
 
     private var since: Int { isRefreshing ? refreshingSince : settledSince }
 
-    /// The status at a start: what is on disk counts as stale until the source confirms it.
+    /// The status after a start. A recovered remote document is stale until the source confirms it.
     func restored(from layers: Layers, now: Int) -> NamespaceStatus {
         var status = self
         status.settledSince = now
@@ -67,23 +57,18 @@ struct NamespaceStatus: Sendable {
         return status
     }
 
-    /// This status with what an older one of the same namespace went through, where both have the same source.
-    func continuing(_ old: NamespaceStatus, layers: Layers, now: Int) -> NamespaceStatus {
-        var status = old
+    /// This status of other settings with the history of the previous one, as far as the source is the same.
+    func continuing(_ previous: NamespaceStatus, layers: Layers, now: Int) -> NamespaceStatus {
+        var status = previous
         status.source = source
         status.files = files
         status.staleIfError = staleIfError
         status.fileProblems = [:]
         status.watchProblems = [:]
         status.nextAttemptAt = nil
-        if source?.kind != old.source?.kind || source?.location != old.source?.location {
+        if source?.kind != previous.source?.kind || source?.location != previous.source?.location {
             status.isRefreshing = false
-            status.lastError = nil
-            status.refused = nil
-            status.quarantine = nil
-            status.lastSuccessAt = nil
-            status.confirmedAt = nil
-            status.consecutiveFailures = 0
+            status.refreshes.sourceChanged()
             status.settled = !hasRemote ? .fresh : layers.remote == nil ? .initializing : .stale
             status.settledSince = now
         }
@@ -91,8 +76,7 @@ struct NamespaceStatus: Sendable {
     }
 
     mutating func refreshBegan(isLongPoll: Bool, now: Int) {
-        lastAttemptAt = now
-        counters.attempted += 1
+        refreshes.began(now: now)
         if isLongPoll { return }
         if !isRefreshing { refreshingSince = now }
         isRefreshing = true
@@ -101,14 +85,7 @@ struct NamespaceStatus: Sendable {
     mutating func refreshCancelled() { isRefreshing = false }
 
     mutating func remoteAnswered(changed: Bool, now: Int) {
-        lastSuccessAt = now
-        // A long poll is answered when something happens, long after the question.
-        confirmedAt = isRefreshing ? lastAttemptAt : now
-        consecutiveFailures = 0
-        lastError = nil
-        refused = nil
-        quarantine = nil
-        if changed { counters.changed += 1 } else { counters.notModified += 1 }
+        refreshes.succeeded(changed: changed, isLongPoll: !isRefreshing, now: now)
         change(now) {
             $0.isRefreshing = false
             $0.settled = .fresh
@@ -116,36 +93,28 @@ struct NamespaceStatus: Sendable {
     }
 
     mutating func remotePushed(now: Int) {
-        refused = nil
-        quarantine = nil
+        refreshes.accepted()
         change(now) { $0.settled = .fresh }
     }
 
     mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
-        refused = ConfigStatusReport.Refusal(version: version?.text, reason: error.message, at: now)
-        if let deletion = error.deletion {
-            quarantine = ConfigStatusReport.Quarantine(version: version?.text, deletion: deletion, at: now)
-        }
+        refreshes.refused(version, error, now: now)
     }
 
-    /// - Parameter heldSince: when the document came that is held and goes on being served, in milliseconds since 1970;
-    ///   nil where there is none.
+    /// - Parameter heldSince: when the remote document last changed, in milliseconds since 1970; nil if there is none
     mutating func failed(_ error: ConfigError, heldSince: Int?, now: Int) {
-        lastError = ConfigStatusReport.Problem(error: error, at: now)
-        consecutiveFailures += 1
-        isHolding = heldSince != nil
-        counters.failed += 1
+        refreshes.failed(error, isHolding: heldSince != nil, now: now)
         change(now) {
             $0.isRefreshing = false
             $0.settled = $0.isServiceable(heldSince, now) ? .stale : .failed
         }
     }
 
-    /// Whether what is held has not been without confirmation for too long.
+    /// Whether the last confirmation of the remote document is recent enough.
     private func isServiceable(_ heldSince: Int?, _ now: Int) -> Bool {
         guard let heldSince else { return false }
         guard let staleIfError else { return true }
-        return now - max(heldSince, lastSuccessAt ?? heldSince) <= staleIfError.milliseconds
+        return now - max(heldSince, refreshes.lastSuccessAt ?? heldSince) <= staleIfError.milliseconds
     }
 
     mutating func storageFailed(_ error: ConfigError, now: Int) {
@@ -158,21 +127,21 @@ struct NamespaceStatus: Sendable {
         change(now) { $0.fileProblems[layer] = problem }
     }
 
-    /// Changes the state and notes when it last became another.
+    /// Applies a change and updates ``settledSince``.
     private mutating func change(_ now: Int, _ body: (inout NamespaceStatus) -> Void) {
         let before = freshnessAtRest
         body(&self)
         if freshnessAtRest != before { settledSince = now }
     }
 
-    /// Whether the source has given nothing yet.
+    /// Whether there is no remote document yet.
     func awaitsSource(holding layers: Layers) -> Bool { hasRemote && !layers.hasRemote }
 
     fileprivate func report(layers: Layers) -> ConfigStatusReport {
         var report = ConfigStatusReport(freshness: freshness, since: since)
-        report.lastError = [lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
-        report.refused = refused
-        report.quarantine = quarantine
+        report.lastError = [refreshes.lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
+        report.refused = refreshes.refused
+        report.quarantine = refreshes.quarantine
         report.hold = layers.hold.map { hold in
             ConfigStatusReport.Hold(
                 revision: hold.revision, refusedVersion: hold.refused?.version?.text, since: hold.since,
@@ -181,14 +150,15 @@ struct NamespaceStatus: Sendable {
         report.awaitsSource = awaitsSource(holding: layers)
         report.upstreamVersion = layers.remote?.version?.text
         report.etag = layers.remote?.validator?.etag
-        report.counters = counters
+        report.counters = refreshes.counters
         report.counters.publishes = publishes
         if let source {
             report.confirmedAt =
-                confirmedAt ?? layers.remote.flatMap { $0.origin == source.location ? $0.updatedAt : nil }
+                refreshes.confirmedAt ?? layers.remote.flatMap { $0.origin == source.location ? $0.updatedAt : nil }
             report.upstream = ConfigStatusReport.Upstream(
-                kind: source.kind, location: source.location, lastAttemptAt: lastAttemptAt,
-                lastSuccessAt: lastSuccessAt, nextAttemptAt: nextAttemptAt, consecutiveFailures: consecutiveFailures)
+                kind: source.kind, location: source.location, lastAttemptAt: refreshes.lastAttemptAt,
+                lastSuccessAt: refreshes.lastSuccessAt, nextAttemptAt: nextAttemptAt,
+                consecutiveFailures: refreshes.consecutiveFailures)
         }
         report.layers = ConfigLayer.allCases.map { self.report($0, of: layers) }
         return report
@@ -202,7 +172,7 @@ struct NamespaceStatus: Sendable {
             return ConfigStatusReport.Layer(
                 layer, isPresent: layers.remote != nil, bytes: layers.remote?.document.textSize ?? 0,
                 origin: layers.remote?.origin ?? source?.location ?? "", updatedAt: layers.remote?.updatedAt,
-                problem: lastError?.error.message ?? watchProblems[.remote])
+                problem: refreshes.lastError?.error.message ?? watchProblems[.remote])
         case .experiment:
             return ConfigStatusReport.Layer(
                 layer, isPresent: !layers.experiment.overlays.isEmpty, bytes: layers.experiment.bytes,
@@ -223,7 +193,7 @@ struct NamespaceStatus: Sendable {
     }
 }
 
-/// A namespace's status at a moment: put into words when somebody asks, which is seldom, and not at each publication.
+/// A namespace's status at a moment. The report is built on request, because requests are rarer than publications.
 final class StatusRecord: Sendable {
     private let status: NamespaceStatus
     private let layers: Layers

@@ -1,0 +1,61 @@
+import LarderConfigModel
+
+/// The results of the refreshes and pushes of a namespace's remote layer. Times are milliseconds since 1970.
+struct RefreshRecord: Sendable {
+    /// Why the last refresh failed; nil after a success.
+    private(set) var lastError: ConfigStatusReport.Problem?
+    /// The last refused document; nil once another document is accepted.
+    private(set) var refused: ConfigStatusReport.Refusal?
+    private(set) var quarantine: ConfigStatusReport.Quarantine?
+    /// The document was current then, by the last successful refresh.
+    private(set) var confirmedAt: Int?
+    private(set) var lastAttemptAt: Int?
+    private(set) var lastSuccessAt: Int?
+    private(set) var consecutiveFailures = 0
+    /// Whether there was a remote document when the last refresh failed.
+    private(set) var isHolding = false
+    private(set) var counters = ConfigStatusReport.Counters()
+
+    mutating func began(now: Int) {
+        lastAttemptAt = now
+        counters.attempted += 1
+    }
+
+    /// - Parameter isLongPoll: A long poll is answered long after its request, so the document is current as of the response.
+    mutating func succeeded(changed: Bool, isLongPoll: Bool, now: Int) {
+        lastSuccessAt = now
+        confirmedAt = isLongPoll ? now : lastAttemptAt
+        consecutiveFailures = 0
+        lastError = nil
+        if changed { counters.changed += 1 } else { counters.notModified += 1 }
+        accepted()
+    }
+
+    mutating func failed(_ error: ConfigError, isHolding: Bool, now: Int) {
+        lastError = ConfigStatusReport.Problem(error: error, at: now)
+        consecutiveFailures += 1
+        self.isHolding = isHolding
+        counters.failed += 1
+    }
+
+    mutating func accepted() {
+        refused = nil
+        quarantine = nil
+    }
+
+    mutating func refused(_ version: UpstreamVersion?, _ error: ConfigError, now: Int) {
+        refused = ConfigStatusReport.Refusal(version: version?.text, reason: error.message, at: now)
+        if let deletion = error.deletion {
+            quarantine = ConfigStatusReport.Quarantine(version: version?.text, deletion: deletion, at: now)
+        }
+    }
+
+    /// The source was replaced. The counters and the time of the last attempt stay.
+    mutating func sourceChanged() {
+        accepted()
+        lastError = nil
+        lastSuccessAt = nil
+        confirmedAt = nil
+        consecutiveFailures = 0
+    }
+}
