@@ -10,42 +10,26 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfig
 
-/// By how much the time of day was set back.
-private final class SetBack: Sendable {
-    let milliseconds = Atomic(0)
-}
-
-@Suite("Overrides that end by themselves")
+@Suite("Overrides that expire")
 struct OverrideExpiryTests {
-    @Test("an override ends by itself at its time, and the next one after it")
+    private let fixture = ExpiryFixture()
+
+    @Test("overrides expire one after another, each at its time")
     func expiry() async throws {
-        let clock = ManualClock()
-        var fixture = StoreFixture.local()
-        fixture.clock = clock
-        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
-            var changes = store.publication.follow().makeAsyncIterator()
-            _ = await changes.next()
+        try await fixture.withStore { (store, values) async throws in
             _ = try await store.set(JSONPath(["late"]), to: 1, timeToLive: .seconds(20))
             _ = try await store.set(JSONPath(["early"]), to: 1, timeToLive: .seconds(10))
-            while await changes.next()?.snapshot.value != ["late": 1, "early": 1] {}
-            // One sleeps for the expiry, one for the write behind.
-            await clock.waitForSleepers(2)
-            clock.advance(by: .seconds(10))
-            #expect(await changes.next()?.snapshot.value == ["late": 1])
-            await clock.waitForSleepers(1)
-            clock.advance(by: .seconds(10))
-            #expect(await changes.next()?.snapshot.value == .emptyObject)
+            await values.wait(for: ["late": 1, "early": 1])
+            await fixture.advance(by: .seconds(10), whenTasksSleep: 2)
+            #expect(await values.next() == ["late": 1])
+            await fixture.advance(by: .seconds(10), whenTasksSleep: 1)
+            #expect(await values.next() == .emptyObject)
         }
     }
 
-    @Test("a set reports when the override ends, and whether that differs from the override it replaces")
+    @Test("a set reports when the override expires, and whether that differs from the override it replaces")
     func lifetimes() async throws {
-        var fixture = StoreFixture.local()
-        fixture.wallClock = WallClock { 1_000_000 }
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
+        try await fixture.withStore { (store, _) async throws in
             func set(_ path: [String], _ value: JSONValue, _ timeToLive: Duration?) async throws -> CommitOutcome {
                 try await store.set(JSONPath(path), to: value, timeToLive: timeToLive)
             }
@@ -66,109 +50,74 @@ struct OverrideExpiryTests {
         }
     }
 
-    @Test("an override ends after its time also where the clock is set back a day meanwhile, and stays ended")
-    func expiryWhileClockGoesBack() async throws {
-        let clock = ManualClock()
+    @Test("overrides expire after their lifetime although the time of day is set back a day, and stay expired")
+    func timeOfDaySetBack() async throws {
         let day = 86_400_000
-        let setBack = SetBack()
-        var fixture = StoreFixture.local()
-        fixture.clock = clock
-        fixture.wallClock = WallClock {
-            100 * day + clock.now.offset.milliseconds - setBack.milliseconds.load(ordering: .relaxed)
-        }
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
-            var changes = store.publication.follow().makeAsyncIterator()
-            _ = await changes.next()
+        fixture.setTimeOfDay(forward: 100 * day)
+        try await fixture.withStore { (store, values) async throws in
             _ = try await store.set(JSONPath(["before"]), to: 1, timeToLive: .seconds(20))
-            setBack.milliseconds.store(day, ordering: .relaxed)
+            fixture.setTimeOfDay(forward: -day)
             _ = try await store.set(JSONPath(["after"]), to: 1, timeToLive: .seconds(10))
-            while await changes.next()?.snapshot.value != ["before": 1, "after": 1] {}
-            await clock.waitForSleepers(2)
-            clock.advance(by: .seconds(10))
-            #expect(await changes.next()?.snapshot.value == ["before": 1])
-            await clock.waitForSleepers(1)
-            clock.advance(by: .seconds(10))
-            #expect(await changes.next()?.snapshot.value == .emptyObject)
+            await values.wait(for: ["before": 1, "after": 1])
+            await fixture.advance(by: .seconds(10), whenTasksSleep: 2)
+            #expect(await values.next() == ["before": 1])
+            await fixture.advance(by: .seconds(10), whenTasksSleep: 1)
+            #expect(await values.next() == .emptyObject)
         }
-        try await fixture.withStore { (store) async throws in
+        try await fixture.withStore { (store, _) async throws in
             #expect(store.value == .emptyObject)
         }
     }
 
-    @Test("an override that ended while the agent was down is gone at the next start")
+    @Test("an override whose time comes while the agent is down has expired at the next start")
     func expiryOverRestart() async throws {
-        let clock = ManualClock()
-        var fixture = StoreFixture.local()
-        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
+        try await fixture.withStore { (store, _) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
         }
-        clock.advance(by: .seconds(60))
-        try await fixture.withStore { (store) async throws in
-            var changes = store.publication.follow().makeAsyncIterator()
+        await fixture.advance(by: .seconds(60), whenTasksSleep: 0)
+        try await fixture.withStore { (store, values) async throws in
             await store.armExpiry()
-            while let current = await changes.next(), current.snapshot.value != .emptyObject {}
+            if store.value != .emptyObject { await values.wait(for: .emptyObject) }
             #expect(store.value == .emptyObject)
         }
     }
 
-    @Test("an override that is set again before its end lasts as long as it was set for last, and others end beside it")
+    @Test("an override that is set again has the lifetime of the last set, and does not delay others")
     func renewal() async throws {
-        let clock = ManualClock()
-        var fixture = StoreFixture.local()
-        fixture.clock = clock
-        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
-            var changes = store.publication.follow().makeAsyncIterator()
-            _ = await changes.next()
+        try await fixture.withStore { (store, values) async throws in
             _ = try await store.set(JSONPath(["renewed"]), to: 1, timeToLive: .seconds(10))
             _ = try await store.set(JSONPath(["removed"]), to: 1, timeToLive: .seconds(15))
             _ = try await store.set(JSONPath(["renewed"]), to: 2, timeToLive: .seconds(30))
             _ = try await store.unset(JSONPath(["removed"]))
-            while await changes.next()?.snapshot.value != ["renewed": 2] {}
+            await values.wait(for: ["renewed": 2])
             let revision = store.revision
-            await clock.waitForSleepers(2)
-            // Nobody has to end now: what was waited for was set again.
-            clock.advance(by: .seconds(10))
-            await clock.waitForSleepers(1)
+            // The first lifetime of "renewed" ends, and nothing happens.
+            await fixture.advance(by: .seconds(10), whenTasksSleep: 2)
+            await fixture.clock.waitForSleepers(1)
             #expect(store.revision == revision)
             _ = try await store.set(JSONPath(["beside"]), to: 3, timeToLive: .seconds(10))
-            while await changes.next()?.snapshot.value != ["renewed": 2, "beside": 3] {}
-            await clock.waitForSleepers(2)
-            clock.advance(by: .seconds(10))
-            #expect(await changes.next()?.snapshot.value == ["renewed": 2])
-            await clock.waitForSleepers(1)
-            clock.advance(by: .seconds(10))
-            #expect(await changes.next()?.snapshot.value == .emptyObject)
+            await values.wait(for: ["renewed": 2, "beside": 3])
+            await fixture.advance(by: .seconds(10), whenTasksSleep: 2)
+            #expect(await values.next() == ["renewed": 2])
+            await fixture.advance(by: .seconds(10), whenTasksSleep: 1)
+            #expect(await values.next() == .emptyObject)
         }
     }
 
-    @Test("an override that cannot be ended on a broken disk is queued once, and ends when the disk works again")
+    @Test("an override that cannot be removed from a broken disk is queued once, and removed when the disk works again")
     func brokenDisk() async throws {
-        let files = FaultyFileSystem()
-        let setBack = SetBack()
-        var fixture = StoreFixture.local()
-        fixture.files = files
-        // This clock stands still, so that the timer does not end the override itself.
-        let clock = ManualClock()
-        fixture.clock = clock
-        fixture.wallClock = WallClock { 1_000_000 - setBack.milliseconds.load(ordering: .relaxed) }
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
+        try await fixture.withStore { (store, _) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
-            // The timer and the writer of generations.
-            await clock.waitForSleepers(2)
-            setBack.milliseconds.store(-20_000, ordering: .relaxed)
-            files.failReplacements(with: EIO)
+            await fixture.clock.waitForSleepers(2)
+            // The clock stands still, so that the timer does not remove the override.
+            fixture.setTimeOfDay(forward: 20_000)
+            fixture.files.failReplacements(with: EIO)
             for _ in 0..<10 {
                 await #expect(throws: ConfigError.self) { try await store.expireOverrides() }
                 #expect(await store.expiry.count == 1)
             }
             #expect(store.value == ["a": 1])
-            files.failReplacements(with: nil)
+            fixture.files.failReplacements(with: nil)
             try await store.expireOverrides()
             #expect(store.value == .emptyObject)
         }
@@ -176,48 +125,91 @@ struct OverrideExpiryTests {
 
     @Test("a failed removal of expired overrides is tried again after a minute, not at the next change")
     func oneRetry() async throws {
-        let files = FaultyFileSystem()
-        let clock = ManualClock()
-        var fixture = StoreFixture.local()
-        fixture.files = files
-        fixture.clock = clock
-        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
-            var changes = store.publication.follow().makeAsyncIterator()
-            _ = await changes.next()
+        try await fixture.withStore { (store, values) async throws in
             _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: .seconds(10))
-            while await changes.next()?.snapshot.value != ["a": 1] {}
-            // The timer and the writer of generations.
-            await clock.waitForSleepers(2)
-            files.failReplacements(with: EIO)
-            clock.advance(by: .seconds(10))
+            await values.wait(for: ["a": 1])
+            await fixture.clock.waitForSleepers(2)
+            fixture.files.failReplacements(with: EIO)
+            fixture.clock.advance(by: .seconds(10))
             while await store.expiry.retry == nil { await Task.yield() }
             let retry = ExpiryQueue.Moment(timeOfDay: 1_070_000, uptime: 70_000)
             // As every change of an override with a lifetime does.
             await store.armExpiry()
             #expect(await store.expiry.armedFor == retry)
-            files.failReplacements(with: nil)
-            clock.advance(by: .seconds(60))
-            while await changes.next()?.snapshot.value != .emptyObject {}
+            fixture.files.failReplacements(with: nil)
+            fixture.clock.advance(by: .seconds(60))
+            await values.wait(for: .emptyObject)
         }
     }
 
-    @Test("of an override that is set again and again no more is kept than of a few")
+    @Test("the queue stays short although one override is set again and again")
     func manyRenewals() async throws {
-        let clock = ManualClock()
-        var fixture = StoreFixture.local()
-        fixture.clock = clock
-        fixture.wallClock = WallClock { 1_000_000 + clock.now.offset.milliseconds }
-        fixture.durability = .relaxed
-        defer { fixture.remove() }
-        try await fixture.withStore { (store) async throws in
+        try await fixture.withStore(durability: .relaxed) { (store, _) async throws in
             for number in 1...500 {
                 let time = Duration.milliseconds(3_600_000 + number)
                 _ = try await store.set(JSONPath(["again"]), to: .int(number), timeToLive: time)
-                let kept = await store.expiry.count
-                #expect(kept <= 66)
+                #expect(await store.expiry.count <= 66)
             }
         }
+    }
+}
+
+/// The state of a store whose time passes when the test says so. The time of day is 1,000,000 ms since 1970 at first.
+private final class ExpiryFixture: Sendable {
+    let clock = ManualClock()
+    let files = FaultyFileSystem()
+    private let timeOfDay = TimeOfDay()
+    private let directory = StoreFixture()
+
+    private final class TimeOfDay: Sendable {
+        let atClockStart = Atomic(1_000_000)
+    }
+
+    deinit { directory.remove() }
+
+    /// Opens the store, which is stopped after the body.
+    func withStore(
+        durability: Durability = .full, _ body: (ConfigStore, inout PublishedValues) async throws -> Void
+    ) async throws {
+        var fixture = directory
+        fixture.hasRemote = false
+        fixture.durability = durability
+        fixture.files = files
+        fixture.clock = clock
+        fixture.wallClock = WallClock { [clock, timeOfDay] in
+            timeOfDay.atClockStart.load(ordering: .relaxed) + clock.now.offset.milliseconds
+        }
+        try await fixture.withStore { (store) async throws in
+            var values = await PublishedValues(of: store)
+            try await body(store, &values)
+        }
+    }
+
+    /// Sets the time of day, without an effect on the clock that timers use.
+    func setTimeOfDay(forward milliseconds: Int) {
+        timeOfDay.atClockStart.add(milliseconds, ordering: .relaxed)
+    }
+
+    /// Advances the clock when so many tasks wait for it: the expiry timer and, after a change, the writer of generations.
+    func advance(by duration: Duration, whenTasksSleep count: Int) async {
+        await clock.waitForSleepers(count)
+        clock.advance(by: duration)
+    }
+}
+
+/// The values that a store publishes after this is made.
+private struct PublishedValues {
+    private var publications: AsyncStream<ConfigPublication.Current>.AsyncIterator
+
+    init(of store: ConfigStore) async {
+        publications = store.publication.follow().makeAsyncIterator()
+        _ = await publications.next(isolation: #isolation)
+    }
+
+    mutating func next() async -> JSONValue? { await publications.next(isolation: #isolation)?.snapshot.value }
+
+    /// Returns when a value is published.
+    mutating func wait(for value: JSONValue) async {
+        while let published = await next(), published != value {}
     }
 }
