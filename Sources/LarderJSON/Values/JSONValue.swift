@@ -90,3 +90,214 @@ public struct JSONValue: Sendable {
         Names.withBytes(document.nodes[node], text: document.text) { String(decoding: $0, as: UTF8.self) }
     }
 }
+
+extension JSONValue {
+    /// The member called `name`; of duplicates the last one. nil if there is none or the value is no object.
+    ///
+    /// Names are the same when their UTF-8 is, with escapes resolved and without Unicode normalisation.
+    public subscript(_ name: String) -> JSONValue? {
+        guard entry.kind == Node.Kind.object else { return nil }
+        var name = name
+        let found = name.withUTF8 { Names.find(document, object: node, UnsafeRawBufferPointer($0)) }
+        return found.map { JSONValue(document: document, node: $0) }
+    }
+
+    /// The member called `name`, as the subscript finds it, for names that are known when the program is built.
+    public func member(_ name: StaticString) -> JSONValue? {
+        guard entry.kind == Node.Kind.object else { return nil }
+        let found = name.withUTF8Buffer { bytes -> Int in
+            Names.find(document, object: node, UnsafeRawBufferPointer(bytes)) ?? -1
+        }
+        return found < 0 ? nil : JSONValue(document: document, node: found)
+    }
+
+    /// Whether the value is a string that says `text`.
+    public func isString(_ text: StaticString) -> Bool {
+        let entry = entry
+        guard entry.kind == Node.Kind.string else { return false }
+        return text.withUTF8Buffer { Names.matches(entry, text: document.text, UnsafeRawBufferPointer($0)) }
+    }
+
+    /// The element at `index`, from 0. nil if there is none or the value is no array.
+    ///
+    /// Elements before it are stepped over one by one unless all are scalars; to visit many use `elements`.
+    public subscript(_ index: Int) -> JSONValue? {
+        let entry = entry
+        guard entry.kind == Node.Kind.array, index >= 0, index < Int(entry.span) - 1 else { return nil }
+        if Int(entry.storedCount) == Int(entry.span) - 1 {
+            return JSONValue(document: document, node: node + 1 + index)
+        }
+        let nodes = document.nodes
+        var element = node + 1
+        let end = node + Int(entry.span)
+        var left = index
+        while element < end {
+            if left == 0 { return JSONValue(document: document, node: element) }
+            left -= 1
+            element += Int(nodes[element].span)
+        }
+        return nil
+    }
+
+    /// The value that `path` leads to, or nil.
+    public func value(at path: JSONPath) -> JSONValue? {
+        var value = self
+        for segment in path.segments {
+            switch value.kind {
+            case .object:
+                guard let member = value[segment] else { return nil }
+                value = member
+            case .array:
+                guard let index = JSONPath.arrayIndex(segment), let element = value[index] else { return nil }
+                value = element
+            default: return nil
+            }
+        }
+        return value
+    }
+}
+
+extension JSONValue: CustomStringConvertible {
+    /// The size of the text in bytes.
+    package var textSize: Int { withTextBytes { $0.count } }
+
+    /// Whether the text that ``withTextBytes(_:)`` hands over is ``compactBytes`` already, and that of every value in it.
+    public var isCompact: Bool { entry.has(Node.Flag.clean) }
+
+    /// The value as compact JSON: no whitespace between tokens, of duplicate members only the one that counts. Strings
+    /// and numbers stay as they were written.
+    public var compactBytes: [UInt8] {
+        if isCompact { return withTextBytes { [UInt8]($0) } }
+        var writer = JSONWriter(reservingCapacity: Int(entry.length))
+        writer.value(self)
+        return writer.bytes
+    }
+
+    /// `compactBytes` as text.
+    public var compactText: String {
+        if isCompact { return withTextBytes { String(decoding: $0, as: UTF8.self) } }
+        return String(decoding: compactBytes, as: UTF8.self)
+    }
+
+    public var description: String { compactText }
+}
+
+extension JSONValue {
+    /// What the document that this value is part of takes in memory, its tape and tables included, in bytes: whoever keeps the
+    /// value keeps all of it.
+    package var documentMemory: Int {
+        let storage = document.storage.pointee
+        return storage.textCapacity + storage.nodeCapacity * MemoryLayout<Node>.stride
+            + storage.slotCapacity * MemoryLayout<UInt32>.stride
+    }
+}
+
+extension JSONValue {
+    /// Where in the text that was parsed the last step of a path stands that leads to something, for people who look
+    /// for it.
+    public struct Place: Sendable, Hashable {
+        /// The line, from 1: of a member's name, or of an element.
+        public let line: Int
+        /// How many steps of the path led there; where it is fewer than the path has, nothing is at its end.
+        public let depth: Int
+    }
+
+    /// The place of a path in the text that this value was parsed from, or of as much of the path as is there. Of members
+    /// with the same name it is the last one, which counts.
+    ///
+    /// Lines end with LF. A value that was made by a program, or copied by `detached()`, is all on one line.
+    public func place(of path: JSONPath) -> Place {
+        var (found, depth, start) = (self, 0, entry.offset)
+        for segment in path.segments {
+            if found.kind == .object, let member = found[segment] {
+                // A member's name has the node before that of its value.
+                (found, start) = (member, document.nodes[member.node - 1].offset)
+            } else if let index = JSONPath.arrayIndex(segment), let element = found[index] {
+                (found, start) = (element, element.entry.offset)
+            } else {
+                break
+            }
+            depth += 1
+        }
+        let text = UnsafeBufferPointer(start: document.text, count: Int(start))
+        let line = 1 + text.count { $0 == UInt8(ascii: "\n") }
+        return Place(line: line, depth: depth)
+    }
+}
+
+extension JSONValue {
+    /// The value that a writer's calls say.
+    ///
+    /// - Precondition: the calls make exactly one JSON value (each `begin` has its `end`, each name a value).
+    public static func building(_ body: (inout JSONWriter) -> Void) -> JSONValue {
+        var writer = JSONWriter()
+        body(&writer)
+        return writer.bytes.withUnsafeBytes { bytes in
+            switch parse(bytes, .max) {
+            case .success(let value): return value
+            case .failure(let error): preconditionFailure("the calls made no JSON value: \(error)")
+            }
+        }
+    }
+
+    public static let null: JSONValue = building { $0.null() }
+    /// The object without members.
+    public static let emptyObject: JSONValue = building { writer in
+        writer.beginObject()
+        writer.endObject()
+    }
+    private static let yes: JSONValue = building { $0.bool(true) }
+    private static let no: JSONValue = building { $0.bool(false) }
+
+    public static func string(_ text: String) -> JSONValue { building { $0.string(text) } }
+    /// An integer.
+    public static func int(_ number: Int) -> JSONValue { building { $0.int(number) } }
+    /// A number in its shortest form; `null` for what JSON cannot say, infinities and NaN.
+    public static func double(_ number: Double) -> JSONValue { building { $0.double(number) } }
+    public static func bool(_ truth: Bool) -> JSONValue { truth ? yes : no }
+
+    public static func array(_ elements: [JSONValue]) -> JSONValue {
+        building { writer in
+            writer.beginArray()
+            for element in elements { writer.value(element) }
+            writer.endArray()
+        }
+    }
+
+    /// An object. Of members with the same name the last one counts.
+    public static func object(_ members: [(String, JSONValue)]) -> JSONValue {
+        building { writer in
+            writer.beginObject()
+            for (name, value) in members {
+                writer.name(name)
+                writer.value(value)
+            }
+            writer.endObject()
+        }
+    }
+
+    /// The same value, compact, in a document of its own: for keeping a small part of a large document.
+    public func detached() -> JSONValue {
+        let entry = entry
+        guard entry.has(Node.Flag.clean) else { return JSONValue.building { $0.value(self) } }
+        // Its text is its compact form, and its part of the tape says all that parsing it again would find out.
+        var builder = TapeBuilder(textCapacity: Int(entry.length), nodeCapacity: Int(entry.span))
+        builder.copy(document, node)
+        return builder.finish()
+    }
+}
+
+// There is no nil literal on purpose: with it `found ? value : nil` would be a JSON `null` where an absent value is
+// meant, because the compiler prefers the type that needs no optional. `null` is written `.null`.
+extension JSONValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+    ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(integerLiteral value: Int) { self = .int(value) }
+    /// A number in its shortest form.
+    public init(floatLiteral value: Double) { self = .double(value) }
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// An object. Of members with the same name the last one counts.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) { self = .object(elements) }
+}
