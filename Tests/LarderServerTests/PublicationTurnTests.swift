@@ -161,9 +161,9 @@ struct PublicationTurnTests {
         let new = try snapshot(8)
         let texts = try await loop.submit {
             let crowd = try ConnectionCrowd(1, on: loop, context)
-            let feed = Feed(publication: publication)
+            let channel = SnapshotChannel(publication: publication)
             let subscriptions = (0..<count).map { number in
-                let topic = feed.topic(JSONPath(["p\(number)"]))
+                let topic = channel.topic(JSONPath(["p\(number)"]))
                 let subscription = Subscription(
                     id: number, connection: crowd.connections[0].connection, topic: topic, mode: .snapshot, delivered: 7
                 )
@@ -172,10 +172,10 @@ struct PublicationTurnTests {
             }
             publication.publish(new, status: status)
             let before = subscriptions.map { String(buffer: $0.topic.body(for: $0)) }
-            feed.goOn(on: loop)
+            channel.goOn(on: loop)
             let after = subscriptions.map { String(buffer: $0.topic.body(for: $0)) }
             crowd.close()
-            for subscription in subscriptions { feed.remove(subscription.topic) }
+            for subscription in subscriptions { channel.remove(subscription.topic) }
             return (before, after)
         }.get()
         #expect(texts.0.allSatisfy { $0.contains(#""value":7"#) })

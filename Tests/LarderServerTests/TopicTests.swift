@@ -18,20 +18,21 @@ struct TopicTests {
             status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
     }
 
-    @Test("it can be asked for its feed also when the feed is gone from the hub, and neither keeps the other then")
+    @Test(
+        "it can be asked for its channel also when the channel is gone from the hub, and neither keeps the other then")
     func feedOutlived() throws {
         var topic: Topic?
-        weak var feed: Feed?
+        weak var channel: SnapshotChannel?
         do {
-            let made = Feed(publication: Self.publication())
+            let made = SnapshotChannel(publication: Self.publication())
             topic = made.topic(try JSONPath("a"))
-            feed = made
+            channel = made
             if let topic { made.remove(topic) }
         }
-        #expect(topic?.feed.snapshot.revision == 7)
+        #expect(topic?.channel.snapshot.revision == 7)
         #expect(topic?.encode(.end(.shutdown)).readableBytes ?? 0 > 0)
         topic = nil
-        #expect(feed == nil)
+        #expect(channel == nil)
     }
 
     @Test("what the hub made for a topic is gone with its last topic", arguments: [false, true])
@@ -39,44 +40,44 @@ struct TopicTests {
         let loop = EmbeddedEventLoop()
         let hub = SubscriptionHub(eventLoop: loop)
         let publication = Self.publication()
-        weak var feed: Feed?
+        weak var channel: SnapshotChannel?
         do {
             let topic = hub.topic(try JSONPath(parsing: "a"), of: publication)
-            feed = topic.feed
+            channel = topic.channel
             if afterPublication {
                 publication.publish(
                     ConfigSnapshot(value: ["a": 2], revision: 8, publishedAt: 0),
                     status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
             }
             loop.run()
-            #expect(feed?.snapshot.revision == (afterPublication ? 8 : 7))
+            #expect(channel?.snapshot.revision == (afterPublication ? 8 : 7))
             hub.removeUnused(topic)
         }
         loop.run()
-        #expect(feed == nil)
+        #expect(channel == nil)
     }
 
-    /// The revision of a feed right after revision 8 was published on its loop, and the revision that it comes to.
+    /// The revision of a channel right after revision 8 was published on its loop, and the revision that it comes to.
     private static func revisions(topics: Int, value: JSONValue = 2, byTask: Bool) async throws -> [Int] {
         let loop = try EpollLoop(name: "hub")
         defer { loop.stop() }
         let publication = publication()
-        let feed = try await loop.submit {
+        let channel = try await loop.submit {
             let hub = SubscriptionHub(eventLoop: loop)
             let made = try (1...topics).map { hub.topic(try JSONPath(parsing: "p\($0)"), of: publication) }
-            return NIOLoopBound((hub, made[0].feed), eventLoop: loop)
+            return NIOLoopBound((hub, made[0].channel), eventLoop: loop)
         }.get()
         let publish: @Sendable () -> Int = {
             publication.publish(
                 ConfigSnapshot(value: ["p1": value], revision: 8, publishedAt: 0),
                 status: StatusRecord(NamespaceStatus(source: nil), holding: Layers()))
-            return feed.value.1.snapshot.revision
+            return channel.value.1.snapshot.revision
         }
         let first =
             byTask
             ? await Task(executorPreference: LoopTaskExecutor(loop)) { publish() }.value
             : try await loop.submit(publish).get()
-        return [first, try await loop.submit { feed.value.1.snapshot.revision }.get()]
+        return [first, try await loop.submit { channel.value.1.snapshot.revision }.get()]
     }
 
     @Test("a few topics advance before the publishing task continues")

@@ -8,7 +8,7 @@ struct AccessReview {
     func run() {
         let scope = RequestScope(connection)
         for subscription in connection.subscriptions.sorted {
-            let name = subscription.topic.feed.publication.namespace
+            let name = subscription.topic.channel.publication.namespace
             let denial = scope.refusal(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
             // A namespace that was removed ends its subscriptions itself.
             if denial?.right != nil { subscription.end(.denied) }

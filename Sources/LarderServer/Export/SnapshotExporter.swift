@@ -30,7 +30,7 @@ public final class SnapshotExporter: Sendable {
     }
 
     private let socket: String
-    private let settings: CopyOptions
+    private let settings: ExportOptions
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
     private let logger: Logger
@@ -50,7 +50,7 @@ public final class SnapshotExporter: Sendable {
     ///   - socket: the path of the agent's socket, whose group the copies get.
     ///   - blocking: where the disk is waited for.
     public init(
-        besideSocket socket: String, settings: CopyOptions, blocking: BlockingWork,
+        besideSocket socket: String, settings: ExportOptions, blocking: BlockingWork,
         clock: any Clock<Duration> = ContinuousClock(), logger: Logger
     ) {
         self.socket = socket

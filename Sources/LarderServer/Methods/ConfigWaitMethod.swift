@@ -33,7 +33,7 @@ struct ConfigWaitMethod {
             connection.loop.deferWork { connection.complete(ticket, result) }
         }
         connection.loop.hub.add(wait)
-        // A snapshot may have been published before the feed followed the publication.
+        // A snapshot may have been published before the channel followed the publication.
         wait.look(at: wait.publication.current)
         if wait.publication.current.hasEnded { wait.giveUp(.namespaceRemoved) }
     }

@@ -4,7 +4,7 @@ import LarderConfig
 import LarderProtocol
 import NIOCore
 
-/// A request that is answered when a condition holds in the current snapshot. The feed of its event loop checks it when a
+/// A request that is answered when a condition holds in the current snapshot. The channel of its event loop checks it when a
 /// snapshot is published; until then it costs nothing.
 final class SnapshotWait {
     let publication: ConfigPublication

@@ -51,16 +51,16 @@ final class Subscription {
     ///   - since: the revision that the client holds; nil for none.
     ///   - epoch: the epoch of that revision; nil for the current one.
     func prepareFirstEvent(since: Int?, epoch: String?) {
-        let current = topic.feed.snapshot.revision
+        let current = topic.channel.snapshot.revision
         if current == 0 {
             delivered = 0
             pendingReason = .initial
         } else if let since {
-            if epoch.map({ $0 != topic.feed.publication.epoch }) ?? false || since > current {
+            if epoch.map({ $0 != topic.channel.publication.epoch }) ?? false || since > current {
                 pendingReason = .restart
             } else if since < current, !topic.isUnchanged(since: since) {
                 delivered = since
-                if mode != .patch || topic.feed.publication.recent(revision: since) == nil { pendingReason = .gap }
+                if mode != .patch || topic.channel.publication.recent(revision: since) == nil { pendingReason = .gap }
             }
         } else {
             pendingReason = .initial
@@ -80,7 +80,7 @@ final class Subscription {
     // MARK: Events
 
     private var needsEvent: Bool {
-        guard topic.feed.snapshot.revision > 0 else { return false }
+        guard topic.channel.snapshot.revision > 0 else { return false }
         return pendingReason != nil || topic.lastChanged > delivered
     }
 
@@ -95,7 +95,7 @@ final class Subscription {
             isLagging = true
             return
         }
-        send(to: connection, skipped: max(0, topic.feed.snapshot.revision - (firstMissed ?? previous + 1)))
+        send(to: connection, skipped: max(0, topic.channel.snapshot.revision - (firstMissed ?? previous + 1)))
     }
 
     /// Sends the snapshot that was missed while output was pending, unless output is pending again.
@@ -104,14 +104,14 @@ final class Subscription {
         guard let connection else { return }
         if connection.outbound.isPending { return connection.subscriptions.addLagging(self) }
         isLagging = false
-        if needsEvent { offer(after: topic.feed.snapshot.revision) } else { firstMissed = nil }
+        if needsEvent { offer(after: topic.channel.snapshot.revision) } else { firstMissed = nil }
     }
 
     private func send(to connection: Connection, skipped: Int) {
         let body = topic.body(for: self)
         firstMissed = nil
         pendingReason = nil
-        delivered = topic.feed.snapshot.revision
+        delivered = topic.channel.snapshot.revision
         connection.loop.traffic.eventsSent += 1
         connection.loop.traffic.eventsSkipped += skipped
         write(body, skipped: skipped, to: connection)

@@ -10,8 +10,8 @@ import Glibc
 final class Topic {
     let path: JSONPath
     /// A strong reference: whoever is at work with a topic may find a client gone, and with it the last subscription,
-    /// the topic and the feed. The cycle ends when the feed removes the topic.
-    let feed: Feed
+    /// the topic and the channel. The cycle ends when the channel removes the topic.
+    let channel: SnapshotChannel
     /// In no order.
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
@@ -25,7 +25,7 @@ final class Topic {
     private var changeBody: ByteBuffer?
     /// What was current when they were encoded: a body tells the namespace's state, which changes without a snapshot.
     private var bodiesVersion = 0
-    /// The snapshot that they are of. The feed goes on to a newer one before each of its topics takes note of it.
+    /// The snapshot that they are of. The channel goes on to a newer one before each of its topics takes note of it.
     private var bodiesRevision = 0
 
     /// A snapshot, and the first one with the same value at the path.
@@ -40,10 +40,10 @@ final class Topic {
         case revision(ConfigEvent.Reason)
     }
 
-    init(_ path: JSONPath, feed: Feed) {
+    init(_ path: JSONPath, channel: SnapshotChannel) {
         self.path = path
-        self.feed = feed
-        lastChanged = feed.snapshot.revision
+        self.channel = channel
+        lastChanged = channel.snapshot.revision
     }
 
     func add(_ subscription: Subscription) {
@@ -75,7 +75,7 @@ final class Topic {
 
     /// The shared part of the event that brings a client from the revision which it holds to the current one.
     func body(for subscription: Subscription) -> ByteBuffer {
-        let (version, revision) = (feed.publication.version, feed.snapshot.revision)
+        let (version, revision) = (channel.publication.version, channel.snapshot.revision)
         if version != bodiesVersion || revision != bodiesRevision {
             forgetBodies()
             (bodiesVersion, bodiesRevision) = (version, revision)
@@ -93,7 +93,7 @@ final class Topic {
         let from = subscription.delivered
         if let known = known(.patch(from: from)) { return known }
         guard let held = snapshot(withValueAt: from) else { return snapshotBody(.gap) }
-        guard let old = value(in: held), let new = value(in: feed.snapshot),
+        guard let old = value(in: held), let new = value(in: channel.snapshot),
             let patch = MergePatch.difference(from: old, to: new)
         else { return snapshotBody(.inexpressible) }
         return note(encode(.patch(patch, from: from)), as: .patch(from: from))
@@ -122,19 +122,19 @@ final class Topic {
     /// long may be from a revision that is no longer held, but the snapshot before its change has it, too.
     private func snapshot(withValueAt revision: Int) -> ConfigSnapshot? {
         if let base, base.since <= revision, revision <= base.snapshot.revision { return base.snapshot }
-        return feed.publication.recent(revision: revision)
+        return channel.publication.recent(revision: revision)
     }
 
     /// Whether a client that holds a revision need not be told anything.
     func isUnchanged(since revision: Int) -> Bool {
         if path.segments.isEmpty { return false }
-        guard let base = feed.publication.recent(revision: revision) else { return false }
-        return Self.isSame(value(in: base), value(in: feed.snapshot))
+        guard let base = channel.publication.recent(revision: revision) else { return false }
+        return Self.isSame(value(in: base), value(in: channel.snapshot))
     }
 
     private func snapshotBody(_ reason: ConfigEvent.Reason) -> ByteBuffer {
         known(.snapshot(reason))
-            ?? note(encode(.snapshot(value(in: feed.snapshot), reason)), as: .snapshot(reason))
+            ?? note(encode(.snapshot(value(in: channel.snapshot), reason)), as: .snapshot(reason))
     }
 
     private func revisionBody(_ reason: ConfigEvent.Reason) -> ByteBuffer {
@@ -144,8 +144,9 @@ final class Topic {
     func encode(_ content: ConfigEvent.Content) -> ByteBuffer {
         ByteBuffer(
             bytes: ConfigEvent.body(
-                namespace: feed.publication.namespace, epoch: feed.publication.epoch, revision: feed.snapshot.revision,
-                state: ConfigState(feed.publication.current.freshness), content: content))
+                namespace: channel.publication.namespace, epoch: channel.publication.epoch,
+                revision: channel.snapshot.revision,
+                state: ConfigState(channel.publication.current.freshness), content: content))
     }
 
     private func value(in snapshot: ConfigSnapshot) -> JSONValue? {

@@ -20,7 +20,7 @@ public struct Settings: Sendable, Equatable {
     /// `log.level`: the lowest level that is logged. Default: info.
     public var logLevel: Logger.Level = .info
     /// `current`: plain copies of the snapshots.
-    public var current = CopyOptions()
+    public var current = ExportOptions()
     /// `images`: the image cache.
     public var images = ImageSettings()
     /// `access`: who may do what; `nil` where the group `larder` may read and have images, if there is one.
@@ -51,7 +51,7 @@ extension Settings {
         stateDirectory = try reader.section("state", Self.directory) ?? nil
         cacheDirectory = try reader.section("cache", Self.directory) ?? nil
         logLevel = try reader.section("log", Self.logLevel) ?? logLevel
-        current = try reader.section("current", CopyOptions.init) ?? current
+        current = try reader.section("current", ExportOptions.init) ?? current
         images = try reader.section("images", ImageSettings.init) ?? images
         access = try reader.section("access", AccessSettings.init)
         try reader.section("limits") { (value, path) throws(SettingsError) in try readLimits(value, path) }
@@ -98,7 +98,7 @@ extension SocketSettings {
     }
 }
 
-extension CopyOptions {
+extension ExportOptions {
     init(_ value: SettingsValue, _ path: SettingsPath) throws(SettingsError) {
         self.init()
         let reader = try SettingsReader(value, at: path, knowing: ["enabled", "mode"])

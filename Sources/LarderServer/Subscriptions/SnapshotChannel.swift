@@ -6,7 +6,7 @@ import LarderProtocol
 import NIOCore
 
 /// One namespace as the subscriptions of one event loop see it.
-final class Feed {
+final class SnapshotChannel {
     let publication: ConfigPublication
     private(set) var snapshot: ConfigSnapshot
     var observer: ConfigPublication.Observer?
@@ -34,7 +34,7 @@ final class Feed {
 
     func topic(_ path: JSONPath) -> Topic {
         if let topic = topics[path] { return topic }
-        let topic = Topic(path, feed: self)
+        let topic = Topic(path, channel: self)
         topics[path] = topic
         return topic
     }
