@@ -165,15 +165,18 @@ struct PublicationTurnTests {
             let subscriptions = (0..<count).map { number in
                 let topic = channel.topic(JSONPath(["p\(number)"]))
                 let subscription = Subscription(
-                    id: number, connection: crowd.connections[0].connection, topic: topic, mode: .snapshot, delivered: 7
-                )
+                    id: number, connection: crowd.connections[0].connection, topic: topic, mode: .snapshot)
                 topic.add(subscription)
                 return subscription
             }
+            func bodies() -> [String] {
+                let event = Subscription.State.Event(sequence: 1, skipped: 0, base: 7, reason: nil)
+                return subscriptions.map { String(buffer: $0.topic.body(of: event, .snapshot)) }
+            }
             publication.publish(new, status: status)
-            let before = subscriptions.map { String(buffer: $0.topic.body(for: $0)) }
-            channel.goOn(on: loop)
-            let after = subscriptions.map { String(buffer: $0.topic.body(for: $0)) }
+            let before = bodies()
+            channel.advanceInSlices(on: loop)
+            let after = bodies()
             crowd.close()
             for subscription in subscriptions { channel.remove(subscription.topic) }
             return (before, after)

@@ -34,11 +34,10 @@ struct SubscriptionMethods {
         }
         let subscription = Subscription(
             id: connection.subscriptions.nextID(), connection: connection, topic: topic, mode: parameters.mode,
-            delivered: topic.channel.snapshot.revision, heldBytes: heldBytes)
+            since: parameters.since, epoch: parameters.epoch, heldBytes: heldBytes)
         connection.subscriptions.add(subscription)
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
-        subscription.prepareFirstEvent(since: parameters.since, epoch: parameters.epoch)
         let result = ConfigSubscribe.Result(
             subscription: subscription.id, revision: topic.channel.snapshot.revision, epoch: publication.epoch,
             state: ConfigState(publication.current.freshness))

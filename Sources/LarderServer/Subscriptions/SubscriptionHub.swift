@@ -68,7 +68,7 @@ final class SubscriptionHub {
         let signal = Signal { signal in
             eventLoop.execute {
                 signal.take()
-                if let epollLoop { bound.value.goOn(on: epollLoop) } else { bound.value.advance() }
+                if let epollLoop { bound.value.advanceInSlices(on: epollLoop) } else { bound.value.advance() }
             }
         }
         channel.observer = channel.publication.observe {

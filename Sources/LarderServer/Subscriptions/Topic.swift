@@ -6,26 +6,27 @@ import LarderProtocol
 import NIOCore
 import Glibc
 
-/// All subscriptions of one event loop to one path of one namespace. What they are told is encoded once for all.
+/// All subscriptions of one event loop to one path of one namespace. Their events share one encoded body.
 final class Topic {
     let path: JSONPath
-    /// A strong reference: whoever is at work with a topic may find a client gone, and with it the last subscription,
-    /// the topic and the channel. The cycle ends when the channel removes the topic.
+    /// A strong reference: a write to a client may close its connection, which removes the last subscription, the topic and
+    /// the channel. The cycle ends when the channel removes the topic.
     let channel: SnapshotChannel
     /// In no order.
     private(set) var subscriptions: [Subscription] = []
     /// The last revision in which the value at the path changed.
     private(set) var lastChanged: Int
-    /// What the change began from that is being told.
+    /// The value before the change that is being delivered.
     private var base: Base?
     private var bodies: [BodyKey: ByteBuffer] = [:]
-    /// The one that was asked for last: mostly all subscriptions ask for the same.
+    /// The body that was used last: most subscriptions need the same one.
     private var lastBody: (key: BodyKey, body: ByteBuffer)?
-    /// The one of a plain change, which mostly all ask for.
+    /// The body of a change in the mode `snapshot`, which most subscriptions need.
     private var changeBody: ByteBuffer?
-    /// What was current when they were encoded: a body tells the namespace's state, which changes without a snapshot.
+    /// The version of the publication that the bodies were encoded from: they carry the state of the namespace, which changes
+    /// without a snapshot.
     private var bodiesVersion = 0
-    /// The snapshot that they are of. The channel goes on to a newer one before each of its topics takes note of it.
+    /// The revision that the bodies were encoded from. The channel advances before each of its topics does.
     private var bodiesRevision = 0
 
     /// A snapshot, and the first one with the same value at the path.
@@ -51,15 +52,16 @@ final class Topic {
         subscriptions.append(subscription)
     }
 
-    /// Takes the same time however many there are: ten thousand clients may leave at once.
+    /// Takes the same time for any number of subscriptions: ten thousand clients may disconnect at once.
     func remove(_ subscription: Subscription) {
         guard let last = subscriptions.popLast(), last !== subscription else { return }
         subscriptions[subscription.place] = last
         last.place = subscription.place
     }
 
-    /// Takes note of a new snapshot. If the value at the path changed, ``forgetBase()`` has to follow.
-    /// - Returns: whether it did.
+    /// Advances to a new snapshot. If the value at the path changed, the caller offers it to all subscriptions and then calls
+    /// ``forgetBase()``.
+    /// - Returns: whether the value changed.
     func advance(from old: ConfigSnapshot, to new: ConfigSnapshot) -> Bool {
         forgetBodies()
         guard old.revision == 0 || path.segments.isEmpty || !Self.isSame(value(in: old), value(in: new))
@@ -69,28 +71,41 @@ final class Topic {
         return true
     }
 
-    /// Every subscription was offered the change. Who could not take it has to hope that its snapshot is still known:
-    /// a topic that may be silent for ever keeps no document of its own.
+    /// Every subscription was offered the change. A later patch is made only if the publication still has the old snapshot:
+    /// a topic without further changes retains no document.
     func forgetBase() { base = nil }
 
-    /// The shared part of the event that brings a client from the revision which it holds to the current one.
-    func body(for subscription: Subscription) -> ByteBuffer {
+    /// Compares the revision that a client holds with the current one.
+    /// - Parameters:
+    ///   - since: the revision; nil if the client holds nothing.
+    ///   - epoch: the epoch of that revision; nil for the current one.
+    func compare(_ since: Int?, _ epoch: String?, _ mode: ConfigSubscribe.Mode) -> Subscription.Held {
+        let (publication, current) = (channel.publication, channel.snapshot.revision)
+        guard current > 0, let since else { return .nothing }
+        if epoch.map({ $0 != publication.epoch }) ?? false || since > current { return .foreign }
+        if since == current || isUnchanged(since: since) { return .current }
+        let isPatchable = mode == .patch && publication.recent(revision: since) != nil
+        return .outdated(revision: since, isPatchable: isPatchable)
+    }
+
+    /// The shared part of an event.
+    func body(of event: Subscription.State.Event, _ mode: ConfigSubscribe.Mode) -> ByteBuffer {
         let (version, revision) = (channel.publication.version, channel.snapshot.revision)
         if version != bodiesVersion || revision != bodiesRevision {
             forgetBodies()
             (bodiesVersion, bodiesRevision) = (version, revision)
         }
-        let reason = subscription.pendingReason
-        if reason == nil, subscription.mode == .snapshot {
+        let reason = event.reason
+        if reason == nil, mode == .snapshot {
             if let changeBody { return changeBody }
             let body = snapshotBody(.change)
             changeBody = body
             return body
         }
-        if subscription.mode == .revision { return revisionBody(reason ?? .change) }
+        if mode == .revision { return revisionBody(reason ?? .change) }
         if let reason { return snapshotBody(reason) }
-        guard subscription.mode == .patch else { return snapshotBody(.change) }
-        let from = subscription.delivered
+        guard mode == .patch else { return snapshotBody(.change) }
+        let from = event.base
         if let known = known(.patch(from: from)) { return known }
         guard let held = snapshot(withValueAt: from) else { return snapshotBody(.gap) }
         guard let old = value(in: held), let new = value(in: channel.snapshot),
@@ -118,15 +133,15 @@ final class Topic {
         changeBody = nil
     }
 
-    /// A snapshot with the value at the path that a revision had; nil where none is known. A value that was the same for
-    /// long may be from a revision that is no longer held, but the snapshot before its change has it, too.
+    /// A snapshot with the value at the path that a revision had; nil if none is retained. The snapshot before the change also
+    /// stands for older revisions with the same value.
     private func snapshot(withValueAt revision: Int) -> ConfigSnapshot? {
         if let base, base.since <= revision, revision <= base.snapshot.revision { return base.snapshot }
         return channel.publication.recent(revision: revision)
     }
 
-    /// Whether a client that holds a revision need not be told anything.
-    func isUnchanged(since revision: Int) -> Bool {
+    /// Whether the value at the path is the one of a revision.
+    private func isUnchanged(since revision: Int) -> Bool {
         if path.segments.isEmpty { return false }
         guard let base = channel.publication.recent(revision: revision) else { return false }
         return Self.isSame(value(in: base), value(in: channel.snapshot))
@@ -153,7 +168,7 @@ final class Topic {
         path.segments.isEmpty ? snapshot.value : snapshot.value.value(at: path)
     }
 
-    /// Whether the value is the same, in whatever order its members stand. Texts of different lengths differ.
+    /// Whether two values are equal, in any order of their members. Texts of different lengths differ.
     private static func isSame(_ old: JSONValue?, _ new: JSONValue?) -> Bool {
         guard let old, let new else { return old == nil && new == nil }
         return old.withTextBytes { left in

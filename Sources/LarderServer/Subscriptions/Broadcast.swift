@@ -1,0 +1,54 @@
+import LarderConfigModel
+
+/// The delivery of one snapshot to the topics and waits of a channel. It performs no I/O: it returns the steps one by one, so
+/// that the channel can serve other clients between two of them.
+struct Broadcast {
+    enum Step {
+        /// Offer the snapshot to a subscription of a topic with another value.
+        case offer(Subscription)
+        /// A topic was compared with the snapshot.
+        case compared
+        /// Check the condition of a wait.
+        case check(SnapshotWait)
+    }
+
+    /// The snapshot that every subscription was offered before.
+    let previous: ConfigSnapshot
+    let current: ConfigSnapshot
+    private let topics: [Topic]
+    private let waits: [SnapshotWait]
+    private var (nextTopic, nextWait) = (0, 0)
+    /// The topic whose subscriptions are served. Subscriptions that are added to it meanwhile hold the snapshot already.
+    private var topic: Topic?
+    private var subscriptions: [Subscription] = []
+    private var nextSubscription = 0
+
+    init(from previous: ConfigSnapshot, to current: ConfigSnapshot, _ topics: [Topic], _ waits: [SnapshotWait]) {
+        self.previous = previous
+        self.current = current
+        self.topics = topics
+        self.waits = waits
+    }
+
+    /// The next step; nil after the last one.
+    mutating func next() -> Step? {
+        if nextSubscription < subscriptions.count {
+            defer { nextSubscription += 1 }
+            return .offer(subscriptions[nextSubscription])
+        }
+        topic?.forgetBase()
+        (topic, subscriptions, nextSubscription) = (nil, [], 0)
+        if nextTopic < topics.count {
+            let topic = topics[nextTopic]
+            nextTopic += 1
+            if topic.advance(from: previous, to: current) {
+                self.topic = topic
+                subscriptions = topic.subscriptions
+            }
+            return .compared
+        }
+        guard nextWait < waits.count else { return nil }
+        defer { nextWait += 1 }
+        return .check(waits[nextWait])
+    }
+}
