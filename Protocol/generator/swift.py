@@ -269,14 +269,26 @@ class Generator:
                 need = f"parameters.namespace.map {{ .inNamespace({rights}, $0) }} ?? .anywhere({rights})"
             else:
                 need = f".inNamespace({rights}, parameters.namespace)"
+        elif "url" in properties:
+            # Without the right to images the agent says nothing else about an image.
+            rights = sorted([right, *source.get("x-right-also", [])], key=lambda one: one != "images")
+            if len(rights) > 2:
+                raise SystemExit(f"{title}: there is no requirement of three rights for an image")
+            need = f".image(url: {self.url(enum)}, {', and: '.join('.' + one for one in rights)})"
         else:
             parameter = "_: Parameters"
-            also = source.get("x-right-also", [])
-            if len(also) > 1:
-                raise SystemExit(f"{title}: there is no requirement of three rights for the whole agent")
+            if "x-right-also" in source:
+                raise SystemExit(f"{title}: there is no requirement of two rights for the whole agent")
             where = "anywhere" if source.get("x-scope") == "anywhere" else "general"
-            need = f".both(.{right}, .{also[0]})" if also else f".{where}(.{right})"
+            need = f".{where}(.{right})"
         return brace(f"package static func requirement({parameter}) -> Requirement", [need], one_line=True)
+
+    def url(self, enum):
+        """The expression for the URL among the parameters of a method."""
+        for prop, group in self.structs.get(f"{enum}.Parameters", {}).get("groups", {}).items():
+            if "url" in self.group_members(group):
+                return f"parameters.{prop}.url"
+        return "parameters.url"
 
     def file(self, origin, body):
         text = "\n".join(body)

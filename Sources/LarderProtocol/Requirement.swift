@@ -9,8 +9,8 @@ package enum Requirement: Sendable, Equatable {
     case inNamespace(Right, String)
     /// All of these rights.
     case allInNamespace([Right], String)
-    /// Two rights for the whole agent.
-    case both(Right, Right)
+    /// One right or two for the whole agent, and the images of a URL: an origin may have users of its own.
+    case image(url: String, Right, and: Right? = nil)
 }
 
 /// A method whose schema says what its caller needs: `x-right`, and with it `x-scope`, `x-right-if` and `x-right-also`.

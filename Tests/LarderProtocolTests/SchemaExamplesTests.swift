@@ -95,6 +95,6 @@ struct RequirementTests {
         #expect(AgentPing.requirement(NoParameters()) == .nothing)
         #expect(ImageClear.requirement(ImageClear.Parameters()) == .general(.administer))
         let put = ImagePut.Parameters(ImageReference(url: "https://a/1.png"), .inline([]))
-        #expect(ImagePut.requirement(put) == .both(.push, .images))
+        #expect(ImagePut.requirement(put) == .image(url: "https://a/1.png", .images, and: .push))
     }
 }

@@ -31,8 +31,8 @@ private struct Number: WireResult {
     func write(to writer: inout JSONWriter) { writer.int(value) }
 }
 
-private enum Subtract: GuardedMethod {
-    static func need(_: Parameters) -> Need { .nothing }
+private enum Subtract: AuthorizedMethod {
+    static func requirement(_: Parameters) -> Requirement { .nothing }
     static let name = "subtract"
     typealias Result = Number
     struct Parameters: WireParameters {

@@ -37,20 +37,21 @@ struct ReplyCacheTests {
         let current = publication.current
         try line.withUnsafeBytes { bytes in
             let template = try #require(RequestTemplate(bytes))
-            cache.keep(Array(reply.utf8)[...], for: template, publication, current)
+            cache.keep(
+                Array(reply.utf8)[...], for: template, requiring: .inNamespace(.read, "default"), publication, current)
         }
     }
 
     private func known(
-        in cache: inout ReplyCache, for rights: PeerRights = Self.rights(), line: [UInt8] = Self.line
+        in cache: inout ReplyCache, line: [UInt8] = Self.line,
+        ifAllowed isAllowed: (Requirement) -> Bool = { _ in true }
     ) throws -> String? {
         try line.withUnsafeBytes { bytes in
+            let template = try #require(RequestTemplate(bytes))
+            guard let entry = cache.lookup(template), isAllowed(entry.value.requirement) else { return nil }
             var output = JSONWriter()
-            switch cache.append(for: try #require(RequestTemplate(bytes)), with: rights, to: &output) {
-            case .nothing: return nil
-            case .written: return String(decoding: output.bytes, as: UTF8.self)
-            case .begun(let rest): return String(decoding: output.bytes, as: UTF8.self) + String(buffer: rest)
-            }
+            let rest = ReplyCache.append(entry, for: template, to: &output)
+            return String(decoding: output.bytes, as: UTF8.self) + (rest.map { String(buffer: $0) } ?? "")
         }
     }
 
@@ -86,16 +87,21 @@ struct ReplyCacheTests {
         #expect(cache.count == 0)
     }
 
-    @Test("a reply is known to those only who may read what it is of")
-    func rights() throws {
-        var cache = ReplyCache()
-        try keep("}", in: &cache, of: Self.publication())
-        #expect(try known(in: &cache, for: Self.rights([])) == nil)
-        #expect(try known(in: &cache, for: Self.rights(Rights([.write, .administer, .secrets]))) == nil)
-        #expect(try known(in: &cache, for: Self.rights(.all, in: ["default": Rights([.write])])) == nil)
-        #expect(try known(in: &cache, for: Self.rights([], in: ["default": Rights([.read])])) != nil)
-        #expect(try known(in: &cache, for: Self.rights(Rights([.read]), in: ["shop": []])) != nil)
-        #expect(try known(in: &cache) != nil)
+    @Test("a cached reply is only for peers that may read its namespace")
+    func rights() async throws {
+        try await ConnectionFixture.with { _, context in
+            var cache = ReplyCache()
+            try keep("}", in: &cache, of: Self.publication())
+            func isKnown(for rights: PeerRights) throws -> Bool {
+                try known(in: &cache) { context.authorizer.decide($0, rights) == nil } != nil
+            }
+            #expect(try !isKnown(for: Self.rights([])))
+            #expect(try !isKnown(for: Self.rights(Rights([.write, .administer, .secrets]))))
+            #expect(try !isKnown(for: Self.rights(.all, in: ["default": Rights([.write])])))
+            #expect(try isKnown(for: Self.rights([], in: ["default": Rights([.read])])))
+            #expect(try isKnown(for: Self.rights(Rights([.read]), in: ["shop": []])))
+            #expect(try isKnown(for: Self.rights()))
+        }
     }
 
     @Test("the reply of a namespace that has ended is not kept, and not held on to")

@@ -66,7 +66,7 @@ struct RightsTests {
     func secretNamespaces() async throws {
         try await ConnectionFixture.with { _, context in
             func refusal(_ rules: AccessRules, _ right: Right, _ name: String) -> WireError? {
-                Self.rights(of: Self.peer(), rules).refusal(of: .inNamespace(right, name), context.namespaces)
+                context.authorizer.decide(.inNamespace(right, name), Self.rights(of: Self.peer(), rules))?.error
             }
             // There is "default" only; "x" and "y" stand for one that is kept secret and one that is not there.
             let reader = Rights([.read])

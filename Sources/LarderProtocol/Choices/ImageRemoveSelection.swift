@@ -7,6 +7,14 @@ extension ImageRemove {
         /// All whose URL begins so: an origin, or an origin and the beginning of a path.
         case prefix(String)
 
+        /// The URL of the image, or the prefix.
+        var url: String {
+            switch self {
+            case .image(let image): image.url
+            case .prefix(let prefix): prefix
+            }
+        }
+
         init(from reader: MemberReader) throws(WireError) {
             if let prefix = try reader.text("prefix", bytes: 1...ImageReference.longestURL) {
                 guard try reader.string("url") == nil, try reader.string("cacheKey") == nil else {

@@ -6,19 +6,18 @@ struct AccessReview {
     let connection: Connection
 
     func run() {
-        let scope = RequestScope(connection)
         for subscription in connection.subscriptions.sorted {
             let name = subscription.topic.channel.publication.namespace
-            let denial = scope.refusal(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
+            let denial = connection.denial(of: Admission(ConfigSubscribe.name, .inNamespace(.read, name)))
             // A namespace that was removed ends its subscriptions itself.
-            if denial?.right != nil { subscription.end(.denied) }
+            if let denial, denial.isDenied { subscription.end(.denied) }
         }
         for ticket in connection.pending.tickets(.connection) {
-            guard let request = connection.pending[ticket], let denial = scope.refusal(of: request.admission),
-                denial.right != nil
+            guard let request = connection.pending[ticket], let denial = connection.denial(of: request.admission),
+                denial.isDenied
             else { continue }
-            request.denial = denial
-            request.cancel(denial)
+            request.denial = denial.error
+            request.cancel(denial.error)
         }
         connection.output.flush()
     }

@@ -1,23 +1,31 @@
 import LarderConfig
+import LarderImages
 import LarderProtocol
 
-/// What one peer may do, worked out from the rules once: connections of the same peer share it.
+/// The rights of one peer, computed from the rules once. Connections of the same accounts share them.
 final class PeerRights: Sendable {
-    /// The version of the rules that it was worked out from.
+    /// The version of the rules.
     let version: Int
-    /// Those for the whole agent.
+    /// The rights for the whole agent.
     let general: Rights
-    /// Whether it may read every namespace, so that nobody has to ask which one is meant.
+    /// Whether the peer may read every namespace.
     let readsEverything: Bool
-    /// In the namespaces that have an access of their own.
+    /// Whether a namespace may exist that is hidden from the peer.
+    let isKeptFromSome: Bool
+    /// The rights in the namespaces that have an access of their own.
     private let own: [String: Rights]
-    /// In all others.
+    /// The rights in all other namespaces.
     private let usual: Rights
-    /// Whether there may be a namespace that the peer is not to know of.
-    private let mayBeKeptFromSome: Bool
+    private let isTrusted: Bool
+    /// The user id of the peer.
+    let user: UInt32
+    private let groups: Set<UInt32>
 
     init(of peer: PeerCredentials, by rules: AccessRules, version: Int) {
         self.version = version
+        isTrusted = peer.isTrusted
+        user = UInt32(clamping: peer.uid)
+        groups = Set(peer.groups + [UInt32(clamping: peer.gid)])
         general = peer.isTrusted ? .all : rules.general.rights(of: peer)
         usual = general.intersection(.inNamespaces)
         // A namespace cannot give the right to roll back, but it decides whether a peer is let in at all.
@@ -28,21 +36,23 @@ final class PeerRights: Sendable {
             return given.isEmpty ? [] : given.union(administer)
         }
         readsEverything = general.contains(.read) && own.values.allSatisfy { $0.contains(.read) }
-        mayBeKeptFromSome = usual.isEmpty || own.values.contains { $0.isEmpty }
+        isKeptFromSome = usual.isEmpty || own.values.contains { $0.isEmpty }
     }
 
-    /// The rights in a namespace, whether or not there is one of that name.
+    /// The rights in a namespace, whether it exists or not.
     func rights(in namespace: String) -> Rights { own[namespace] ?? usual }
 
-    /// Whether the peer may read a namespace.
+    /// Whether a namespace has an access of its own.
+    func hasOwnRights(in namespace: String) -> Bool { own[namespace] != nil }
+
     func mayRead(_ namespace: String) -> Bool { readsEverything || rights(in: namespace).contains(.read) }
 
     func hasAnywhere(_ right: Right) -> Bool { general.contains(right) || own.values.contains { $0.contains(right) } }
 
-    /// Whether it may know that there is a namespace of this name: it has some right in it.
+    /// Whether the peer may know that a namespace exists: it has some right in it.
     func mayKnow(of namespace: String) -> Bool { !rights(in: namespace).isEmpty }
 
-    /// What it may do in the namespaces with an access of their own, of those in which it may do anything.
+    /// The rights in those of the namespaces that have an access of their own and give the peer any right.
     func inPrivateNamespaces(of namespaces: [ConfigNamespace]) -> [String: [Right]] {
         var rights: [String: [Right]] = [:]
         for namespace in namespaces {
@@ -52,48 +62,9 @@ final class PeerRights: Sendable {
         return rights
     }
 
-    /// Why the peer may not do what needs something; nil where it may. To a peer that is not to know of some namespace, one
-    /// that is not there looks like that one.
-    func refusal(of need: Need, _ namespaces: ConfigNamespaces) -> WireError? {
-        switch need {
-        case .nothing: return nil
-        case .general(let right): return general.contains(right) ? nil : Self.lacking(right)
-        case .both(let first, let second):
-            if !general.contains(first) { return Self.lacking(first) }
-            return general.contains(second) ? nil : Self.lacking(second)
-        case .anywhere(let right): return hasAnywhere(right) ? nil : Self.lacking(right)
-        case .allInNamespace(let needed, let name):
-            return needed.lazy.compactMap { self.refusal(of: .inNamespace($0, name), namespaces) }.first
-        case .inNamespace(let right, let name):
-            let rights = rights(in: name)
-            if rights.contains(right), own[name] != nil || !mayBeKeptFromSome { return nil }
-            let isThere = namespaces[name] != nil
-            if rights.contains(right), isThere { return nil }
-            // A name that none can have tells nothing, and is nothing for the log.
-            if !isThere, !mayBeKeptFromSome || !NamespaceConfiguration.isName(name) {
-                return unknownNamespace(name, namespaces)
-            }
-            return Self.lacking(right, in: name, mayNotExist: rights.isEmpty || !isThere)
-        }
-    }
-
-    /// What the peer is told of a namespace that is not there: which others are, of those that it may know of.
-    func unknownNamespace(_ name: String, _ namespaces: ConfigNamespaces) -> WireError {
-        let known = namespaces.all.map(\.name).filter(mayKnow)
-        let others = known.isEmpty ? "" : "; declared are: \(known.joined(separator: ", "))"
-        return WireError(.unknownNamespace, "\"\(name)\" is not declared in the settings\(others)")
-    }
-
-    private static func lacking(_ right: Right) -> WireError {
-        WireError(
-            lacking: right, in: nil,
-            "needs the right \(right.rawValue); the settings give it by access, see larder.json(5)")
-    }
-
-    private static func lacking(_ right: Right, in namespace: String, mayNotExist: Bool) -> WireError {
-        WireError(
-            lacking: right, in: namespace,
-            "needs the right \(right.rawValue) in namespace \(namespace)\(mayNotExist ? ", if there is one" : ""); "
-                + "the settings give it by access, see larder.json(5)")
+    /// Whether the peer is one of the users of an origin to which the agent shows a credential: root, the user who runs the
+    /// agent, or an account that the settings name.
+    func mayHaveImages(of origin: ImageOrigin) -> Bool {
+        isTrusted || origin.users.contains(user) || !origin.groups.isDisjoint(with: groups)
     }
 }

@@ -190,6 +190,14 @@ final class Connection: EpollTarget {
         return principal.rights
     }
 
+    /// Why the peer does not have what a request requires; nil if it has. A denial is logged.
+    func denial(of admission: Admission) -> Denial? {
+        let server = loop.server
+        guard let denial = server.authorizer.decide(admission.requirement, rights) else { return nil }
+        server.refusals.addRequest(denial.error, to: admission.method, of: principal.credentials)
+        return denial
+    }
+
     func identifyPeer() { principal.identify() }
 
     /// Metadata for a log line about the connection.

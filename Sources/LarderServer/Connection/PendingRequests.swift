@@ -1,6 +1,17 @@
 import LarderProtocol
 import NIOCore
 
+/// What a request required when it was admitted. The rules may change while it waits.
+struct Admission: Sendable {
+    let method: String
+    let requirement: Requirement
+
+    init(_ method: String, _ requirement: Requirement) {
+        self.method = method
+        self.requirement = requirement
+    }
+}
+
 /// A request whose reply is not written yet. Used on its connection's event loop only.
 final class PendingRequest {
     /// Nil for a notification.

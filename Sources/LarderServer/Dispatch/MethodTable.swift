@@ -54,13 +54,14 @@ struct MethodTable {
     struct SnapshotReading {
         var publication: ConfigPublication
         var current: ConfigPublication.Current
+        var requirement: Requirement
         var result: ConfigGet.Result
         /// Whether lines with the same template get the same reply as long as the snapshot is current.
         var isRepeatable: Bool
     }
 
     /// A request that the connection answers by itself.
-    struct OwnRequest<Method: GuardedMethod> {
+    struct OwnRequest<Method: AuthorizedMethod> {
         /// Nil for a notification.
         var id: RequestID?
         var parameters: Method.Parameters
@@ -88,7 +89,7 @@ struct MethodTable {
     mutating func add(_ name: String, _ answer: Answer) { answers[name] = answer }
 
     /// Adds a method that is answered at once.
-    mutating func immediate<Method: GuardedMethod>(
+    mutating func immediate<Method: AuthorizedMethod>(
         _ method: Method.Type,
         _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> Method.Result
     ) {
@@ -101,7 +102,7 @@ struct MethodTable {
     /// - Parameters:
     ///   - body: reads it; nil where that snapshot does not do
     ///   - later: gets one that does
-    mutating func reading<Method: GuardedMethod>(
+    mutating func reading<Method: AuthorizedMethod>(
         _ method: Method.Type,
         _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> SnapshotReading?,
         orLater later: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
@@ -112,7 +113,7 @@ struct MethodTable {
     }
 
     /// Adds a method that is answered when a condition holds in the current snapshot.
-    mutating func waiting<Method: GuardedMethod>(
+    mutating func waiting<Method: AuthorizedMethod>(
         _ method: Method.Type, _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> SnapshotWait
     ) {
         answers[Method.name] = .waiting { (scope, params) throws(WireError) in
@@ -124,14 +125,14 @@ struct MethodTable {
     /// Adds a method that waits for something.
     /// - Parameters:
     ///   - endsWithConnection: whether it is given up when the client goes away. What a client hands over is not.
-    mutating func deferred<Method: GuardedMethod>(
+    mutating func deferred<Method: AuthorizedMethod>(
         _ method: Method.Type, endsWithConnection: Bool,
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) {
         answers[Method.name] = .deferred(Self.deferred(method, body), endsWithConnection: endsWithConnection)
     }
 
-    private static func deferred<Method: GuardedMethod>(
+    private static func deferred<Method: AuthorizedMethod>(
         _ method: Method.Type,
         _ body: @escaping @Sendable (RequestScope, Method.Parameters) async throws(WireError) -> Method.Result
     ) -> Deferred {
@@ -144,7 +145,7 @@ struct MethodTable {
     }
 
     /// Adds a method that hands over a change.
-    mutating func change<Method: GuardedMethod>(
+    mutating func change<Method: AuthorizedMethod>(
         _ method: Method.Type,
         _ body: @escaping (RequestScope, Method.Parameters) throws(WireError) -> HandOver
     ) {
@@ -155,7 +156,7 @@ struct MethodTable {
     }
 
     /// Adds a method that the connection answers, now or later.
-    mutating func own<Method: GuardedMethod>(
+    mutating func own<Method: AuthorizedMethod>(
         _ method: Method.Type,
         _ body: @escaping (Connection, OwnRequest<Method>) throws(WireError) -> Void
     ) {
@@ -170,7 +171,7 @@ struct MethodTable {
 
     /// Adds a method that changes the connection.
     /// - Parameter needsReply: whether it has no use, and so no effect, as a notification.
-    mutating func connection<Method: GuardedMethod>(
+    mutating func connection<Method: AuthorizedMethod>(
         _ method: Method.Type, needsReply: Bool = false,
         _ body: @escaping (Connection, Method.Parameters) throws(WireError) -> ConnectionReply
     ) {

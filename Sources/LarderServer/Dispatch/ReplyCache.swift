@@ -1,5 +1,6 @@
 import LarderConfig
 import LarderJSON
+import LarderProtocol
 import NIOCore
 
 /// Replies to reads of the current snapshot by request templates, so that a repeated read is parsed, looked up and encoded
@@ -7,21 +8,16 @@ import NIOCore
 ///
 /// A reply is valid while the publication has the version that it was made from; that is checked at each use.
 struct ReplyCache {
-    /// The outcome of a lookup.
-    enum Found {
-        case nothing
-        /// The whole reply was written.
-        case written
-        /// The beginning was written. The rest is too large to copy; the caller writes it.
-        case begun(ByteBuffer)
-    }
-
-    private struct CachedReply {
+    struct CachedReply {
         let publication: ConfigPublication
         let version: Int
+        /// What the request required.
+        let requirement: Requirement
         /// A large reply; a small one is the payload of its entry.
         let body: ByteBuffer?
     }
+
+    typealias Entry = RequestCache<CachedReply>.Entry
 
     private static let slots = 256
     /// Replies up to this size are copied, so that pipelined ones make one write. Copying a larger one costs more than a
@@ -37,33 +33,39 @@ struct ReplyCache {
     /// The number of cached replies.
     var count: Int { replies.count }
 
-    /// Writes a cached reply or its beginning, if it is valid and the peer may read its namespace.
-    mutating func append(for template: RequestTemplate, with rights: PeerRights, to output: inout JSONWriter) -> Found {
-        guard let entry = replies.occupant(of: template) else { return .nothing }
+    /// The valid reply to a request with a template. The caller checks that its peer may have it.
+    mutating func lookup(_ template: RequestTemplate) -> Entry? {
+        guard let entry = replies.occupant(of: template) else { return nil }
         guard entry.value.version == entry.value.publication.version else {
             // It is never valid again, and it retains its publication, which may have ended.
             largeBytes -= entry.value.body?.readableBytes ?? 0
             replies.removeOccupant(of: template)
-            return .nothing
+            return nil
         }
-        guard entry.matches(template), rights.mayRead(entry.value.publication.namespace) else { return .nothing }
-        Self.appendHead(id: template.id, to: &output)
-        if let body = entry.value.body { return .begun(body) }
+        return entry.matches(template) ? entry : nil
+    }
+
+    /// Writes a cached reply, or the beginning of a large one.
+    /// - Returns: the rest of a large reply, which the caller writes: it is not copied.
+    static func append(_ entry: Entry, for template: RequestTemplate, to output: inout JSONWriter) -> ByteBuffer? {
+        appendHead(id: template.id, to: &output)
+        if let body = entry.value.body { return body }
         withExtendedLifetime(entry) { output.rawUnframed(entry.payload) }
-        return .written
+        return nil
     }
 
     /// Caches a reply, unless its namespace was removed while it was read: the version of that would not change again.
     /// - Parameter tail: what followed ``appendHead(id:to:)`` in the reply.
     mutating func keep(
-        _ tail: ArraySlice<UInt8>, for template: RequestTemplate, _ publication: ConfigPublication,
-        _ current: ConfigPublication.Current
+        _ tail: ArraySlice<UInt8>, for template: RequestTemplate, requiring requirement: Requirement,
+        _ publication: ConfigPublication, _ current: ConfigPublication.Current
     ) {
         guard tail.count <= Self.maxLargeBytes, !current.hasEnded, !current.isWithdrawn else { return }
         let isLarge = tail.count > Self.maxCopiedBytes
         if isLarge, largeBytes + tail.count > Self.maxLargeBytes { dropLarge() }
         let reply = CachedReply(
-            publication: publication, version: current.version, body: isLarge ? ByteBuffer(bytes: tail) : nil)
+            publication: publication, version: current.version, requirement: requirement,
+            body: isLarge ? ByteBuffer(bytes: tail) : nil)
         let previous = replies.store(reply, payload: isLarge ? [] : tail, for: template)
         largeBytes += (isLarge ? tail.count : 0) - (previous?.value.body?.readableBytes ?? 0)
     }

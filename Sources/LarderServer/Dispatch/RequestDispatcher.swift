@@ -43,13 +43,14 @@ struct RequestDispatcher {
     }
 
     /// Writes the reply to a read that came before with another id.
-    /// - Returns: false if the reply is not cached or no longer right.
+    /// - Returns: false if the reply is not cached or not valid, or if the peer may not have it: the parsed request is then
+    ///   denied.
     private func writeCachedReply(_ template: RequestTemplate) -> Bool {
+        guard let entry = loop.caches.replies.lookup(template),
+            loop.server.authorizer.decide(entry.value.requirement, connection.rights) == nil
+        else { return false }
         let mark = loop.output.writer.mark
-        switch loop.caches.replies.append(for: template, with: connection.rights, to: &loop.output.writer) {
-        case .nothing: return false
-        case .written: break
-        case .begun(let rest):
+        if let rest = ReplyCache.append(entry, for: template, to: &loop.output.writer) {
             if rest.readableBytes > UserUsage.largeBytes, let error = connection.refusalOfLargeWork() {
                 loop.output.writer.rewind(to: mark)
                 output.reply(id: RequestID(template), error, in: nil)
@@ -196,7 +197,8 @@ struct RequestDispatcher {
         loop.output.writer.endLine()
         if let template, reading.isRepeatable {
             loop.caches.replies.keep(
-                loop.output.writer.bytes[start...], for: template, reading.publication, reading.current)
+                loop.output.writer.bytes[start...], for: template, requiring: reading.requirement, reading.publication,
+                reading.current)
         }
         output.withholdIfTooMuch(id, from: mark)
     }

@@ -16,27 +16,23 @@ struct RequestScope: Sendable {
 
     /// Reads the parameters of a request and checks the peer's rights.
     /// - Throws: `invalidParams`; `denied`, which is logged; `unknownNamespace`
-    func admit<Method: GuardedMethod>(
+    func admit<Method: AuthorizedMethod>(
         _ method: Method.Type, _ params: JSONValue?
     ) throws(WireError) -> (Method.Parameters, Admission) {
         let parameters = try Method.Parameters(params: params)
-        let admission = Admission(method, parameters)
-        if let refusal = refusal(of: admission) { throw refusal }
+        let admission = Admission(Method.name, Method.requirement(parameters))
+        if let denial = context.authorizer.decide(admission.requirement, rights) {
+            context.refusals.addRequest(denial.error, to: admission.method, of: peer)
+            throw denial.error
+        }
         return (parameters, admission)
-    }
-
-    /// Why the peer does not have the right to a request, or no longer; nil if it has. A refusal is logged.
-    func refusal(of admission: Admission) -> WireError? {
-        guard let refusal = rights.refusal(of: admission.need, context.namespaces) else { return nil }
-        context.refusals.addRequest(refusal, to: admission.method, of: peer)
-        return refusal
     }
 
     /// A namespace.
     /// - Throws: `unknownNamespace`, naming those that exist.
     func namespace(_ name: String) throws(WireError) -> ConfigNamespace {
         if let namespace = context.namespaces[name] { return namespace }
-        throw rights.unknownNamespace(name, context.namespaces)
+        throw context.authorizer.unknownNamespace(name, rights)
     }
 
     /// The namespaces that the peer may read.

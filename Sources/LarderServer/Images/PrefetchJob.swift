@@ -26,7 +26,7 @@ struct PrefetchJob: Sendable {
     }
 
     private let images: ImageService
-    private let peer: PeerCredentials
+    private let rights: PeerRights
     /// The requests to the cache, each with the index of its image in the list.
     private var asked: [(place: Int, request: ImageRequest)] = []
     /// The first images that are refused without asking the cache, by their index in the list; at most as many as a result
@@ -34,17 +34,16 @@ struct PrefetchJob: Sendable {
     private var refused: [(place: Int, failure: ImagePrefetch.Failure)] = []
     private var refusedCount = 0
 
-    init(_ items: [ImagePrefetch.Item], _ images: ImageService, for peer: PeerCredentials) {
-        (self.images, self.peer) = (images, peer)
+    init(_ items: [ImagePrefetch.Item], _ images: ImageService, for rights: PeerRights) {
+        (self.images, self.rights) = (images, rights)
         for (place, item) in items.enumerated() {
-            do throws(WireError) {
-                try images.check(peer, item.image.url)
-                asked.append((place, ImageRequest(item, for: peer)))
-            } catch {
-                refusedCount += 1
-                if refused.count < ImagePrefetch.Result.mostFailures {
-                    refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: error)))
-                }
+            guard let denial = images.denial(of: item.image.url, to: rights) else {
+                asked.append((place, ImageRequest(item, for: rights)))
+                continue
+            }
+            refusedCount += 1
+            if refused.count < ImagePrefetch.Result.mostFailures {
+                refused.append((place, ImagePrefetch.Failure(url: item.image.url, error: denial.error)))
             }
         }
     }
@@ -56,12 +55,12 @@ struct PrefetchJob: Sendable {
     /// Carries it out.
     func run(concurrency: Int, progress: @escaping @Sendable (Progress) -> Void) async -> Outcome {
         let (refusedCount, total) = (refusedCount, asked.count + refusedCount)
-        let (images, peer) = (images, peer)
+        let (images, rights) = (images, rights)
         let summary = await images.cache.prefetch(
             asked.map(\.request), concurrency: concurrency,
             check: { (request) throws(ImageError) in
-                do throws(WireError) { try images.check(peer, request.url) } catch {
-                    throw ImageError(.denied, error.detail)
+                if let denial = images.denial(of: request.url, to: rights) {
+                    throw ImageError(.denied, denial.error.detail)
                 }
             },
             progress: { now in

@@ -10,7 +10,7 @@ final class RefusalLogs: Sendable {
     /// The key says whether the limit of open files is the cause; the entry is the number of connections that are allowed.
     private let connections: RateLimitedLog<Bool, Int>
     private let usage: RateLimitedLog<ExceededLimit, RefusedClient>
-    private let requests: RateLimitedLog<DeniedRight, Denial>
+    private let requests: RateLimitedLog<DeniedRight, DeniedClient>
 
     init(_ logger: Logger, clock: any Clock<Duration> = ContinuousClock()) {
         connections = RateLimitedLog(every: Self.interval, clock: clock) { isBoundByDescriptors, limit, count in
@@ -53,7 +53,7 @@ final class RefusalLogs: Sendable {
     func addRequest(_ error: WireError, to method: String, of peer: PeerCredentials) {
         guard let right = error.right else { return }
         requests.add(DeniedRight(uid: peer.uid, method: method, right: right)) { denial in
-            var joined = denial ?? Denial(of: peer)
+            var joined = denial ?? DeniedClient(of: peer)
             joined.peer = peer
             if let namespace = error.namespace { joined.add(namespace) }
             denial = joined
@@ -91,7 +91,7 @@ private struct DeniedRight: Hashable {
     var right: Right
 }
 
-private struct Denial {
+private struct DeniedClient {
     static let maxNamespaces = 8
 
     /// The peer of the last request.

@@ -45,6 +45,7 @@ public final class ServerContext: Sendable {
     let imageProblem: String?
     /// The current snapshots as files, for clients that map them.
     let snapshotFiles = SnapshotFiles()
+    let authorizer: Authorizer
     let logger: Logger
     let refusals: RefusalLogs
     let startedAt: Timestamp
@@ -62,6 +63,7 @@ public final class ServerContext: Sendable {
         self.namespaces = namespaces
         self.copies = copies
         self.images = images
+        authorizer = Authorizer(namespaces: namespaces, images: images)
         self.imageProblem = imageProblem
         self.identity = identity
         self.logger = logger

@@ -76,7 +76,7 @@ extension RequestScope {
             throw Self.missing(parameters, current)
         }
         return MethodTable.SnapshotReading(
-            publication: publication, current: current,
+            publication: publication, current: current, requirement: ConfigGet.requirement(parameters),
             result: ConfigGet.Result(
                 value: value, revision: current.snapshot.revision, epoch: publication.epoch,
                 state: ConfigState(current.freshness)),

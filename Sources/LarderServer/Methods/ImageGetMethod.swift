@@ -13,15 +13,15 @@ struct ImageGetMethod {
     /// Answers an `image.get` that came before with another id.
     /// - Returns: false if it did not, if the cache has no usable image, or if the line is anything else.
     func serveKnown(_ template: RequestTemplate) -> Bool {
-        guard connection.rights.general.contains(.images), let images = loop.server.images,
-            let known = loop.caches.imageQueries.occupant(of: template),
+        guard let images = loop.server.images, let known = loop.caches.imageQueries.occupant(of: template),
             known.value.settingsVersion == images.settingsVersion, known.matches(template),
-            case let query = known.value, query.restriction.map(connection.principal.credentials.mayHaveImages) ?? true,
+            case let query = known.value,
+            loop.server.authorizer.decide(imageOf: query.restriction, connection.rights) == nil,
             let image = query.hit(images)
         else { return false }
         loop.traffic.requestsTotal += 1
         if reply(image, query, images, id: template.id) { return true }
-        let admission = Admission(ImageGet.name, .general(.images))
+        let admission = Admission(ImageGet.name, .image(url: query.request.url, .images))
         do throws(WireError) {
             try serveLater(RequestID(template), query, images, held: image, admission, in: nil)
         } catch {
@@ -38,9 +38,6 @@ struct ImageGetMethod {
         }
         let images = try loop.server.imageService()
         let query = ImageQuery(request.parameters, images)
-        if let origin = query.restriction, !connection.principal.credentials.mayHaveImages(of: origin) {
-            throw ImageService.denied(origin)
-        }
         if query.wantsDescriptor, request.slot != nil {
             throw WireError(
                 .invalidParams, "a batch has one reply, with which no descriptors come; ask for them outside the batch")
@@ -176,11 +173,7 @@ struct ImageGetMethod {
     ) -> WireError? {
         if let denial = request.denial { return denial }
         if request.slot?.batch.isFull ?? false { return BatchReply.noRoom }
-        do throws(WireError) {
-            try images.check(connection.principal.credentials, query.request.url)
-        } catch {
-            return error
-        }
+        if let denial = images.denial(of: query.request.url, to: connection.rights) { return denial.error }
         guard connection.leases.hasRoom(for: delivery.image.digest) else {
             return WireError(
                 .limitExceeded,

@@ -17,7 +17,7 @@ extension MethodTable {
             ConnectionReply(result: try ImageGetMethod(connection: connection).release(parameters))
         }
         deferred(ImagePeek.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let images = try scope.images(of: parameters.image)
+            let images = try scope.context.imageService()
             let request = ImageRequest(
                 parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
             let result = try await WireError.from { () async throws(ImageError) in
@@ -26,14 +26,14 @@ extension MethodTable {
                     now: images.clock.now)
             }
             // The settings may have changed since the request came.
-            try images.check(scope.peer, request.url)
+            if let denial = images.denial(of: request.url, to: scope.rights) { throw denial.error }
             return result
         }
         deferred(ImagePin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            try await scope.images(of: parameters).pin(parameters, for: scope.peer)
+            try await scope.context.imageService().pin(parameters, for: scope.rights)
         }
         deferred(ImageUnpin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let (cache, request) = (try scope.images(of: parameters).cache, ImageRequest(parameters))
+            let (cache, request) = (try scope.context.imageService().cache, ImageRequest(parameters))
             return try await WireError.from { () async throws(ImageError) in
                 let wasPinned = try await cache.explain(request).row?.isPinned ?? false
                 let isHeld = try await cache.pin(request, false)
@@ -42,18 +42,14 @@ extension MethodTable {
         }
         deferred(ImageRemove.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let images = try scope.context.imageService()
-            switch parameters.selection {
-            case .image(let reference): try images.check(scope.peer, reference.url)
-            case .prefix(let prefix): try images.check(scope.peer, prefix)
-            }
             return try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
         }
         deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
             let cache = try scope.context.imageService().cache
-            let peer = scope.peer
+            let rights = scope.rights
             return try await WireError.from { () async throws(ImageError) in
                 let (images, bytes) = try await cache.clear(
-                    includingPinned: parameters.includesPinned, sparing: { !peer.mayHaveImages(of: $0) })
+                    includingPinned: parameters.includesPinned, sparing: { !rights.mayHaveImages(of: $0) })
                 return ImageClear.Result(removed: images, bytes: bytes)
             }
         }
@@ -65,19 +61,9 @@ extension MethodTable {
                 return try await images.cache.list(after: parameters.after, limit: parameters.limit, prefix: prefix)
             }
             // What a peer may not have is not shown to it either: a URL says much.
-            let shown = rows.filter { images.allows(scope.peer, $0.lookup.url) }
+            let shown = rows.filter { images.denial(of: $0.lookup.url, to: scope.rights) == nil }
             return ImageList.Result(images: shown.map { ImageList.Entry($0, now: images.clock.now) }, next: next)
         }
-    }
-}
-
-extension RequestScope {
-    /// The cache, for a peer that may have an image.
-    /// - Throws: `unavailable`, `denied`
-    func images(of image: ImageReference) throws(WireError) -> ImageService {
-        let images = try context.imageService()
-        try images.check(peer, image.url)
-        return images
     }
 }
 
@@ -86,16 +72,16 @@ extension ImageService {
     ///
     /// - Throws: as `image.get` does; `denied` also if the settings changed while it was fetched
     fileprivate func pin(
-        _ reference: ImageReference, for peer: PeerCredentials
+        _ reference: ImageReference, for rights: PeerRights
     ) async throws(WireError) -> ImagePin.Result {
         var request = ImageRequest(reference, policy: .cacheFirst)
-        request.user = UInt32(clamping: peer.uid)
+        request.user = rights.user
         while true {
             let image = try await WireError.from { [request] () async throws(ImageError) in
                 try await cache.image(request)
             }
             defer { cache.release(image.digest) }
-            try check(peer, request.url)
+            if let denial = denial(of: request.url, to: rights) { throw denial.error }
             let isPinned = try await WireError.from { [request] () async throws(ImageError) in
                 try await cache.pin(request, true)
             }

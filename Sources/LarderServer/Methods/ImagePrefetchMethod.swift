@@ -22,7 +22,7 @@ struct ImagePrefetchMethod {
         let ticket = try connection.dispatcher.begin(request.id, request.admission, .connection, in: request.slot)
         let report = report()
         let bound = NIOLoopBound((self, report), eventLoop: loop.eventLoop)
-        let (peer, eventLoop) = (connection.principal.credentials, loop.eventLoop)
+        let (rights, eventLoop) = (connection.rights, loop.eventLoop)
         let (usage, limits) = (connection.usage.user, connection.usage.limits)
         let concurrency = parameters.concurrency ?? Self.defaultConcurrency
         let id = parameters.reportsProgress ? request.id : nil
@@ -36,7 +36,7 @@ struct ImagePrefetchMethod {
         let task = Task.immediate {
             let result: Result<PrefetchJob.Outcome, WireError>
             do throws(WireError) {
-                let prefetch = PrefetchJob(parameters.items, images, for: peer)
+                let prefetch = PrefetchJob(parameters.items, images, for: rights)
                 // A line that is too short to count can list images that take 60 times as much memory.
                 let held = try usage.holdOrRefuse(prefetch.heldBytes, limits)
                 defer { usage.hold(-held) }

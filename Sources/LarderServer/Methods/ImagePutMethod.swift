@@ -7,7 +7,7 @@ struct ImagePutMethod {
 
     func serve(_ request: MethodTable.OwnRequest<ImagePut>) throws(WireError) {
         let parameters = request.parameters
-        let images = try RequestScope(connection).images(of: parameters.image)
+        let images = try connection.loop.server.imageService()
         let content: PutContent
         switch parameters.content {
         case .inline(let bytes): content = .bytes(bytes)

@@ -28,9 +28,9 @@ extension ImageRequest {
     }
 
     /// One of the images that `image.prefetch` brings in.
-    init(_ item: ImagePrefetch.Item, for peer: PeerCredentials) {
+    init(_ item: ImagePrefetch.Item, for rights: PeerRights) {
         self.init(item.image)
-        user = UInt32(clamping: peer.uid)
+        user = rights.user
         expectedDigest = item.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
         priority = .prefetch
     }

@@ -153,5 +153,7 @@ public enum ImageGet: WireMethod, AuthorizedMethod {
         }
     }
 
-    package static func requirement(_: Parameters) -> Requirement { .general(.images) }
+    package static func requirement(_ parameters: Parameters) -> Requirement {
+        .image(url: parameters.image.url, .images)
+    }
 }

@@ -192,5 +192,7 @@ public enum ImagePeek: WireMethod, AuthorizedMethod {
         }
     }
 
-    package static func requirement(_: Parameters) -> Requirement { .general(.images) }
+    package static func requirement(_ parameters: Parameters) -> Requirement {
+        .image(url: parameters.image.url, .images)
+    }
 }

@@ -26,5 +26,7 @@ public enum ImagePin: WireMethod, AuthorizedMethod {
         }
     }
 
-    package static func requirement(_: Parameters) -> Requirement { .general(.administer) }
+    package static func requirement(_ parameters: Parameters) -> Requirement {
+        .image(url: parameters.url, .administer)
+    }
 }

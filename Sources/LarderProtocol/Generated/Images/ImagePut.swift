@@ -69,5 +69,7 @@ public enum ImagePut: WireMethod, AuthorizedMethod {
         }
     }
 
-    package static func requirement(_: Parameters) -> Requirement { .both(.push, .images) }
+    package static func requirement(_ parameters: Parameters) -> Requirement {
+        .image(url: parameters.image.url, .images, and: .push)
+    }
 }

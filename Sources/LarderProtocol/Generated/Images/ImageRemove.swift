@@ -65,5 +65,7 @@ public enum ImageRemove: WireMethod, AuthorizedMethod {
         }
     }
 
-    package static func requirement(_: Parameters) -> Requirement { .general(.administer) }
+    package static func requirement(_ parameters: Parameters) -> Requirement {
+        .image(url: parameters.selection.url, .administer)
+    }
 }

@@ -25,5 +25,7 @@ public enum ImageUnpin: WireMethod, AuthorizedMethod {
         }
     }
 
-    package static func requirement(_: Parameters) -> Requirement { .general(.administer) }
+    package static func requirement(_ parameters: Parameters) -> Requirement {
+        .image(url: parameters.url, .administer)
+    }
 }
