@@ -6,7 +6,9 @@ import Synchronization
 /// A descriptor comes with the first byte of a request's line. recvmsg(2) returns at most one, with bytes that may also hold
 /// lines before and after that one. So a descriptor is kept for the lines that begin in the same input, and closed when the
 /// last of them has been served. At most two are kept at once.
-struct ReceivedDescriptors {
+///
+/// A class, because most connections never receive one: they have only an empty reference.
+final class ReceivedDescriptors {
     /// What came with one input.
     enum Passed {
         case file(PassedInFile)
@@ -20,58 +22,38 @@ struct ReceivedDescriptors {
     private var ofUnfinishedLine: Passed?
     /// Came with the input that is being served.
     private var ofInput: Passed?
-    private(set) var isEmpty = true
-    /// How many of this connection are open; nil as long as none came.
-    private var openFiles: OpenFiles?
+    /// How many of this connection are open. They count as open files of the user.
+    let openFiles: OpenFiles
+
+    init(of usage: UserUsage) { openFiles = OpenFiles(of: usage) }
 
     /// Whether another one is received.
-    var hasRoom: Bool { openFiles?.isFull != true }
-
-    /// Those that are open. They count as open files of the user.
-    mutating func files(of usage: UserUsage) -> OpenFiles {
-        let files = openFiles ?? OpenFiles(of: usage)
-        openFiles = files
-        return files
-    }
+    var hasRoom: Bool { !openFiles.isFull }
 
     /// Adds what came with the input that is served next.
-    mutating func add(_ passed: Passed) {
-        ofInput = passed
-        isEmpty = false
-    }
+    func add(_ passed: Passed) { ofInput = passed }
 
     /// Takes what belongs to the line that is being served; nil if nothing came with it.
-    mutating func take() -> Passed? {
+    func take() -> Passed? {
         defer {
             if ofUnfinishedLine == nil { ofInput = nil }
             ofUnfinishedLine = nil
-            updateIsEmpty()
         }
         return ofUnfinishedLine ?? ofInput
     }
 
     /// A line was served: what belongs to it is closed.
-    mutating func endLine() {
-        ofUnfinishedLine = nil
-        updateIsEmpty()
-    }
+    func endLine() { ofUnfinishedLine = nil }
 
     /// All lines of an input were served.
-    mutating func endInput(hasUnfinishedLine: Bool) {
+    func endInput(hasUnfinishedLine: Bool) {
         // The first descriptor of a line counts, if more follow.
         ofUnfinishedLine = hasUnfinishedLine ? ofUnfinishedLine ?? ofInput : nil
         ofInput = nil
-        updateIsEmpty()
     }
 
     /// Closes all.
-    mutating func removeAll() {
-        if isEmpty { return }
-        (ofUnfinishedLine, ofInput) = (nil, nil)
-        isEmpty = true
-    }
-
-    private mutating func updateIsEmpty() { isEmpty = ofUnfinishedLine == nil && ofInput == nil }
+    func removeAll() { (ofUnfinishedLine, ofInput) = (nil, nil) }
 }
 
 /// How many descriptors that came over a connection are open. They count as open files of its user.

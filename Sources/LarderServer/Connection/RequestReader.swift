@@ -45,8 +45,8 @@ struct RequestReader {
     private(set) var isResumeScheduled = false
     /// Whether lines are being served. A request that is completed meanwhile does not continue the input.
     var isServing = false
-    /// Descriptors that came with the input.
-    var descriptors = ReceivedDescriptors()
+    /// Descriptors that came with the input; nil as long as none came.
+    private(set) var descriptors: ReceivedDescriptors?
     /// Bytes of the assembled line that is being served. They count until it was served.
     private var servedBytes = 0
 
@@ -173,15 +173,24 @@ struct RequestReader {
     /// Drops the unfinished line and the bytes of it that are still to come.
     mutating func dropUnfinishedLine() { framer.dropUnfinishedLine() }
 
+    /// Where to keep a descriptor that came.
+    /// - Parameter usage: of the user whose open files they count as
+    mutating func descriptors(of usage: UserUsage) -> ReceivedDescriptors {
+        let descriptors = descriptors ?? ReceivedDescriptors(of: usage)
+        self.descriptors = descriptors
+        return descriptors
+    }
+
     /// All lines that end in the input were served, unless the rest is kept: closes descriptors to which no line is left.
-    mutating func endInputOfDescriptors() {
-        guard !descriptors.isEmpty, backlog == nil else { return }
+    @inline(__always)
+    func endInputOfDescriptors() {
+        guard let descriptors, backlog == nil else { return }
         descriptors.endInput(hasUnfinishedLine: framer.pendingBytes > 0)
     }
 
     /// Drops input that was not served, because the connection ends.
     mutating func stop() {
         backlog = nil
-        descriptors.removeAll()
+        descriptors?.removeAll()
     }
 }

@@ -27,7 +27,7 @@ struct SocketReader {
             case .serveBacklog: serveBacklog()
             case .serveLastLine:
                 serving { if let line = connection.reader.takeLastLine() { serve(line) } }
-                connection.reader.descriptors.removeAll()
+                connection.reader.descriptors?.removeAll()
             case .deferRest:
                 deferRest()
                 break steps
@@ -103,14 +103,16 @@ struct SocketReader {
 
     /// Whether a descriptor that comes with the next input is received.
     private var mayTakeDescriptor: Bool {
-        loop.server.images != nil && connection.principal.mayPassDescriptors && connection.reader.descriptors.hasRoom
+        loop.server.images != nil && connection.principal.mayPassDescriptors
+            && connection.reader.descriptors?.hasRoom ?? true
     }
 
     /// Keeps what came with input until the lines are served to which it may belong.
     private func receive(_ passed: larder_passed) {
         guard let images = loop.server.images, connection.principal.mayPassDescriptors else { return }
-        guard passed.descriptor >= 0 else { return connection.reader.descriptors.add(.lost) }
-        let files = connection.reader.descriptors.files(of: connection.usage.user)
+        let descriptors = connection.reader.descriptors(of: connection.usage.user)
+        guard passed.descriptor >= 0 else { return descriptors.add(.lost) }
+        let files = descriptors.openFiles
         let isOverLimit = connection.usage.user.refusalOfFile(connection.usage.limits) != nil
         files.add()
         let (blocking, closer) = (images.blocking, images.closer)
@@ -122,7 +124,7 @@ struct SocketReader {
                 files.remove()
             }
         }
-        connection.reader.descriptors.add(isOverLimit ? .lost : passed.is_cut ? .several : .file(file))
+        descriptors.add(isOverLimit ? .lost : passed.is_cut ? .several : .file(file))
     }
 
     private func readFailed(_ error: CInt) {
@@ -158,7 +160,7 @@ struct SocketReader {
         serving {
             while let line = connection.reader.nextLine(in: bytes, at: &offset) {
                 let isCostly = serve(line)
-                if !connection.reader.descriptors.isEmpty { connection.reader.descriptors.endLine() }
+                connection.reader.descriptors?.endLine()
                 if !connection.isGateOpen || (isCostly && loop.isSliceOver) { break }
             }
         }

@@ -30,7 +30,7 @@ struct ImagePutMethod {
     }
 
     private func receivedFile() throws(WireError) -> PassedInFile {
-        switch connection.reader.descriptors.take() {
+        switch connection.reader.descriptors?.take() {
         case .file(let file): return file
         case .several:
             throw WireError(.invalidParams, "several descriptors came with the request; pass one")
