@@ -142,11 +142,8 @@ package final class ConfigArchive: Sendable {
         // What came from a source between two records is not in the journal.
         return snapshots.generations.compactMap { generation in
             guard generation.layers.resolve(to: generation.digest.text) else { return nil }
-            var generation = generation
-            if let published = generation.published, !published.resolve(to: generation.digest.text) {
-                generation.published = nil
-            }
-            return generation
+            let published = generation.published.flatMap { $0.resolve(to: generation.digest.text) ? $0 : nil }
+            return generation.with(generation.layers, published: published)
         }
     }
 

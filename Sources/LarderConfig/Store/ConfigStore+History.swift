@@ -160,9 +160,7 @@ extension ConfigStore {
         if let revision, revision != core.snapshot.revision {
             generation = try await self.generation(ofRevision: revision)
         }
-        generation.journalSequence = 0
-        generation.released = 0
-        let text = await storage.text(of: generation)
+        let text = await storage.text(of: generation.withoutJournal())
         return SavedGeneration(
             revision: generation.revision, text: text, revisions: known.map(\.revision),
             isPinned: known.contains { $0.revision == generation.revision && $0.isPinned })

@@ -92,6 +92,11 @@ package struct CommitCore: Sendable {
     /// The current snapshot as a generation, with what was published.
     package var currentGeneration: Generation {
         let current = history.current
+        if let current, current.revision == snapshot.revision, current.journalSequence == numbering.journalSequence,
+            current.released == numbering.settledBound, current.bytes != nil
+        {
+            return current
+        }
         return generation(causes: current?.causes ?? [], published: current?.published)
     }
 

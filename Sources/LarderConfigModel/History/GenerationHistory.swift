@@ -6,72 +6,61 @@ package struct GenerationHistory: Sendable {
     /// How many are in memory; older ones are on disk alone.
     package static let capacity = HistoryLimits.recent
 
-    /// A generation has many members; to move sixteen of them at each publication took a fifth of its time.
-    private final class Held: Sendable {
-        let generation: Generation
-        init(_ generation: Generation) { self.generation = generation }
-    }
-
-    private var held = Deque<Held>()
+    private var held = Deque<Generation>()
 
     package init() {}
 
     /// All of them, oldest first.
-    package var generations: [Generation] { held.map(\.generation) }
+    package var generations: [Generation] { Array(held) }
 
-    /// The one that is current; nil where nothing was published.
-    package var current: Generation? { held.last?.generation }
+    /// The current one; nil if nothing was published.
+    package var current: Generation? { held.last }
 
-    /// The oldest one; nil where nothing was published.
-    package var oldest: Generation? { held.first?.generation }
+    /// The oldest one; nil if nothing was published.
+    package var oldest: Generation? { held.first }
 
     /// Whether there is no room for any that came before.
     package var isFull: Bool { held.count >= Self.capacity }
 
-    /// The snapshot of a revision; nil where it is not known, or no longer.
-    package subscript(revision: Int) -> Generation? { held.last { $0.generation.revision == revision }?.generation }
+    /// The snapshot of a revision; nil if it is not known, or no longer.
+    package subscript(revision: Int) -> Generation? { held.last { $0.revision == revision } }
 
     /// Adds the next one, or a later state of the last.
     package mutating func append(_ generation: Generation) {
-        var generation = generation
-        if let last = held.last?.generation, last.revision == generation.revision {
-            generation.published = last.publishedLayers
-            held.removeLast()
+        if let last = held.last, last.revision == generation.revision {
+            held[held.count - 1] = generation.with(generation.layers, published: last.publishedLayers)
+            return
         }
-        held.append(Held(generation))
+        held.append(generation)
         if held.count > Self.capacity { held.removeFirst() }
     }
 
     /// Adds those that came before all that are known, as many as there is room for.
     /// - Parameter older: newest first.
     package mutating func prepend(_ older: [Generation]) {
-        for generation in older.prefix(Self.capacity - held.count) { held.prepend(Held(generation)) }
+        for generation in older.prefix(Self.capacity - held.count) { held.prepend(generation) }
     }
 
-    /// Notes layers that resolve to what is current already.
+    /// Replaces the layers of the current snapshot by others that resolve to it.
     /// - Parameters:
-    ///   - digest: of what they resolve to: its members may stand in another order
-    ///   - revision: the current one; layers of another are not taken, since they resolve to something else
-    ///   - layersChanged: whether a layer says something else than before
+    ///   - digest: of what the layers resolve to, whose members may be in another order
+    ///   - revision: the current one; otherwise nothing changes, since the layers resolve to another snapshot
+    ///   - layersChanged: whether a layer has other content than before
     package mutating func update(
         _ layers: Layers, digest: SnapshotDigest, ofRevision revision: Int, layersChanged: Bool
     ) {
-        guard var generation = held.last?.generation, generation.revision == revision else { return }
-        if layersChanged { generation.published = generation.publishedLayers }
-        generation.layers = layers
-        generation.digest = digest
-        held[held.count - 1] = Held(generation)
+        guard let last = held.last, last.revision == revision else { return }
+        held[held.count - 1] = last.with(
+            layers, published: layersChanged ? last.publishedLayers : last.published, digest: digest)
     }
 }
 
 extension Generation {
-    /// The same with the documents of another one where they are equal. Those of a running agent are shared already; what
-    /// was read from disk is not.
-    package func sharing(with former: Generation?) -> Generation {
-        var shared = self
-        if let former { shared.layers = layers.sharing(with: former.layers) }
-        shared.published = published?.sharing(with: shared.layers)
-        return shared
+    /// The same with the documents of another one where they are equal. A running agent shares them already. Those that were
+    /// read from disk are not shared.
+    package func sharing(with other: Generation?) -> Generation {
+        let shared = other.map { layers.sharing(with: $0.layers) } ?? layers
+        return with(shared, published: published?.sharing(with: shared))
     }
 }
 

@@ -10,14 +10,8 @@ import Synchronization
 /// What is lost when the process dies before a write is in the journal (what clients handed over) or is fetched again
 /// (what came from a source).
 package final class GenerationWriter: Sendable {
-    /// A generation that waits. It has many members, which stay where they are while it does.
-    fileprivate final class Pending: Sendable {
-        let generation: Generation
-        init(_ generation: Generation) { self.generation = generation }
-    }
-
     fileprivate struct State {
-        var pending = Deque<Pending>()
+        var pending = Deque<Generation>()
         /// What the newest generation on disk says of itself.
         var contained: (revision: Int, sequence: Int, released: Int) = (0, 0, 0)
         var task: Task<Void, Never>?
@@ -102,7 +96,7 @@ package final class GenerationWriter: Sendable {
                 pause = Self.pauseAfterFailure
                 state.withLock { state in
                     let newer = state.takeAll()
-                    state.pending = Deque(batch[failed...].map(Pending.init))
+                    state.pending = Deque(batch[failed...])
                     for generation in newer { state.add(generation) }
                 }
             } else {
@@ -141,13 +135,13 @@ package final class GenerationWriter: Sendable {
 extension GenerationWriter.State {
     /// Adds what is newest. Another state of the same revision takes the place of the one before.
     fileprivate mutating func add(_ generation: Generation) {
-        if pending.last?.generation.revision == generation.revision { pending.removeLast() }
-        pending.append(GenerationWriter.Pending(generation))
+        if pending.last?.revision == generation.revision { pending.removeLast() }
+        pending.append(generation)
         if pending.count > GenerationHistory.capacity { pending.removeFirst() }
     }
 
     fileprivate mutating func takeAll() -> [Generation] {
         defer { pending = [] }
-        return pending.map(\.generation)
+        return Array(pending)
     }
 }
