@@ -21,8 +21,8 @@ struct CommitCoreTests {
         .set(path: path, value: value, timeToLive: nil, by: nil)
     }
 
-    private func commit(_ changes: [LayerChange], to core: inout CommitCore) throws -> CommitCore.Effects {
-        var batch = core.batch(limits: Self.limits, now: 2)
+    private func commit(_ changes: [LayerChange], to core: CommitCore) throws -> CommitCore.Effects {
+        var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
         for change in changes { _ = try batch.apply(change) }
         batch.finish()
         let resolution = core.builder(for: batch, mayPublishEmpty: true, now: 2)?.build() ?? core.unchanged
@@ -32,8 +32,8 @@ struct CommitCoreTests {
 
     @Test("a batch becomes one snapshot with all its causes")
     func batch() throws {
-        var core = core()
-        let effects = try commit([set(["a"], 1), set(["b"], 2)], to: &core)
+        let core = core()
+        let effects = try commit([set(["a"], 1), set(["b"], 2)], to: core)
         #expect(effects.isNew)
         #expect(core.snapshot.revision == 1 && core.snapshot.value == ["a": 1, "b": 2])
         #expect(core.history.current?.causes.map(\.path) == [["a"], ["b"]])
@@ -42,17 +42,41 @@ struct CommitCoreTests {
 
     @Test("changes that resolve to the same value publish nothing and are part of the generation")
     func sameValue() throws {
-        var core = core()
-        _ = try commit([set(["a"], 1)], to: &core)
-        let effects = try commit([set(["a"], 2), set(["a"], 1)], to: &core)
+        let core = core()
+        _ = try commit([set(["a"], 1)], to: core)
+        let effects = try commit([set(["a"], 2), set(["a"], 1)], to: core)
         #expect(!effects.isNew && core.snapshot.revision == 1)
         #expect(core.numbering.journalSequence == 2 && core.currentGeneration.journalSequence == 2)
+    }
+
+    @Test("a batch that the journal does not record collects no operations, and nothing is written for it")
+    func notRecorded() throws {
+        let core = core()
+        var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: false)
+        _ = try batch.apply(.set(path: ["a"], value: 1, timeToLive: .seconds(1), by: nil))
+        batch.finish()
+        #expect(batch.operations.isEmpty && batch.newExpiries == [ExpiringOverride(path: ["a"], expiresAt: 1002)])
+        let resolution = try #require(core.builder(for: batch, mayPublishEmpty: true, now: 2)).build()
+        guard case .reservation = core.need(for: resolution, of: batch, writesJournal: true) else {
+            Issue.record("the journal is written")
+            return
+        }
+    }
+
+    @Test("the generation of the current snapshot is the one that the history has")
+    func sharedGeneration() throws {
+        let core = core()
+        _ = try commit([set(["a"], 1)], to: core)
+        #expect(core.currentGeneration === core.history.current)
+        core.settleReservations()
+        let settled = core.currentGeneration
+        #expect(settled.released == core.numbering.settledBound && settled.causes.map(\.path) == [["a"]])
     }
 
     @Test("a refused change leaves the batch as it was")
     func refused() throws {
         let core = core()
-        var batch = core.batch(limits: Self.limits, now: 2)
+        var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
         _ = try batch.apply(set(["a"], 1))
         #expect(throws: ConfigError.self) {
             try batch.apply(set(["b"], .string(String(repeating: "x", count: 2000))))
@@ -62,8 +86,8 @@ struct CommitCoreTests {
 
     @Test("the history may grow between the need of a commit and the commit")
     func prepend() throws {
-        var core = core()
-        var batch = core.batch(limits: Self.limits, now: 2)
+        let core = core()
+        var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
         _ = try batch.apply(set(["a"], 1))
         let resolution = try #require(core.builder(for: batch, mayPublishEmpty: true, now: 2)).build()
         let need = core.need(for: resolution, of: batch, writesJournal: true)

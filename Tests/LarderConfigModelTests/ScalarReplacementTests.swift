@@ -38,19 +38,22 @@ struct ScalarReplacementTests {
             var layers = Layers(host: FileDocument(document: base, updatedAt: 0))
             var current = layers.resolved()
             for _ in 0..<12 {
-                var replacements: [JSONValue.Replacement]? = []
+                var difference = ResolvedDifference.none
                 for _ in 0..<Int.random(in: 1...3, using: &chance) {
                     let path = (0..<Int.random(in: 1...3, using: &chance)).compactMap { _ in
                         Self.names.randomElement(using: &chance)
                     }
                     let change = LayerChange.set(path: path, value: value(&chance), timeToLive: nil, by: nil)
-                    let effect = try? change.apply(
-                        to: &layers, resolved: layers.resolved(), maximumBytes: .max, maximumDeletion: nil, now: 1)
-                    guard case .changed(_, let some, _) = effect else { continue }
-                    if let some { replacements?.append(contentsOf: some) } else { replacements = nil }
+                    let context = ChangeContext(
+                        resolved: layers.resolved(), limits: DocumentLimits(maximumBytes: .max), now: 1,
+                        recordsOperations: false)
+                    if let effect = try? change.apply(to: &layers, context) { difference.add(effect.difference) }
                 }
                 let expected = layers.resolved()
-                if let quick = replacements.flatMap({ current.replacing($0) }) {
+                if case .scalar(_, let differs) = difference {
+                    #expect(differs == (expected != current), "seed \(seed)")
+                }
+                if let quick = difference.replacements.flatMap({ current.replacing($0) }) {
                     replaced += 1
                     #expect(quick.compactText == expected.compactText, "seed \(seed)")
                 }

@@ -146,7 +146,7 @@ struct ConfigStoreTests {
             _ = try await store.replaceRemote(document, origin: SourceOrigin.push, force: false, isPush: true)
             _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
             #expect(try await !store.unset(JSONPath(["n"])).changed)
-            #expect(await store.core.layers.override.isEmpty)
+            #expect(await store.layers.override.isEmpty)
         }
     }
 

@@ -97,7 +97,7 @@ struct ExplainTests {
             #expect(
                 sources[3]
                     == ConfigExplanation.Source(kind: "settings", file: "/etc/larder/larder.json", experiment: "blue"))
-            let end = await scene.store.core.layers.override.entries.first?.expiresAt
+            let end = await scene.store.layers.override.entries.first?.expiresAt
             #expect(sources[4] == ConfigExplanation.Source(kind: "set", peer: anna, expiresAt: end))
             #expect(end != nil)
         }
@@ -207,7 +207,7 @@ struct ExplainTests {
                     == ConfigExplanation.Lock(path: JSONPath(["gone"]), settings: "/etc/larder/larder.json"))
             #expect(try await scene.explain("s").lock == nil)
 
-            let layers = await scene.store.core.layers
+            let layers = await scene.store.layers
             let refusal = await scene.explainer.refusal(JSONPath(["s", "n"]), layers)
             #expect(
                 refusal.message

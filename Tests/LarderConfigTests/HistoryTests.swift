@@ -182,10 +182,10 @@ struct HistoryTests {
         let store = try await fixture.open()
         let revision = try await store.set(JSONPath(["a"]), to: ["b": 1], timeToLive: nil).revision
         #expect(try await store.set(JSONPath(["a", "b"]), to: 1, timeToLive: nil).revision == revision)
-        #expect(await store.core.history.current?.layers.override.entries.count == 2)
+        #expect(await store.history.current?.layers.override.entries.count == 2)
         await store.stop()
         let next = try await fixture.open()
-        #expect(await next.core.history.current?.layers.override.entries.count == 2)
+        #expect(await next.history.current?.layers.override.entries.count == 2)
         #expect(await next.pastSnapshots().first?.causes == [ChangeCause(.set, path: ["a"])])
         await next.stop()
     }
@@ -210,14 +210,14 @@ struct HistoryTests {
         let next = try await fixture.open()
         #expect(next.revision == revision)
         #expect(await next.pastSnapshots().first?.upstreamVersion == "1")
-        #expect(await next.core.layers.remote?.version?.text == "2")
-        #expect(await next.core.layers.override.entries.count == 3)
+        #expect(await next.layers.remote?.version?.text == "2")
+        #expect(await next.layers.override.entries.count == 3)
         _ = try await next.set(JSONPath(["a"]), to: 3, timeToLive: nil)
         _ = try await next.rollBack(toRevision: revision, by: nil)
         #expect(next.value == ["n": 100, "a": ["b": 1]])
         // Without the override that was set later, and with the document of then.
-        #expect(await next.core.layers.override.entries.map(\.path) == [["n"], ["a"]])
-        #expect(await next.core.layers.shown.remote?.version?.text == "1")
+        #expect(await next.layers.override.entries.map(\.path) == [["n"], ["a"]])
+        #expect(await next.layers.shown.remote?.version?.text == "1")
         await next.stop()
         withExtendedLifetime(first) {}
     }

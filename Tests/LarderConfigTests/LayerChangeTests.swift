@@ -132,9 +132,10 @@ struct LayerChangeTests {
         }
         func change(_ value: JSONValue) -> LayerChange { .set(path: path(), value: value, timeToLive: nil, by: nil) }
         func apply(_ change: LayerChange, to layers: inout Layers) -> Bool {
-            let effect = try? change.apply(
-                to: &layers, resolved: layers.resolved(), maximumBytes: 10_000, maximumDeletion: nil, now: 0)
-            return effect != nil
+            let context = ChangeContext(
+                resolved: layers.resolved(), limits: DocumentLimits(maximumBytes: 10_000), now: 0,
+                recordsOperations: false)
+            return (try? change.apply(to: &layers, context)) != nil
         }
         for _ in 0..<2000 {
             var layers = Layers()

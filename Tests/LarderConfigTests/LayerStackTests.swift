@@ -92,7 +92,10 @@ private struct Stack {
         if case .document(let document) = try await source.fetch(ifChangedFrom: nil, on: .asked) {
             let change = LayerChange.remote(document, origin: source.location, force: false, isPush: false)
             _ = try change.apply(
-                to: &layers, resolved: .emptyObject, maximumBytes: 1 << 20, maximumDeletion: nil, now: 0)
+                to: &layers,
+                ChangeContext(
+                    resolved: .emptyObject, limits: DocumentLimits(maximumBytes: 1 << 20), now: 0,
+                    recordsOperations: false))
         }
         layers.experiment.overlays = (documents[.experiment] ?? []).enumerated().map {
             .init(name: "\($0.offset)", values: $0.element, isRemote: false)

@@ -104,7 +104,7 @@ struct LayersTests {
                 ],
             ])
         #expect(store.value == ["a": "remote", "b": "local"])
-        #expect(await store.core.layers.experiment.overlays.map(\.name) == ["r", "local"])
+        #expect(await store.layers.experiment.overlays.map(\.name) == ["r", "local"])
         // Other settings give the member back to the document, and take another one.
         await store.follow(try rules(member: "b"))
         #expect(store.value["experiments"]?.count == 2)
@@ -242,7 +242,7 @@ struct LayersTests {
         #expect(store.value == ["v": "new", "arm": "new"])
         _ = try await store.rollBack(toRevision: old, by: nil)
         #expect(store.value == ["v": "old", "arm": "old"])
-        #expect(await store.core.layers.experiment.overlays.map(\.name) == ["old"])
+        #expect(await store.layers.experiment.overlays.map(\.name) == ["old"])
         _ = try await store.release(by: nil)
         #expect(store.value == ["v": "new", "arm": "new"])
         await store.stop()

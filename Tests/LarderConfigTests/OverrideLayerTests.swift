@@ -46,11 +46,12 @@ struct OverrideLayerTests {
     func places() {
         var layer = OverrideLayer()
         for name in ["a", "b", "c"] { layer.set(entry([name], 1)) }
-        guard case .set(let old, isAlone: true) = layer.set(entry(["b"], 2)) else { return #expect(Bool(false)) }
-        #expect(old?.value == 1)
+        guard case .set(let old) = layer.set(entry(["b"], 2), maximumBytes: .max) else { return #expect(Bool(false)) }
+        #expect(old?.entry?.value == 1 && old?.isLeaf == true)
         #expect(values(layer).compactText == #"{"a":1,"b":2,"c":1}"#)
         layer.set(entry(["b", "x"], 3))
-        guard case .set(_, isAlone: false) = layer.set(entry(["b"], 4)) else { return #expect(Bool(false)) }
+        guard case .set(let all) = layer.set(entry(["b"], 4), maximumBytes: .max) else { return #expect(Bool(false)) }
+        #expect(all?.isLeaf == false)
         #expect(values(layer).compactText == #"{"a":1,"c":1,"b":4}"#)
         // A name keeps its place as long as anything is set below it.
         layer.set(entry(["d", "x"], 5))
@@ -117,9 +118,9 @@ struct OverrideLayerTests {
             } else {
                 let new = OverrideEntry(path: path, value: .int(round), setAt: round)
                 let isReplacement = former.count == 1 && former[0].path.count == path.count
-                guard case .set(let old, let isAlone) = layer.set(new) else { return #expect(Bool(false)) }
-                #expect(old == former.first { $0.path.count == path.count })
-                #expect(isAlone == former.allSatisfy { $0.path.count == path.count })
+                guard case .set(let old) = layer.set(new, maximumBytes: .max) else { return #expect(Bool(false)) }
+                #expect(old?.entry == former.first { $0.path.count == path.count })
+                #expect(old?.isLeaf ?? true == former.allSatisfy { $0.path.count == path.count })
                 all.append(new)
                 replaced += isReplacement ? 1 : 0
                 #expect(layer.entry(at: path) == new)
@@ -203,7 +204,7 @@ struct OverrideLayerTests {
         _ = try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil)
         let revision = try await store.set(JSONPath(["b", "c"]), to: 2, timeToLive: nil).revision
         #expect(try await store.set(JSONPath(["a"]), to: 1, timeToLive: nil).revision == revision)
-        #expect(await store.core.resolvedDigest === store.core.snapshot.contentDigest)
+        #expect(await store.resolvedDigest === store.publication.current.snapshot.contentDigest)
         _ = try await store.set(JSONPath(["b", "d"]), to: 3, timeToLive: nil)
         #expect(store.value.compactText == #"{"a":1,"b":{"c":2,"d":3}}"#)
         await store.stop()

@@ -49,7 +49,7 @@ struct RestartTests {
         // The first one is left as a crash leaves it.
         for _ in 0..<2 {
             let next = try await fixture.open()
-            let layers = await next.core.layers
+            let layers = await next.layers
             #expect(layers.override.entries.map(\.setBy) == [anna])
             #expect(layers.remote?.pushedBy == bert)
             await next.stop()

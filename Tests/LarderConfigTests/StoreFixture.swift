@@ -99,6 +99,11 @@ extension ConfigStore {
     nonisolated var value: JSONValue { publication.current.snapshot.value }
     nonisolated var revision: Int { publication.current.snapshot.revision }
 
+    // The core cannot leave the store.
+    var layers: Layers { core.layers }
+    var history: GenerationHistory { core.history }
+    var resolvedDigest: SnapshotDigest { core.resolvedDigest }
+
     /// Replaces a layer that is read from files by a single document.
     func replaceFiles(_ layer: FileLayer, with document: JSONValue) async throws(ConfigError) -> CommitOutcome {
         try await replaceFiles(layer, with: ComposedPatch(document))

@@ -20,7 +20,6 @@ struct NamespaceStatus: Sendable {
     private var storageProblem: ConfigStatusReport.Problem?
     /// The time of the next poll.
     var nextAttemptAt: Int?
-    var publishes = 0
     private(set) var refreshes = RefreshRecord()
 
     /// The freshness without file problems and the refresh under way.
@@ -123,6 +122,9 @@ struct NamespaceStatus: Sendable {
 
     mutating func storageWorked() { storageProblem = nil }
 
+    /// Whether the disk did not take a change last time.
+    var hasStorageProblem: Bool { storageProblem != nil }
+
     mutating func filesRead(_ layer: FileLayer, problem: String?, now: Int) {
         change(now) { $0.fileProblems[layer] = problem }
     }
@@ -137,7 +139,7 @@ struct NamespaceStatus: Sendable {
     /// Whether there is no remote document yet.
     func awaitsSource(holding layers: Layers) -> Bool { hasRemote && !layers.hasRemote }
 
-    fileprivate func report(layers: Layers) -> ConfigStatusReport {
+    fileprivate func report(layers: Layers, publishes: Int) -> ConfigStatusReport {
         var report = ConfigStatusReport(freshness: freshness, since: since)
         report.lastError = [refreshes.lastError, storageProblem].compactMap { $0 }.max { $0.at < $1.at }
         report.refused = refreshes.refused
@@ -193,17 +195,53 @@ struct NamespaceStatus: Sendable {
     }
 }
 
-/// A namespace's status at a moment. The report is built on request, because requests are rarer than publications.
-final class StatusRecord: Sendable {
-    private let status: NamespaceStatus
+/// The status of a namespace and the number of its publications. Copies share the status until it changes, because each
+/// publication keeps one.
+struct SharedStatus: Sendable {
+    private final class Box: Sendable {
+        let status: NamespaceStatus
+        init(_ status: NamespaceStatus) { self.status = status }
+    }
+
+    private var box: Box
+    /// Snapshots published since the start.
+    var publishes = 0
+
+    init(_ status: NamespaceStatus) { box = Box(status) }
+
+    var current: NamespaceStatus { box.status }
+    var hasRemote: Bool { box.status.hasRemote }
+    var hasStorageProblem: Bool { box.status.hasStorageProblem }
+    var freshness: Freshness { box.status.freshness }
+
+    func awaitsSource(holding layers: Layers) -> Bool { box.status.awaitsSource(holding: layers) }
+
+    /// Whether nothing but the number of publications has changed.
+    func isUnchanged(since earlier: SharedStatus) -> Bool { box === earlier.box }
+
+    mutating func change(_ body: (inout NamespaceStatus) -> Void) {
+        var status = box.status
+        body(&status)
+        box = Box(status)
+    }
+}
+
+/// The status of a namespace and its layers at a moment. The report is made on request, which is seldom, and not at each
+/// publication.
+struct StatusRecord: Sendable {
+    private let status: SharedStatus
     private let layers: Layers
 
-    init(_ status: NamespaceStatus, holding layers: Layers) {
+    init(_ status: SharedStatus, holding layers: Layers) {
         self.status = status
         self.layers = layers
     }
 
+    init(_ status: NamespaceStatus, holding layers: Layers) {
+        self.init(SharedStatus(status), holding: layers)
+    }
+
     var freshness: Freshness { status.freshness }
     var awaitsSource: Bool { status.awaitsSource(holding: layers) }
-    var report: ConfigStatusReport { status.report(layers: layers) }
+    var report: ConfigStatusReport { status.current.report(layers: layers, publishes: status.publishes) }
 }

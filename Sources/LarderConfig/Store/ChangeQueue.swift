@@ -2,12 +2,12 @@ import DequeModule
 import LarderConfigModel
 import Synchronization
 
-/// The changes of one namespace that wait for its committer: added by anybody, without waiting for the store, and taken by
-/// the committer alone.
+/// The changes of one namespace that wait for its committer. Any thread adds changes, without waiting for the store. The committer
+/// alone takes them.
 final class ChangeQueue: Sendable {
     typealias Completion = @Sendable (Result<CommitOutcome, ConfigError>) -> Void
 
-    /// A change that waits. A class, because a change has many members, and the committer looks at it often.
+    /// A change that waits.
     final class Pending: Sendable {
         let id: Int
         let change: LayerChange
@@ -20,27 +20,22 @@ final class ChangeQueue: Sendable {
 
     private struct State {
         var waiting = Deque<Pending>()
-        var nextID = 0
         var isCommitting = false
         var isStopping = false
         var waiter: CheckedContinuation<Void, Never>?
     }
 
     private let state = Mutex(State())
+    private let lastID = Atomic(0)
 
     static let cancelled = ConfigError(.cancelled, "the request was cancelled; nothing was changed")
     private static let stopped = ConfigError(.stopped, "the agent is stopping; try again once it is back")
 
-    /// The number of a change that is going to be added.
-    func newID() -> Int {
-        state.withLock { state in
-            state.nextID += 1
-            return state.nextID
-        }
-    }
+    /// The ID of a change that is going to be added.
+    func newID() -> Int { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// Adds a change.
-    /// - Parameter completion: called once, wherever it is committed, refused or cancelled; it must not wait.
+    /// - Parameter completion: called once, when the change is committed, refused or cancelled; it must not wait
     /// - Returns: whether the caller has to start the committer.
     func add(_ change: LayerChange, id: Int, _ completion: @escaping Completion) -> Bool {
         let pending = Pending(id: id, change: change, completion: completion)
@@ -54,23 +49,26 @@ final class ChangeQueue: Sendable {
         return mustStart
     }
 
-    /// What waits longest; nil where nothing does: the committer is over then.
-    /// - Parameter count: the most that it takes
+    /// Takes the changes that have waited longest.
+    /// - Parameter count: the maximum number
+    /// - Returns: nil if none waits; the committer has ended then
     func take(atMost count: Int) -> [Pending]? {
         let (batch, waiter) = state.withLock { state -> ([Pending]?, CheckedContinuation<Void, Never>?) in
-            if state.waiting.isEmpty {
+            guard let first = state.waiting.popFirst() else {
                 state.isCommitting = false
                 return (nil, state.waiter.take())
             }
-            let taken = min(count, state.waiting.count)
-            defer { state.waiting.removeFirst(taken) }
-            return (Array(state.waiting.prefix(taken)), nil)
+            // Most changes are alone.
+            if state.waiting.isEmpty { return ([first], nil) }
+            let others = Array(state.waiting.prefix(count - 1))
+            state.waiting.removeFirst(others.count)
+            return ([first] + others, nil)
         }
         waiter?.resume()
         return batch
     }
 
-    /// Takes a change out; one that the committer took already goes on to its end.
+    /// Cancels a change, unless the committer has taken it.
     func cancel(_ id: Int) {
         let pending = state.withLock { state in
             state.waiting.firstIndex { $0.id == id }.map { state.waiting.remove(at: $0) }
@@ -99,11 +97,11 @@ final class ChangeQueue: Sendable {
     }
 }
 
-/// A change that was handed over.
+/// A submitted change.
 package struct ChangeHandle: Sendable {
     let queue: ChangeQueue
     let id: Int
 
-    /// Gives it up, if it is not being committed yet; it is told so.
+    /// Cancels the change, unless it is being committed. Its completion is called either way.
     package func cancel() { queue.cancel(id) }
 }

@@ -43,65 +43,56 @@ extension ConfigStore {
     #endif
 
     /// - Parameter isLongPoll: whether the source may take its time, which takes nothing from what is held.
-    func refreshBegan(isLongPoll: Bool) {
-        status.refreshBegan(isLongPoll: isLongPoll, now: wallClock.now)
-        report()
-    }
+    func refreshBegan(isLongPoll: Bool) { change { $0.refreshBegan(isLongPoll: isLongPoll, now: $1) } }
 
     /// The source said that what is held is current.
-    func refreshConfirmed() {
-        status.remoteAnswered(changed: false, now: wallClock.now)
-        report()
-    }
+    func refreshConfirmed() { change { $0.remoteAnswered(changed: false, now: $1) } }
 
     func refreshFailed(_ error: ConfigError) {
-        status.failed(error, heldSince: core.layers.remote?.updatedAt, now: wallClock.now)
-        report()
+        let heldSince = core.layers.remote?.updatedAt
+        change { $0.failed(error, heldSince: heldSince, now: $1) }
     }
 
     /// An answer was refused because it is no configuration.
-    func documentRefused(_ error: ConfigError) {
-        status.refused(nil, error, now: wallClock.now)
-        report()
-    }
+    func documentRefused(_ error: ConfigError) { change { $0.refused(nil, error, now: $1) } }
 
-    func refreshCancelled() {
-        status.refreshCancelled()
-        report()
-    }
+    func refreshCancelled() { change { status, _ in status.refreshCancelled() } }
 
     /// Takes note of a change that was accepted, for whoever made it.
     func note(_ change: LayerChange, changed: Bool) {
         switch change {
-        case .remote(_, _, _, isPush: true): status.remotePushed(now: wallClock.now)
-        case .remote: status.remoteAnswered(changed: changed, now: wallClock.now)
-        case .files(let layer, _): status.filesRead(layer, problem: nil, now: wallClock.now)
+        case .remote(_, _, _, isPush: true): status.change { $0.remotePushed(now: wallClock.now) }
+        case .remote: status.change { $0.remoteAnswered(changed: changed, now: wallClock.now) }
+        case .files(let layer, _): status.change { $0.filesRead(layer, problem: nil, now: wallClock.now) }
         case .set, .unset, .expireOverrides, .rules, .dropRemote, .rollback, .release: break
         }
     }
 
-    func nextAttempt(at time: Int?) {
-        status.nextAttemptAt = time
-        report()
-    }
+    func nextAttempt(at time: Int?) { change { status, _ in status.nextAttemptAt = time } }
 
     func filesFailed(_ layer: FileLayer, _ message: String) {
-        status.filesRead(layer, problem: message, now: wallClock.now)
-        report()
+        change { $0.filesRead(layer, problem: message, now: $1) }
     }
 
     /// Notes whether changes of a layer's files are watched.
     func watching(_ layer: ConfigLayer, problem: String?) {
-        guard status.watchProblems[layer] != problem else { return }
-        status.watchProblems[layer] = problem
-        report()
+        guard status.current.watchProblems[layer] != problem else { return }
+        change { status, _ in status.watchProblems[layer] = problem }
     }
 
     /// Takes over what the settings now say of the namespace.
     func configure(_ limits: StoreLimits, history: HistoryLimits, status newStatus: NamespaceStatus) {
         self.limits = limits
         storage.configure(history)
-        status = newStatus.continuing(status, layers: core.layers, now: wallClock.now)
+        let layers = core.layers
+        change { $0 = newStatus.continuing($0, layers: layers, now: $1) }
+    }
+
+    /// Changes the status and publishes it.
+    /// - Parameter body: is passed the time in milliseconds since 1970
+    func change(_ body: (inout NamespaceStatus, _ now: Int) -> Void) {
+        let now = wallClock.now
+        status.change { body(&$0, now) }
         report()
     }
 

@@ -34,11 +34,11 @@ package actor ConfigStore {
     let storage: NamespaceStorage
     let wallClock: WallClock
     private let clock: any Clock<Duration>
-    var core: CommitCore
+    let core: CommitCore
     var limits: StoreLimits
-    var status: NamespaceStatus
+    var status: SharedStatus
     var expiry: OverrideExpiry
-    var log: StoreLog
+    let log: StoreLog
     var olderGenerations: OlderGenerations
     /// The snapshots that are on disk alone, by revision, as far as they were read.
     var archivedSnapshots: [Int: PastSnapshot] = [:]
@@ -47,19 +47,20 @@ package actor ConfigStore {
         _ opening: StoreOpening, epoch: String, storage: NamespaceStorage, limits: StoreLimits, status: NamespaceStatus,
         wallClock: WallClock, clock: any Clock<Duration>, logger: Logger
     ) {
-        let layers = opening.core.layers
-        core = opening.core
+        let layers = opening.layers
+        core = CommitCore(
+            layers: layers, snapshot: opening.snapshot, history: opening.history, numbering: opening.numbering)
         self.storage = storage
         self.limits = limits
         self.wallClock = wallClock
         self.clock = clock
-        let status = status.restored(from: layers, now: wallClock.now)
+        let status = SharedStatus(status.restored(from: layers, now: wallClock.now))
         self.status = status
         expiry = OverrideExpiry(layers.override, wallClock: wallClock, uptime: clock.stopwatch())
         log = StoreLog(namespace: storage.namespace, clock: clock, logger: logger)
         olderGenerations = opening.olderFiles.isEmpty ? .inHistory : .inFiles(opening.olderFiles)
         publication = ConfigPublication(
-            namespace: storage.namespace, epoch: epoch, snapshot: opening.core.snapshot,
+            namespace: storage.namespace, epoch: epoch, snapshot: opening.snapshot,
             status: StatusRecord(status, holding: layers))
     }
 
@@ -179,8 +180,7 @@ package actor ConfigStore {
             return try await commit(.remote(document, origin: origin, force: force, isPush: isPush))
         } catch {
             if error.code == .rejected {
-                status.refused(document.version, error, now: wallClock.now)
-                report()
+                change { $0.refused(document.version, error, now: $1) }
             }
             throw error
         }
@@ -210,19 +210,50 @@ package actor ConfigStore {
 
     // MARK: The committer
 
+    /// A batch that was applied and resolved, and what it needs on disk.
+    private struct Commit {
+        let batch: ChangeBatch
+        let accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]
+        let resolution: Resolution
+        let need: CommitNeed
+        let causes: [ChangeCause]
+        /// In milliseconds since 1970.
+        let now: Int
+    }
+
+    /// Commits all changes that wait. It suspends only for the disk, for a large configuration and after a full batch: a call of an
+    /// asynchronous function costs more than the change of a scalar.
     private func runCommitter() async {
         while true {
             let isSlow = limits.durability == .full || core.isExpensive
             let maximum = isSlow ? Self.maxChangesIfSlow : Self.maxChanges
             guard let pending = changes.take(atMost: maximum) else { return }
-            await commit(pending)
+            let now = wallClock.now
+            let (batch, accepted) = apply(pending, now: now)
+            let builder = core.builder(for: batch, mayPublishEmpty: !status.hasRemote, now: now)
+            let resolution: Resolution
+            if let builder, core.isExpensive {
+                resolution = await Self.buildConcurrently(builder)
+            } else {
+                resolution = builder?.build() ?? core.unchanged
+            }
+            let isNew = resolution.snapshot !== core.snapshot
+            let writesJournal = accepted.contains { $0.pending.change.comesFromClient }
+            let commit = Commit(
+                batch: batch, accepted: accepted, resolution: resolution,
+                need: core.need(for: resolution, of: batch, writesJournal: writesJournal),
+                causes: isNew ? batch.causes : [], now: now)
+            if commit.need != .nothing, await !meetNeed(of: commit) { continue }
+            finish(commit)
             if pending.count == maximum { await Task.yield() }
         }
     }
 
-    private func commit(_ pending: [ChangeQueue.Pending]) async {
-        let now = wallClock.now
-        var batch = core.batch(limits: limits.documents, now: now)
+    /// Applies changes to the layers. Those that are refused are completed.
+    private func apply(
+        _ pending: [ChangeQueue.Pending], now: Int
+    ) -> (ChangeBatch, accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)]) {
+        var batch = core.batch(limits: limits.documents, now: now, recordsOperations: limits.durability == .full)
         var accepted: [(pending: ChangeQueue.Pending, result: ChangeBatch.Result)] = []
         accepted.reserveCapacity(pending.count)
         for pending in pending {
@@ -233,66 +264,30 @@ package actor ConfigStore {
             }
         }
         batch.finish()
-        let resolution = await resolve(batch, now: now)
-        let causes = resolution.snapshot === core.snapshot ? [] : batch.causes
-        let isDurable = limits.durability == .full && accepted.contains { $0.pending.change.comesFromClient }
-        let need = core.need(for: resolution, of: batch, writesJournal: isDurable)
-        do {
-            try await meet(need, resolution, batch.operations, causes)
-        } catch {
-            return refuse(accepted.map(\.pending), because: error)
-        }
-        // From here on nothing suspends. The status is noted before the snapshot is published, since subscribers are sent it with
-        // the snapshot.
-        if batch.hasChanged {
-            status.storageWorked()
-            log.storageWorked()
-        }
-        for change in accepted { note(change.pending.change, changed: change.result.layerChanged) }
-        let effects = core.commit(batch, resolution, causes: causes, met: need)
-        if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
-        if effects.isNew {
-            status.publishes += 1
-            publication.publish(core.snapshot, status: StatusRecord(status, holding: core.layers))
-            log.published(core.snapshot, causes)
-            log.note(status, now: now)
-        } else {
-            report()
-        }
-        for change in accepted {
-            let outcome = CommitOutcome(
-                revision: core.snapshot.revision, changed: effects.isNew && change.result.layerChanged,
-                layerChanged: change.result.layerChanged, hold: change.result.hold, lifetime: change.result.lifetime)
-            change.pending.completion(.success(outcome))
-        }
-        guard batch.hasChanged else { return }
-        storage.writeBehind(core.currentGeneration)
-        if expiry.note(batch.operations, in: core.layers.override) { armExpiry() }
-    }
-
-    private func resolve(_ batch: ChangeBatch, now: Int) async -> Resolution {
-        guard let builder = core.builder(for: batch, mayPublishEmpty: !status.hasRemote, now: now) else {
-            return core.unchanged
-        }
-        return core.isExpensive ? await Self.buildConcurrently(builder) : builder.build()
+        return (batch, accepted)
     }
 
     @concurrent
     private static func buildConcurrently(_ builder: SnapshotBuilder) async -> Resolution { builder.build() }
 
-    /// Puts on disk what must be there before the snapshot is published.
-    private func meet(
-        _ need: CommitNeed, _ resolution: Resolution, _ operations: [LayerOperation], _ causes: [ChangeCause]
-    ) async throws(FileError) {
-        switch need {
-        case .nothing: return
-        case .journal(let sequence, let settledBound):
-            if storage.isJournalTooLong() { await storage.writeNow(core.currentGeneration) }
-            try await storage.append(
-                JournalEntry(
-                    sequence: sequence, settledBound: settledBound, snapshot: resolution.snapshot,
-                    digest: resolution.digest, operations: operations, causes: causes))
-        case .reservation(let bound): try await storage.reserve(bound)
+    /// Puts on disk what must be there before the snapshot is published. If that fails, the changes are refused.
+    /// - Returns: whether it is there
+    private func meetNeed(of commit: Commit) async -> Bool {
+        do {
+            switch commit.need {
+            case .nothing: break
+            case .journal(let sequence, let settledBound):
+                if storage.isJournalTooLong() { await storage.writeNow(core.currentGeneration) }
+                try await storage.append(
+                    JournalEntry(
+                        sequence: sequence, settledBound: settledBound, snapshot: commit.resolution.snapshot,
+                        digest: commit.resolution.digest, operations: commit.batch.operations, causes: commit.causes))
+            case .reservation(let bound): try await storage.reserve(bound)
+            }
+            return true
+        } catch {
+            refuse(commit.accepted.map(\.pending), because: error)
+            return false
         }
     }
 
@@ -300,9 +295,37 @@ package actor ConfigStore {
         log.storageFailed(error)
         let refusal = ConfigError(
             .storageFailed, "\(error); nothing was changed. Free space or repair the disk, then try again")
-        status.storageFailed(refusal, now: wallClock.now)
-        report()
+        change { $0.storageFailed(refusal, now: $1) }
         for pending in pending { pending.completion(.failure(refusal)) }
+    }
+
+    /// Publishes what is on disk as far as it has to be.
+    private func finish(_ commit: Commit) {
+        // The status is noted before the snapshot is published, since subscribers are sent it with the snapshot.
+        if commit.batch.hasChanged, status.hasStorageProblem {
+            status.change { $0.storageWorked() }
+            log.storageWorked()
+        }
+        for (pending, result) in commit.accepted { note(pending.change, changed: result.layerChanged) }
+        let effects = core.commit(commit.batch, commit.resolution, causes: commit.causes, met: commit.need)
+        if let problem = effects.experimentProblem { log.experimentsLeftOut(problem) }
+        if effects.isNew {
+            status.publishes += 1
+            publication.publish(core.snapshot, status: StatusRecord(status, holding: core.layers))
+            log.published(core.snapshot, commit.causes)
+            log.note(status, now: commit.now)
+        } else {
+            report()
+        }
+        for (pending, result) in commit.accepted {
+            let outcome = CommitOutcome(
+                revision: core.snapshot.revision, changed: effects.isNew && result.layerChanged,
+                layerChanged: result.layerChanged, hold: result.hold, lifetime: result.lifetime)
+            pending.completion(.success(outcome))
+        }
+        guard commit.batch.hasChanged else { return }
+        storage.writeBehind(core.currentGeneration)
+        if expiry.note(commit.batch, in: core.layers.override) { armExpiry() }
     }
 
     // MARK: Overrides that expire

@@ -30,24 +30,17 @@ struct OverrideExpiry {
         ExpiryQueue.Moment(timeOfDay: wallClock.now, uptime: uptime().milliseconds)
     }
 
-    /// Queues the overrides that these operations have added.
+    /// Queues the overrides that a batch has added.
     /// - Returns: whether the timer may have to be set
-    mutating func note(_ operations: [LayerOperation], in overrides: OverrideLayer) -> Bool {
-        var hasAdded = false
-        for operation in operations {
-            switch operation {
-            case .set(let entry):
-                guard let end = entry.expiresAt else { continue }
-                queue.insert(ExpiringOverride(path: entry.path, expiresAt: end), now: now)
-                hasAdded = true
-            case .rollback:
-                queue.rebuild(from: overrides, now: now)
-                return true
-            case .unset, .expire, .remote, .dropRemote, .release, .experiment: continue
-            }
+    mutating func note(_ batch: ChangeBatch, in overrides: OverrideLayer) -> Bool {
+        if batch.restoresOverrides {
+            queue.rebuild(from: overrides, now: now)
+            return true
         }
-        if hasAdded, queue.count > 2 * overrides.expiring + Self.maxStale { queue.rebuild(from: overrides, now: now) }
-        return hasAdded
+        if batch.newExpiries.isEmpty { return false }
+        for override in batch.newExpiries { queue.insert(override, now: now) }
+        if queue.count > 2 * overrides.expiring + Self.maxStale { queue.rebuild(from: overrides, now: now) }
+        return true
     }
 
     /// What the timer has to wait for: the next override that expires or, after a failure, the next attempt. Ends a timer that

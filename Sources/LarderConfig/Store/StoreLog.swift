@@ -3,12 +3,13 @@ import LarderConfigStorage
 import LarderPlatform
 import Logging
 
-/// The log lines of one store.
-struct StoreLog: Sendable {
+/// The log lines of one store. A class, because a call to it must not copy what it holds.
+final class StoreLog {
     private let namespace: String
     private let logger: Logger
     private let publications: PublicationLog
     private var sources: SourceLog
+    private var compared: SharedStatus?
     private let storageProblems: RateLimitedLog<String, FileError>
 
     init(namespace: String, clock: any Clock<Duration>, logger: Logger) {
@@ -34,7 +35,11 @@ struct StoreLog: Sendable {
     func flush() { publications.flush() }
 
     /// Compares a status with the last one that was logged.
-    mutating func note(_ status: NamespaceStatus, now: Int) { sources.note(status, now: now) }
+    func note(_ status: SharedStatus, now: Int) {
+        if let compared, status.isUnchanged(since: compared) { return }
+        compared = status
+        sources.note(status.current, now: now)
+    }
 
     func storageFailed(_ error: FileError) { storageProblems.add("\(error.operation) \(error.errno)") { $0 = error } }
 

@@ -3,7 +3,11 @@ import LarderConfigStorage
 
 /// What a store begins with. It follows from what a start has recovered, without I/O.
 struct StoreOpening: Sendable {
-    private(set) var core: CommitCore
+    let layers: Layers
+    /// What the layers resolve to.
+    let snapshot: ConfigSnapshot
+    private(set) var history: GenerationHistory
+    private(set) var numbering: RevisionNumbering
     /// The bound to reserve on disk before the first snapshot is shown; nil for none.
     let reservation: Int?
     /// Whether the first snapshot was not published before the start.
@@ -30,15 +34,15 @@ struct StoreOpening: Sendable {
         let isPlaceholder = numbers.revision == 0 && layers.isEmpty && !mayPublishEmpty
         let first = isPlaceholder ? 0 : numbers.firstRevision(isCertain: digest.text == recovered.digest)
         isNew = first != numbers.revision
-        let snapshot = ConfigSnapshot(
+        snapshot = ConfigSnapshot(
             value: value, revision: first, digest: digest,
             publishedAt: isNew || first == 0 ? now : recovered.publishedAt)
-        var history = recovered.history
+        history = recovered.history
         // The last record's snapshot is missing in the history if a file changed before it. It is certain after all if the files of
         // now resolve to its digest.
         let isReconfirmed = !isNew && first > 0 && history.current?.revision != first
         isUnwritten = isNew || isReconfirmed
-        let numbering = RevisionNumbering(after: numbers, first: first)
+        numbering = RevisionNumbering(after: numbers, first: first)
         if isUnwritten {
             history.append(
                 Generation(
@@ -49,7 +53,7 @@ struct StoreOpening: Sendable {
             let layersChanged = hasExpired || history.current?.layers.hasSameDocuments(as: layers) == false
             history.update(layers, digest: digest, ofRevision: first, layersChanged: layersChanged)
         }
-        core = CommitCore(layers: layers, snapshot: snapshot, history: history, numbering: numbering)
+        self.layers = layers
         reservation = numbering.openingReservation(after: numbers, first: first)
         onlyInJournal = recovered.unwritten
         olderFiles = recovered.olderFiles
@@ -57,7 +61,10 @@ struct StoreOpening: Sendable {
 
     /// Begins an epoch that ends with the process, since nothing can be reserved on disk. No snapshot from before has a revision in it.
     mutating func endWithProcess() {
-        core.endWithProcess()
+        numbering.endWithProcess()
+        let current = history.current
+        history = GenerationHistory()
+        if let current { history.append(current) }
         onlyInJournal = []
         olderFiles = []
     }

@@ -62,71 +62,80 @@ package indirect enum LayerChange: Sendable {
     }
 
     /// Makes the change.
-    /// - Parameters:
-    ///   - resolved: what the layers resolve to now
-    ///   - maximumBytes: what each layer may have
-    ///   - maximumDeletion: the percentage of the remote layer's members that another document may remove; nil for all
-    /// - Throws: `rejected` or `invalidChange`; the layers are then as before.
-    package func apply(
-        to layers: inout Layers, resolved: JSONValue, maximumBytes: Int, maximumDeletion: Int?, now: Int
-    ) throws(ConfigError) -> ChangeEffect {
+    /// - Returns: nil if the layers had that content already
+    /// - Throws: `locked`, `rejected` or `invalidChange`; the layers are then as before.
+    func apply(to layers: inout Layers, _ context: ChangeContext) throws(ConfigError) -> ChangeEffect? {
+        let (now, maximumBytes) = (context.now, context.limits.maximumBytes)
         switch self {
         case .set(let path, let value, let timeToLive, let peer):
             try Self.checkShape(path, value)
-            if let locked = layers.rules.locks.touched(by: value, at: path) {
+            if let locked = layers.locks.touched(by: value, at: path) {
                 throw ConfigError(.locked, "\(locked) is locked by the settings; change it where they pin it")
             }
-            try Self.checkWay(path, resolved)
+            try Self.checkWay(path, context.resolved)
             let entry = OverrideEntry(
                 path: path, value: value, setAt: now, expiresAt: timeToLive.map { now + $0.milliseconds }, setBy: peer)
             switch layers.override.set(entry, maximumBytes: maximumBytes) {
             case .refused(let bytes): throw Self.tooLarge(bytes, maximumBytes, "the overrides would have")
-            case .set(let old, let isAlone):
-                let lifetime = OverrideLifetime(of: entry, replacing: old)
-                // An object merges into what the lower layers have there, and null lets nothing show.
-                guard isAlone, let old, old.value.isPlainScalar, value.isPlainScalar else {
-                    return .changed(.set(entry), lifetime: lifetime)
-                }
-                return .changed(
-                    .set(entry), replacements: [JSONValue.Replacement(at: path, by: value)], lifetime: lifetime)
+            case .set(let old):
+                return ChangeEffect(
+                    operation: context.recordsOperations ? .set(entry) : nil,
+                    difference: Self.difference(at: path, from: old, to: value),
+                    lifetime: OverrideLifetime(of: entry, replacing: old?.entry))
             }
         case .unset(let path, _):
-            return layers.override.unset(path) ? .changed(.unset(path: path)) : .none
+            return layers.override.unset(path) ? ChangeEffect(operation: .unset(path: path)) : nil
         case .expireOverrides(let overrides):
             let ended = overrides.filter { layers.override.expire($0.path, expiringAt: $0.expiresAt) }
-            guard let last = ended.lazy.map(\.expiresAt).max() else { return .none }
+            guard let last = ended.lazy.map(\.expiresAt).max() else { return nil }
+            if last <= now { return ChangeEffect(operation: .expire(at: last)) }
             // A replay by the time of day would not end an override whose time of day has not come.
-            return .changed(last <= now ? .expire(at: last) : .rollback(overrides: layers.override, layers.hold))
+            return ChangeEffect(
+                operation: .rollback(overrides: layers.override, layers.hold), restoresOverrides: true)
         case .files(let layer, let content):
-            if (layers[layer]?.content ?? .empty) == content { return .none }
+            if (layers[layer]?.content ?? .empty) == content { return nil }
             try Self.check(content, maximumBytes, "the \(layer) files have")
             layers[layer] = FileDocument(content, updatedAt: now)
-            return .changed(nil)
+            return ChangeEffect()
         case .rules(let rules):
-            if layers.rules == rules { return .none }
+            if layers.rules == rules { return nil }
             layers.applyRulesLeniently(rules, now: now)
-            return .changed(nil)
+            return ChangeEffect()
         case .dropRemote:
-            if layers.remote == nil, layers.hold?.remote == nil { return .none }
+            if layers.remote == nil, layers.hold?.remote == nil { return nil }
             layers.dropRemote()
             layers.applyRulesLeniently(layers.rules, now: now)
-            return .changed(.dropRemote)
+            return ChangeEffect(operation: .dropRemote)
         case .remote(let document, let origin, let force, _):
             try Self.check(document.content, maximumBytes, "the document has")
             let replacement = RemoteReplacement(
-                document: document, origin: origin, force: force, maximumDeletion: force ? nil : maximumDeletion,
-                now: now)
+                document: document, origin: origin, force: force,
+                maximumDeletion: force ? nil : context.limits.maximumDeletion, now: now)
             return try replacement.apply(to: &layers)
         case .rollback(let old, let revision, let rule, let peer):
             layers.rollBack(to: old, revision: revision, rule: rule, by: peer, now: now)
             layers.applyRulesLeniently(layers.rules, now: now)
-            return .changed(.rollback(overrides: layers.override, layers.hold))
+            return ChangeEffect(
+                operation: .rollback(overrides: layers.override, layers.hold), restoresOverrides: true)
         case .release:
-            if layers.hold == nil { return .none }
+            if layers.hold == nil { return nil }
             layers.hold = nil
             layers.applyRulesLeniently(layers.rules, now: now)
-            return .changed(.release)
+            return ChangeEffect(operation: .release)
         }
+    }
+
+    /// The difference that an override makes.
+    /// - Parameter old: what it replaces; nil for nothing
+    private static func difference(
+        at path: [String], from old: OverrideNode?, to value: JSONValue
+    ) -> ResolvedDifference {
+        // An object merges into what the lower layers have there, and null hides it.
+        guard let old, old.isLeaf, let entry = old.entry, entry.value.isPlainScalar, value.isPlainScalar else {
+            return .any
+        }
+        // The path shows the override, because a locked one cannot be set.
+        return .scalar(JSONValue.Replacement(at: path, by: value), differs: entry.value != value)
     }
 
     private static func check(_ content: ComposedPatch, _ maximum: Int, _ what: String) throws(ConfigError) {

@@ -12,8 +12,9 @@ struct RemoteReplacement: Sendable {
     let now: Int
 
     /// Replaces the remote document of the layers.
+    /// - Returns: nil if the document has the same content and version as the current one
     /// - Throws: `rejected`; the layers have not changed then.
-    func apply(to layers: inout Layers) throws(ConfigError) -> ChangeEffect {
+    func apply(to layers: inout Layers) throws(ConfigError) -> ChangeEffect? {
         guard document.value.kind == .object else {
             throw ConfigError(.rejected, "a configuration is a JSON object, this is \(document.value.kind)")
         }
@@ -51,9 +52,12 @@ struct RemoteReplacement: Sendable {
         let isNothingNew =
             isSame && held?.version == document.version && held?.origin == origin && !endsHold
             && held?.seenVersions == next.remote?.seenVersions
-        guard !isNothingNew, let remote = next.remote else { return .none }
-        let isVisible = edits?.allSatisfy { layers.shows(.remote, at: $0.path) } ?? false
-        return .changed(.remote(remote, endsHold: endsHold), replacements: isVisible && !endsHold ? edits : nil)
+        guard !isNothingNew, let remote = next.remote else { return nil }
+        var effect = ChangeEffect(operation: .remote(remote, endsHold: endsHold))
+        if let edits, !endsHold, edits.allSatisfy({ layers.shows(.remote, at: $0.path) }) {
+            effect.difference = .scalars(edits)
+        }
+        return effect
     }
 
     private static func checkDeletion(

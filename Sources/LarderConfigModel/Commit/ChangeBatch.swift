@@ -26,49 +26,59 @@ package struct ChangeBatch: Sendable {
 
     /// The layers with all changes.
     package private(set) var layers: Layers
-    /// The changes of layers that the journal records.
+    /// The changes of layers that the journal records; empty if it records none of this batch.
     package private(set) var operations: [LayerOperation] = []
-    /// The scalars by which the configuration differs, if they are replaced by others and nothing else differs; else nil.
-    private(set) var replacements: [JSONValue.Replacement]? = []
-    private var made: [LayerChange] = []
+    /// The overrides that were set and expire. Others expire too if ``restoresOverrides``.
+    package private(set) var newExpiries: [ExpiringOverride] = []
+    /// Whether overrides are back that had been replaced or removed.
+    package private(set) var restoresOverrides = false
+    private(set) var difference = ResolvedDifference.none
+    private var lastMade: LayerChange?
+    private var madeBefore: [LayerChange] = []
     private let base: Layers
-    private let resolved: JSONValue
-    private let limits: DocumentLimits
-    private let now: Int
+    private let context: ChangeContext
 
-    /// - Parameters:
-    ///   - resolved: what the layers resolve to
-    ///   - now: in milliseconds since 1970
-    init(on layers: Layers, resolvingTo resolved: JSONValue, limits: DocumentLimits, now: Int) {
+    init(on layers: Layers, _ context: ChangeContext) {
         self.layers = layers
         base = layers
-        self.resolved = resolved
-        self.limits = limits
-        self.now = now
+        self.context = context
     }
 
     /// Whether a layer has changed.
-    package var hasChanged: Bool { !made.isEmpty }
+    package var hasChanged: Bool { lastMade != nil }
 
     /// Why the snapshot with these changes is published.
-    package var causes: [ChangeCause] { made.map(\.cause).joined() }
+    package var causes: [ChangeCause] {
+        guard let lastMade else { return [] }
+        return madeBefore.isEmpty ? [lastMade.cause] : (madeBefore.map(\.cause) + [lastMade.cause]).joined()
+    }
 
     /// Applies a change.
-    /// - Throws: as ``LayerChange/apply(to:resolved:limits:now:)``; the batch is as before then.
+    /// - Throws: as ``LayerChange/apply(to:_:)``; the batch is as before then.
     package mutating func apply(_ change: LayerChange) throws(ConfigError) -> Result {
-        let path = change.path ?? []
-        let isPrepared = path.count > 1 && made.contains { $0.mayChangeContainers(above: path) }
-        let effect = try change.apply(
-            to: &layers, resolved: isPrepared ? layers.resolved() : resolved, maximumBytes: limits.maximumBytes,
-            maximumDeletion: limits.maximumDeletion, now: now)
-        switch effect {
-        case .none: return Result(layerChanged: false, hold: layers.hold?.rule, lifetime: nil)
-        case .changed(let operation, let some, let lifetime):
-            made.append(change)
-            if let operation { operations.append(operation) }
-            if let some { replacements?.append(contentsOf: some) } else { replacements = nil }
-            return Result(layerChanged: true, hold: layers.hold?.rule, lifetime: lifetime)
+        guard let effect = try change.apply(to: &layers, context(for: change)) else {
+            return Result(layerChanged: false, hold: layers.holdRule, lifetime: nil)
         }
+        if let lastMade { madeBefore.append(lastMade) }
+        lastMade = change
+        if context.recordsOperations, let operation = effect.operation { operations.append(operation) }
+        if let end = effect.lifetime?.expiresAt, let path = change.path {
+            newExpiries.append(ExpiringOverride(path: path, expiresAt: end))
+        }
+        if effect.restoresOverrides { restoresOverrides = true }
+        difference.add(effect.difference)
+        return Result(layerChanged: true, hold: layers.holdRule, lifetime: effect.lifetime)
+    }
+
+    /// What a change is judged by: what the layers resolve to, or resolved to before the batch if nothing else matters to it.
+    private func context(for change: LayerChange) -> ChangeContext {
+        guard let lastMade, let path = change.path, path.count > 1,
+            lastMade.mayChangeContainers(above: path)
+                || madeBefore.contains(where: { $0.mayChangeContainers(above: path) })
+        else { return context }
+        return ChangeContext(
+            resolved: layers.resolved(), limits: context.limits, now: context.now,
+            recordsOperations: context.recordsOperations)
     }
 
     /// Ends the batch: records the experiments, which follow from the other operations and from the settings, and the journal

@@ -2,8 +2,9 @@ import LarderJSON
 
 /// The state that commits change, and how they change it: layers, current snapshot, history and numbering. It does no I/O.
 ///
-/// The committer alone changes it. It is never copied and written back across an `await`, since the history may grow meanwhile.
-package struct CommitCore: Sendable {
+/// The committer alone changes it. A class, so that it cannot be copied and written back across an `await`, while the history may
+/// grow, and because a call from another module copies a struct: seven copies took a fiftieth of the time of a relaxed set.
+package final class CommitCore {
     /// What follows from a commit.
     package struct Effects: Sendable {
         /// Whether the snapshot is new.
@@ -38,8 +39,14 @@ package struct CommitCore: Sendable {
     package var isExpensive: Bool { snapshot.bytes + layers.remoteTextSize > Self.expensiveBytes }
 
     /// Begins a batch of changes.
-    package func batch(limits: DocumentLimits, now: Int) -> ChangeBatch {
-        ChangeBatch(on: layers, resolvingTo: snapshot.value, limits: limits, now: now)
+    /// - Parameters:
+    ///   - now: in milliseconds since 1970
+    ///   - recordsOperations: whether the journal may have to record the changes
+    package func batch(limits: DocumentLimits, now: Int, recordsOperations: Bool) -> ChangeBatch {
+        ChangeBatch(
+            on: layers,
+            ChangeContext(
+                resolved: snapshot.value, limits: limits, now: now, recordsOperations: recordsOperations))
     }
 
     /// The resolution of a batch without a builder.
@@ -53,7 +60,7 @@ package struct CommitCore: Sendable {
         return SnapshotBuilder(
             layers: batch.layers,
             // Members of another order stay in it.
-            replacements: snapshot.contentDigest === resolvedDigest ? batch.replacements : nil,
+            difference: snapshot.contentDigest === resolvedDigest ? batch.difference : .any,
             current: snapshot,
             isRemoteDocument: layers.sharesRemoteDocument(with: snapshot.value) && layers.isRemoteAlone
                 && batch.layers.isRemoteAlone,
@@ -69,7 +76,7 @@ package struct CommitCore: Sendable {
 
     /// Takes over a batch, once what it needs is on disk. A batch that changed no layer may still have brought a new validator
     /// for the same document.
-    package mutating func commit(
+    package func commit(
         _ batch: ChangeBatch, _ resolution: Resolution, causes: [ChangeCause], met need: CommitNeed
     ) -> Effects {
         numbering.met(need, publishing: resolution.snapshot.revision)
@@ -108,16 +115,8 @@ package struct CommitCore: Sendable {
     }
 
     /// Adds the snapshots from before the start to the history, newest first.
-    package mutating func prepend(_ older: [Generation]) { history.prepend(older) }
+    package func prepend(_ older: [Generation]) { history.prepend(older) }
 
     /// Settles all reservations, since nothing more is published.
-    package mutating func settleReservations() { numbering.settle() }
-
-    /// Begins an epoch that ends with the process: the current snapshot is the only one with a revision in it.
-    package mutating func endWithProcess() {
-        numbering.endWithProcess()
-        let current = history.current
-        history = GenerationHistory()
-        if let current { history.append(current) }
-    }
+    package func settleReservations() { numbering.settle() }
 }

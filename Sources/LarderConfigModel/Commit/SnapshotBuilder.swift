@@ -12,8 +12,8 @@ package struct Resolution: Sendable {
 /// Makes the next snapshot, on any thread: edits the current one if only scalars have changed, and merges all layers otherwise.
 package struct SnapshotBuilder: Sendable {
     let layers: Layers
-    /// The scalars by which the layers differ from those of the current snapshot; nil if they differ by more.
-    let replacements: [JSONValue.Replacement]?
+    /// By what the layers resolve to something else than the current snapshot.
+    let difference: ResolvedDifference
     let current: ConfigSnapshot
     /// Whether the value of the current snapshot is the remote document itself, because no other layer has content.
     let isRemoteDocument: Bool
@@ -22,7 +22,9 @@ package struct SnapshotBuilder: Sendable {
     let now: Int
 
     package func build() -> Resolution {
-        let edited = replacements.flatMap { isRemoteDocument ? layers.remote?.document : current.value.replacing($0) }
+        let edited = difference.replacements.flatMap {
+            isRemoteDocument ? layers.remote?.document : current.value.replacing($0)
+        }
         let value = edited ?? layers.resolvedSharing()
         assert(
             edited == nil || value.compactText == layers.resolved().compactText,
@@ -38,10 +40,15 @@ package struct SnapshotBuilder: Sendable {
         return Resolution(snapshot: current, digest: digest)
     }
 
-    /// Whether the value differs by the last replacement, which counts whatever those before it are. That takes less time to
-    /// find out than to compare all of it.
+    /// Whether the value is known to differ without a comparison of all of it: by its only replacement or by the last one, which
+    /// counts whatever those before it are.
     private var isKnownToDiffer: Bool {
-        guard let last = replacements?.last else { return false }
-        return current.value.value(at: JSONPath(last.path)) != last.value
+        switch difference {
+        case .none, .any: return false
+        case .scalar(_, let differs): return differs
+        case .scalars(let replacements):
+            guard let last = replacements.last else { return false }
+            return current.value.value(at: JSONPath(last.path)) != last.value
+        }
     }
 }

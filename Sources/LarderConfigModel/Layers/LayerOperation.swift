@@ -1,19 +1,5 @@
-package import LarderJSON
-
-/// What a ``LayerChange`` did to the layers.
-package enum ChangeEffect: Sendable {
-    /// Nothing: the layers already had that content.
-    case none
-    /// A layer changed.
-    /// - Parameters:
-    ///   - replacements: how the configuration changes, if scalars are replaced by others and nothing else
-    ///   - lifetime: of the override that was set
-    case changed(
-        LayerOperation?, replacements: [JSONValue.Replacement]? = nil, lifetime: OverrideLifetime? = nil)
-}
-
-/// A change of the layers as the journal records it.
-package enum LayerOperation: Sendable {
+/// A change of the layers as the journal records it. Indirect, because it is copied more often than made.
+package indirect enum LayerOperation: Sendable {
     case set(OverrideEntry)
     case unset(path: [String])
     /// Removes the overrides that expire at this time or before it.

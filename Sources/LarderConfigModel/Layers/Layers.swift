@@ -82,6 +82,11 @@ package struct Layers: Sendable {
         _modify { yield &content.rules }
     }
 
+    /// What is locked. Known without a copy of all rules.
+    package var locks: LockedPaths { storage.content.rules.locks }
+    /// The rule of ``hold``; nil if nothing is held.
+    package var holdRule: HoldRule? { storage.content.hold?.rule }
+
     package subscript(layer: FileLayer) -> FileDocument? {
         get {
             switch layer {

@@ -54,12 +54,10 @@ package struct OverrideLayer: Sendable {
     }
 
     /// The result of ``set(_:maximumBytes:)``.
-    package enum Placement {
+    enum Placement {
         /// The entry is set.
-        /// - Parameters:
-        ///   - replacing: the entry that was at the same path; nil if there was none
-        ///   - isAlone: whether no entries below the path were replaced
-        case set(replacing: OverrideEntry?, isAlone: Bool)
+        /// - Parameter replacing: the entry at its path with all below it; nil if there were none
+        case set(replacing: OverrideNode?)
         /// Nothing has changed, because all entries together would have this many bytes.
         case refused(bytes: Int)
     }
@@ -67,14 +65,16 @@ package struct OverrideLayer: Sendable {
     /// Sets an entry. One that only replaces an entry at the same path takes its place, so that the same values have the
     /// same text; any other becomes the last of its siblings.
     /// - Parameter maximumBytes: the limit for all entries together
-    @discardableResult
-    package mutating func set(_ entry: OverrideEntry, maximumBytes: Int = .max) -> Placement {
+    mutating func set(_ entry: OverrideEntry, maximumBytes: Int) -> Placement {
         var replaced: OverrideNode?
         let new = (root ?? OverrideNode()).setting(entry, replaced: &replaced)
         if new.totals.bytes > maximumBytes { return .refused(bytes: new.totals.bytes) }
         root = new
-        return .set(replacing: replaced?.entry, isAlone: replaced?.isLeaf ?? true)
+        return .set(replacing: replaced)
     }
+
+    /// Sets an entry, without a limit.
+    package mutating func set(_ entry: OverrideEntry) { _ = set(entry, maximumBytes: .max) }
 
     /// Removes the entries at a path and below it.
     /// - Returns: whether there were any
