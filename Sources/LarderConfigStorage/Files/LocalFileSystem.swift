@@ -90,32 +90,23 @@ package struct LocalFileSystem: FileSystem {
         return content
     }
 
-    /// Follows rename(2) and fsync(2): the directory is synchronised too, or the new name could be lost.
+    /// Follows rename(2) and fsync(2). The directory is synchronised too, or the new name could be lost.
     package func replace(_ path: String, with bytes: [UInt8]) throws(FileError) {
+        let (directory, name) = Self.split(path)
         let temporary = path + ".tmp"
-        let descriptor = try create(temporary)
-        do throws(FileError) {
-            defer { close(descriptor) }
-            try Self.writeAll(bytes, to: descriptor, at: nil, path: temporary)
-            guard uninterrupted({ fsync(descriptor) }) == 0 else { throw FileError("fsync", temporary, errno: errno) }
-            try rename(temporary, to: path)
+        let parent = open(directory, O_RDONLY | O_DIRECTORY)
+        guard parent >= 0 else { throw failure("create", temporary) }
+        defer { close(parent) }
+        do throws(AtomicReplace.Failure) {
+            var file = try AtomicReplace(name, temporary: name + ".tmp", in: parent, mode: 0o600)
+            try file.write(bytes)
+            try file.replace(synchronizing: true)
         } catch {
-            try? remove(temporary)
-            throw error
+            throw FileError(error.step.rawValue, temporary, errno: error.error.number)
         }
-        try synchronizeDirectory(of: path)
-    }
-
-    /// Makes a file for writing. Anything that has its name is removed.
-    private func create(_ path: String) throws(FileError) -> CInt {
-        let flags = O_WRONLY | O_CREAT | O_EXCL
-        var descriptor = open(path, flags, mode: 0o600)
-        if descriptor < 0, errno == EEXIST {
-            try remove(path)
-            descriptor = open(path, flags, mode: 0o600)
+        guard uninterrupted({ fsync(parent) }) == 0 else {
+            throw FileError("fsync the directory of", path, errno: errno)
         }
-        guard descriptor >= 0 else { throw failure("create", path) }
-        return descriptor
     }
 
     /// Follows rename(2).

@@ -40,23 +40,19 @@ final class ExportDirectory: Sendable {
     /// compares every copy when it starts.
     func write(_ bytes: [UInt8], of namespace: String, mode: UInt32) throws(ExportError) {
         let (name, temporary) = (Self.name(of: namespace), Self.temporaryName(of: namespace))
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
-        let file = uninterrupted { openat(descriptor, temporary, flags, 0o600) }
-        guard file >= 0 else { throw ExportError("create", "\(path)/\(temporary)") }
-        do throws(ExportError) {
-            defer { close(file) }
-            try give(file, mode, "\(path)/\(temporary)")
-            do throws(Errno) {
-                try writeAll(bytes, to: file)
-            } catch {
-                throw ExportError("write", "\(path)/\(temporary)", error)
-            }
-            guard uninterrupted({ renameat(descriptor, temporary, descriptor, name) }) == 0 else {
-                throw ExportError("rename", "\(path)/\(temporary)")
-            }
+        let place = "\(path)/\(temporary)"
+        var file: AtomicReplace
+        do throws(AtomicReplace.Failure) {
+            file = try AtomicReplace(name, temporary: temporary, in: descriptor, mode: 0o600)
         } catch {
-            unlinkat(descriptor, temporary, 0)
-            throw error
+            throw ExportError(error, place)
+        }
+        try give(file.descriptor, mode, place)
+        do throws(AtomicReplace.Failure) {
+            try file.write(bytes)
+            try file.replace(synchronizing: false)
+        } catch {
+            throw ExportError(error, place)
         }
     }
 
@@ -177,4 +173,7 @@ struct ExportError: Error, CustomStringConvertible {
     init(_ operation: String, _ path: String, _ error: Errno = .current) {
         self.init("cannot \(operation) \(path): \(error)")
     }
+
+    /// A copy that could not be replaced.
+    init(_ failure: AtomicReplace.Failure, _ path: String) { self.init(failure.step.rawValue, path, failure.error) }
 }

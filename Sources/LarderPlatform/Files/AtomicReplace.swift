@@ -1,0 +1,84 @@
+import Glibc
+
+/// A new file that takes the name of another one in one step: readers find the previous content or the new one, whole.
+///
+/// Write the content, then call ``replace(synchronizing:)``. If the value ends without that, the new file is removed.
+package struct AtomicReplace: ~Copyable {
+    /// A step that failed.
+    package struct Failure: Error {
+        package enum Step: String, Sendable {
+            case create, write
+            case synchronize = "fsync"
+            case rename
+        }
+
+        package let step: Step
+        package let error: Errno
+    }
+
+    /// The new file, open for writing.
+    package let descriptor: CInt
+    private let directory: CInt
+    private let name: String
+    private let temporary: String
+    private var isInPlace = false
+
+    /// Creates the new file. A file that has its name is removed first: a process that was killed may have left it. Symbolic
+    /// links at either name are not followed.
+    ///
+    /// - Parameters:
+    ///   - name: the name to take
+    ///   - temporary: the name until then, on the same file system
+    ///   - directory: the open directory that relative names start from; `AT_FDCWD` for the working directory
+    ///   - mode: the permission bits of the new file, less those of the umask
+    package init(
+        _ name: String, temporary: String, in directory: CInt = AT_FDCWD, mode: UInt32
+    ) throws(Failure) {
+        func create() -> CInt {
+            uninterrupted { openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode) }
+        }
+        var created = create()
+        if created < 0, errno == EEXIST, uninterrupted({ unlinkat(directory, temporary, 0) }) == 0 {
+            created = create()
+        }
+        guard created >= 0 else { throw Failure(step: .create, error: .current) }
+        descriptor = created
+        (self.directory, self.name, self.temporary) = (directory, name, temporary)
+    }
+
+    deinit {
+        close(descriptor)
+        if !isInPlace { unlinkat(directory, temporary, 0) }
+    }
+
+    /// Writes bytes at the end of the new file.
+    package func write(_ bytes: [UInt8]) throws(Failure) {
+        do throws(Errno) {
+            try writeAll(bytes, to: descriptor)
+        } catch {
+            throw Failure(step: .write, error: error)
+        }
+    }
+
+    /// Gives the new file its name.
+    ///
+    /// - Parameter synchronizing: whether the content must be on disk first (fsync(2)). The name is not: see
+    ///   ``synchronizeDirectory(_:)``.
+    package mutating func replace(synchronizing: Bool) throws(Failure) {
+        if synchronizing, uninterrupted({ fsync(descriptor) }) != 0 {
+            throw Failure(step: .synchronize, error: .current)
+        }
+        guard uninterrupted({ renameat(directory, temporary, directory, name) }) == 0 else {
+            throw Failure(step: .rename, error: .current)
+        }
+        isInPlace = true
+    }
+}
+
+/// Waits until the names in a directory are on disk, so that a new or replaced one survives a loss of power.
+package func synchronizeDirectory(_ path: String) throws(Errno) {
+    let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+    guard descriptor >= 0 else { throw .current }
+    defer { close(descriptor) }
+    guard uninterrupted({ fsync(descriptor) }) == 0 else { throw .current }
+}
