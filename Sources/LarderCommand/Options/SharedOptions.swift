@@ -1,14 +1,18 @@
 import ArgumentParser
 import LarderClient
 
+extension ArgumentHelp {
+    /// The help of `--socket`.
+    static let agentSocket = ArgumentHelp(
+        "The agent's socket.",
+        discussion:
+            "@NAME for an abstract one. Else $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
+        valueName: "path")
+}
+
 /// How the agent is reached: what every verb takes.
 struct ConnectionOptions: ParsableArguments {
-    @Option(
-        help: ArgumentHelp(
-            "The agent's socket.",
-            discussion:
-                "@NAME for an abstract one. Else $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
-            valueName: "path"))
+    @Option(help: .agentSocket)
     var socket: String?
 
     @Option(

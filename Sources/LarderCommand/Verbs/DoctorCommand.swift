@@ -29,12 +29,7 @@ struct DoctorCommand: AsyncParsableCommand {
             discussion: "Else the one that the agent runs with, else the usual one.", valueName: "file"))
     var settings: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "The agent's socket.",
-            discussion:
-                "@NAME for an abstract one. Else $LARDER_SOCKET, else $XDG_RUNTIME_DIR/larder/larder.sock if it exists, else /run/larder/larder.sock.",
-            valueName: "path"))
+    @Option(help: .agentSocket)
     var socket: String?
 
     @Option(
