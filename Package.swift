@@ -131,8 +131,8 @@ let package = Package(
         larder(
             "LarderCommand",
             [
-                "LarderEncoding", "LarderJSON", "LarderProtocol", "LarderClient", "LarderTemplate", "CLinuxShims",
-                arguments, crypto,
+                "LarderEncoding", "LarderJSON", "LarderPlatform", "LarderProtocol", "LarderClient", "LarderTemplate",
+                "CLinuxShims", arguments, crypto,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
         // No product depends on the load generator and on what the tests share.

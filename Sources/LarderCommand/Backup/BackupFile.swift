@@ -1,4 +1,5 @@
 import Crypto
+import LarderEncoding
 import LarderJSON
 
 /// A backup: snapshots of every namespace as files of the state directory, and where they are from.
@@ -117,12 +118,7 @@ struct BackupFile: Equatable {
         }
     }
 
-    fileprivate static func digest(of bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        var text: [UInt8] = []
-        for byte in SHA256.hash(data: bytes) { text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
-        return String(decoding: text, as: UTF8.self)
-    }
+    fileprivate static func digest(of bytes: [UInt8]) -> String { SHA256.hash(data: bytes).hex }
 }
 
 extension BackupFile.Generation {
@@ -177,9 +173,7 @@ extension BackupFile.Generation {
     /// The numbers that the agent writes.
     private static let possibleNumbers = 0..<(1 << 53)
 
-    private static func isDigest(_ text: String) -> Bool {
-        text.utf8.count == 64 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
-    }
+    private static func isDigest(_ text: String) -> Bool { [UInt8](hex: text)?.count == SHA256.byteCount }
 
     /// Whether each layer has its type. Each one that a later version may add is an object or an array, too.
     private static func areLayers(_ value: JSONValue) -> Bool {

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// Puts a backup into a state directory: a new tree beside the present one, which then takes its name in one step.
 struct StateRestore {
@@ -17,7 +18,7 @@ struct StateRestore {
         let isRoot = geteuid() == 0
         try becomeOwner()
         let lock = try takeLock(isRoot: isRoot)
-        defer { close(lock) }
+        defer { extendLifetime(lock) }
         try remove(next)
         do {
             try write(backup)
@@ -48,22 +49,23 @@ struct StateRestore {
         try check(seteuid(information.st_uid) == 0, "become user \(information.st_uid)", directory)
     }
 
-    /// The lock that a running agent holds.
-    private func takeLock(isRoot: Bool) throws(Failure) -> CInt {
+    /// Takes the lock that a running agent holds.
+    private func takeLock(isRoot: Bool) throws(Failure) -> FileLock {
         let path = directory + "/lock"
-        let lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
-        try check(lock >= 0, "open", path)
-        if flock(lock, LOCK_EX | LOCK_NB) == 0 { return lock }
-        let failure = errno
-        var text = [UInt8](repeating: 0, count: 32)
-        let count = pread(lock, &text, text.count, 0)
-        close(lock)
-        let holder = String(decoding: text[..<max(0, count)].prefix { $0 > 0x20 }, as: UTF8.self)
-        guard failure == EWOULDBLOCK else { throw Self.failure("lock", path, failure) }
-        throw Failure(
-            .failure,
-            "an agent\(holder.isEmpty ? "" : " (pid \(holder))") uses \(directory); stop it first: systemctl "
-                + "\(isRoot ? "" : "--user ")stop larder.socket larder.service")
+        let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
+        try check(descriptor >= 0, "open", path)
+        do throws(FileLock.Failure) {
+            return try FileLock(descriptor)
+        } catch {
+            switch error {
+            case .failed(let error): throw Self.failure("lock", path, error)
+            case .isHeld(let holder):
+                throw Failure(
+                    .failure,
+                    "an agent\(holder.isEmpty ? "" : " (pid \(holder))") uses \(directory); stop it first: systemctl "
+                        + "\(isRoot ? "" : "--user ")stop larder.socket larder.service")
+            }
+        }
     }
 
     private func write(_ backup: BackupFile) throws(Failure) {
@@ -106,36 +108,35 @@ struct StateRestore {
     }
 
     private func synchronize(_ path: String) throws(Failure) {
-        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        try check(descriptor >= 0, "open", path)
-        defer { close(descriptor) }
-        try check(fsync(descriptor) == 0, "fsync", path)
+        do throws(Errno) {
+            try synchronizeDirectory(path)
+        } catch {
+            throw Self.failure("fsync", path, error)
+        }
     }
 
     /// Removes a file or a tree, if it exists; symbolic links are removed and not followed.
     private func remove(_ path: String) throws(Failure) {
         if unlink(path) == 0 || errno == ENOENT { return }
-        guard errno == EISDIR || errno == EPERM, let listing = opendir(path) else {
-            throw Self.failure("remove", path, errno)
+        try check(errno == EISDIR || errno == EPERM, "remove", path)
+        let tree = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        try check(tree >= 0, "remove", path)
+        let names: [[UInt8]]
+        do throws(Errno) {
+            names = try DirectoryListing.names(closing: tree)
+        } catch {
+            throw Self.failure("remove", path, error)
         }
-        var names: [String] = []
-        while let entry = readdir(listing) {
-            names.append(
-                withUnsafePointer(to: &entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
-                })
-        }
-        closedir(listing)
-        for name in names where name != "." && name != ".." { try remove(path + "/" + name) }
+        for name in names { try remove(path + "/" + String(decoding: name, as: UTF8.self)) }
         try check(rmdir(path) == 0, "remove", path)
     }
 
     private func check(_ isDone: Bool, _ operation: String, _ path: String) throws(Failure) {
-        if !isDone { throw Self.failure(operation, path, errno) }
+        if !isDone { throw Self.failure(operation, path, .current) }
     }
 
-    private static func failure(_ operation: String, _ path: String, _ code: CInt) -> Failure {
-        Failure(.failure, "cannot \(operation) \(path): \(String(cString: strerror(code)))")
+    private static func failure(_ operation: String, _ path: String, _ error: Errno) -> Failure {
+        Failure(.failure, "cannot \(operation) \(path): \(error)")
     }
 }
 
@@ -144,13 +145,15 @@ enum NewFile {
     /// - Throws: ``Failure`` if the file exists or cannot be written; it is then removed.
     static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure(path, errno) }
-        var code = bytes.withUnsafeBytes { Output.writeAll($0, to: descriptor) }
-        if code == 0, fsync(descriptor) != 0 { code = errno }
-        if close(descriptor) != 0, code == 0 { code = errno }
-        if code == 0 { return }
-        unlink(path)
-        throw failure(path, code)
+        guard descriptor >= 0 else { throw failure(path, .current) }
+        defer { close(descriptor) }
+        do throws(Errno) {
+            try writeAll(bytes, to: descriptor)
+            guard uninterrupted({ fsync(descriptor) }) == 0 else { throw .current }
+        } catch {
+            unlink(path)
+            throw failure(path, error)
+        }
     }
 
     /// Replaces a file as a whole or not at all.
@@ -161,15 +164,16 @@ enum NewFile {
         if lstat(path, &information) == 0, information.st_mode & S_IFMT != S_IFREG {
             throw Failure(.usage, "\(path) exists and is not a regular file; name another file")
         }
-        let temporary = path + ".\(getpid()).tmp"
-        try write(bytes, to: temporary)
-        if rename(temporary, path) == 0 { return }
-        let code = errno
-        unlink(temporary)
-        throw failure(path, code)
+        do throws(AtomicReplace.Failure) {
+            var file = try AtomicReplace(path, temporary: path + ".\(getpid()).tmp", mode: 0o600)
+            try file.write(bytes)
+            try file.replace(synchronizing: true)
+        } catch {
+            throw failure(path, error.error)
+        }
     }
 
-    private static func failure(_ path: String, _ code: CInt) -> Failure {
-        Failure(.failure, "cannot write \(path): \(String(cString: strerror(code)))")
+    private static func failure(_ path: String, _ error: Errno) -> Failure {
+        Failure(.failure, "cannot write \(path): \(error)")
     }
 }

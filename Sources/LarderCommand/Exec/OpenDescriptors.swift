@@ -1,5 +1,5 @@
-import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// Which descriptors a process has open: what survives execve(2) unless each says otherwise.
 ///
@@ -24,17 +24,10 @@ struct OpenDescriptors {
         }
     }
 
-    /// What proc(5) lists; only the standard streams where there is no `/proc`.
+    /// The descriptors that proc(5) lists; the standard streams if there is no `/proc`.
     private static func current() -> [CInt] {
-        guard let directory = opendir("/proc/self/fd") else { return [0, 1, 2] }
-        defer { closedir(directory) }
-        var numbers: [CInt] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if let number = CInt(name), number != dirfd(directory) { numbers.append(number) }
-        }
-        return numbers
+        let directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0, let names = try? DirectoryListing.names(closing: directory) else { return [0, 1, 2] }
+        return names.compactMap { CInt(String(decoding: $0, as: UTF8.self)) }.filter { $0 != directory }
     }
 }

@@ -1,8 +1,9 @@
 import CLinuxShims
 import Crypto
-import LarderClient
 import Glibc
+import LarderClient
 import LarderEncoding
+import LarderPlatform
 
 /// Copies an image out of the cache: whole and as the agent described it, or not at all.
 struct ImageFileCopy {
@@ -35,19 +36,23 @@ struct ImageFileCopy {
         let slash = target.lastIndex(of: "/").map { target.index(after: $0) } ?? target.startIndex
         let temporary =
             "\(target[..<slash]).\(target[slash...].prefix(200)).larder-\(getpid())-\(UInt32.random(in: 0 ... .max))"
-        // Opened like any new file, so that the umask has its say.
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-        guard descriptor >= 0 else { throw Self.failure("make a file beside", path) }
-        Candidate.isAt(temporary)
         defer { Candidate.forget() }
-        do throws(Failure) {
-            defer { close(descriptor) }
-            if exists, fchmod(descriptor, status.st_mode & 0o7777) != 0 { throw Self.failure("set the mode of", path) }
-            try copy(to: descriptor, named: path)
-            guard fsync(descriptor) == 0, rename(temporary, target) == 0 else { throw Self.failure("replace", path) }
+        var file: AtomicReplace
+        do throws(AtomicReplace.Failure) {
+            // With the mode of any new file: the umask applies.
+            file = try AtomicReplace(target, temporary: temporary, mode: 0o666)
         } catch {
-            unlink(temporary)
-            throw error
+            throw Self.failure("make a file beside", path, error.error.number)
+        }
+        Candidate.isAt(temporary)
+        if exists, fchmod(file.descriptor, status.st_mode & 0o7777) != 0 {
+            throw Self.failure("set the mode of", path)
+        }
+        try copy(to: file.descriptor, named: path)
+        do throws(AtomicReplace.Failure) {
+            try file.replace(synchronizing: true)
+        } catch {
+            throw Self.failure("replace", path, error.error.number)
         }
     }
 

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// A file beside an output, under a hidden name, for as long as one process needs it.
 ///
@@ -7,7 +8,7 @@ import Glibc
 /// ``removeAbandoned(beside:owners:)`` of the next call deletes it.
 struct HiddenFile: Sendable {
     let path: String
-    let lock: FileLock
+    let lock: LockedFile
 
     /// The parts of the name before and after the random letters. The ending is that of the output, because a checker may
     /// choose the syntax by it. Readers of a directory such as `conf.d` skip hidden names.
@@ -37,13 +38,13 @@ struct HiddenFile: Sendable {
                 if errno == ENOENT { continue }
                 return nil
             }
-            while flock(descriptor, LOCK_EX) != 0, errno == EINTR {}
+            _ = uninterrupted { flock(descriptor, LOCK_EX) }
             var status = stat()
             if fstat(descriptor, &status) == 0, status.st_nlink == 0 {
                 close(descriptor)
                 continue
             }
-            lock = FileLock(descriptor)
+            lock = LockedFile(descriptor)
             self.path = path
             return
         }
@@ -56,12 +57,9 @@ struct HiddenFile: Sendable {
     /// - Parameter owners: the users whose files are deleted.
     static func removeAbandoned(beside output: String, owners: Set<uid_t>) {
         let (directory, start, ending) = pattern(for: output)
-        guard let listing = opendir(directory) else { return }
-        defer { closedir(listing) }
-        while let entry = readdir(listing) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
-            }
+        let listing = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard listing >= 0, let names = try? DirectoryListing.names(closing: listing) else { return }
+        for name in names.map({ String(decoding: $0, as: UTF8.self) }) {
             guard name.hasPrefix(start), name.hasSuffix(ending),
                 name.utf8.count == start.utf8.count + letters + ending.utf8.count,
                 name.dropFirst(start.count).prefix(letters).allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) })
@@ -82,8 +80,8 @@ struct HiddenFile: Sendable {
     }
 }
 
-/// A descriptor whose lock lasts as long as this object.
-final class FileLock: Sendable {
+/// An open file, closed with the last reference. Its lock, if the file system has locks, ends then.
+final class LockedFile: Sendable {
     private let descriptor: CInt
 
     init(_ descriptor: CInt) { self.descriptor = descriptor }

@@ -1,5 +1,6 @@
 import CLinuxShims
 import Glibc
+import LarderPlatform
 
 /// A file that is replaced as a whole or not at all.
 struct RenderedFile {
@@ -171,13 +172,8 @@ struct RenderedFile {
         return file
     }
 
-    /// Puts the directory's names on disk, so that they survive a loss of power.
-    private func syncDirectory() {
-        let directory = open(Self.split(path).directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard directory >= 0 else { return }
-        fsync(directory)
-        close(directory)
-    }
+    /// Writes the names in the directory to disk, if the file system can.
+    private func syncDirectory() { try? synchronizeDirectory(Self.split(path).directory) }
 
     /// What the file's mode and owner are to be.
     private func attributes(_ status: stat?) throws(Failure) -> (mode: mode_t, user: uid_t, group: gid_t) {

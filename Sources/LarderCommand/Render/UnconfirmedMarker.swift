@@ -1,6 +1,7 @@
 import CLinuxShims
 import Crypto
 import Glibc
+import LarderEncoding
 import LarderJSON
 
 /// A file beside an output whose new file is in place, or about to be, and not confirmed yet by the check or the command after
@@ -9,7 +10,7 @@ import LarderJSON
 /// It is locked as long as the process that made it lives, and removed by ``Candidate``. It is a line of JSON.
 final class UnconfirmedMarker: Sendable {
     private let path: String
-    private let lock: FileLock
+    private let lock: LockedFile
 
     private static func path(for output: String) -> String {
         let (directory, name) = RenderedFile.split(output)
@@ -45,7 +46,7 @@ final class UnconfirmedMarker: Sendable {
         lock = temporary.lock
     }
 
-    private init(path: String, lock: FileLock) {
+    private init(path: String, lock: LockedFile) {
         self.path = path
         self.lock = lock
     }
@@ -74,7 +75,7 @@ final class UnconfirmedMarker: Sendable {
         let path = path(for: output)
         let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return .none }
-        let marker = UnconfirmedMarker(path: path, lock: FileLock(descriptor))
+        let marker = UnconfirmedMarker(path: path, lock: LockedFile(descriptor))
         var (opened, named) = (stat(), stat())
         // A process that lives has the lock, and removes the marker before it gives the lock up. In a directory such as /tmp a
         // marker may be another user's.
@@ -113,7 +114,5 @@ final class UnconfirmedMarker: Sendable {
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
-    private static func digest(of bytes: [UInt8]) -> String {
-        SHA256.hash(data: bytes).map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
-    }
+    private static func digest(of bytes: [UInt8]) -> String { SHA256.hash(data: bytes).hex }
 }
