@@ -73,8 +73,8 @@ let package = Package(
         larder(
             "LarderUpstream",
             [
-                "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CLinuxShims", httpClient, logging, nioCore,
-                nioHTTP, nioPosix,
+                "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CLinuxShims", httpClient, nioCore, nioHTTP,
+                nioPosix,
             ]),
         // What a configuration is: no disk, no clock, no logging, no network.
         larder("LarderConfigModel", ["LarderJSON", "LarderEncoding", "LarderHTTPSemantics", crypto, deque, heap]),
@@ -107,9 +107,8 @@ let package = Package(
             "LarderServer",
             [
                 "LarderEventLoop", "LarderJSON", "LarderProtocol", "LarderConfig", "LarderConfigModel",
-                "LarderConfigStorage", "LarderImages", "LarderHTTPSemantics",
-                "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderSnapshotFile", "CLinuxShims",
-                "CProtocolDescription", logging, nioCore, deque, heap,
+                "LarderConfigStorage", "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform",
+                "LarderUpstream", "LarderSnapshotFile", "CLinuxShims", "CProtocolDescription", logging, nioCore, deque,
             ]),
         larder(
             "LarderSettings",
@@ -124,9 +123,9 @@ let package = Package(
             "larderd",
             [
                 "LarderJSON", "LarderCommand", "LarderEventLoop", "LarderServer", "LarderSettings", "LarderConfig",
-                "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderPlatform",
-                "LarderUpstream", "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging, nioCore,
-                nioPosix, lifecycle, signals,
+                "LarderConfigStorage", "LarderConfigSources", "LarderImages", "LarderPlatform", "LarderUpstream",
+                "LarderProtocol", "LarderSystemd", "CLinuxShims", arguments, logging, nioCore, nioPosix, lifecycle,
+                signals,
             ], executable: true),
         larder(
             "LarderCommand",
@@ -145,13 +144,13 @@ let package = Package(
             swiftSettings: strict),
         tests("LarderJSONTests", ["LarderJSON"]),
         tests("LarderEncodingTests", ["LarderEncoding"]),
-        tests("LarderSnapshotFileTests", ["LarderSnapshotFile", "LarderJSON", "CLinuxShims"]),
+        tests("LarderSnapshotFileTests", ["LarderSnapshotFile", "LarderJSON"]),
         tests("LarderTemplateTests", ["LarderTemplate", "LarderJSON"]),
-        tests("LarderSystemdTests", ["LarderSystemd"]),
+        tests("LarderSystemdTests", ["LarderSystemd", logging]),
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
         tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),
         tests("LarderImageFormatsTests", ["LarderImageFormats"]),
-        tests("LarderPlatformTests", ["LarderPlatform", "CLinuxShims", nioPosix]),
+        tests("LarderPlatformTests", ["LarderPlatform", nioPosix]),
         tests(
             "LarderUpstreamTests",
             ["LarderEncoding", "LarderHTTPSemantics", "LarderUpstream", nioCore, nioPosix, nioHTTP, httpClient]),
@@ -161,37 +160,33 @@ let package = Package(
         tests("LarderConfigModelTests", ["LarderConfigModel", "LarderJSON"]),
         tests(
             "LarderConfigStorageTests",
-            [
-                "ConfigTestSupport", "LarderConfigStorage", "LarderConfigModel", "LarderJSON", "LarderEncoding",
-                "LarderHTTPSemantics", logging,
-            ]),
+            ["ConfigTestSupport", "LarderConfigStorage", "LarderConfigModel", "LarderJSON"]),
         tests(
             "LarderConfigSourcesTests",
             [
-                "ConfigTestSupport", "LarderConfigSources", "LarderConfigModel", "LarderJSON", "LarderEncoding",
-                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging, nioPosix,
+                "ConfigTestSupport", "LarderConfigSources", "LarderConfigModel", "LarderJSON", "LarderPlatform",
+                "LarderUpstream", logging, nioPosix,
             ]),
         tests(
             "LarderConfigTests",
             [
                 "ConfigTestSupport", "LarderConfig", "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources",
                 "LarderEncoding", "LarderJSON", "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging,
-                nioPosix,
+                nioPosix, crypto,
             ]),
         tests(
             "LarderImagesTests",
             [
                 "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream",
-                "CLinuxShims", logging, crypto, nioCore, nioPosix, nioHTTP,
+                "CLinuxShims", logging, crypto, nioPosix,
             ]),
-        tests("LarderEventLoopTests", ["LarderEventLoop", "CLinuxShims", nioCore, nioEmbedded]),
+        tests("LarderEventLoopTests", ["LarderEventLoop", "CLinuxShims", nioCore]),
         tests(
             "LarderServerTests",
             [
-                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderConfigModel", "LarderConfigStorage",
-                "LarderConfigSources", "LarderHTTPSemantics", "LarderSnapshotFile", "LarderImages", "LarderPlatform",
-                "LarderUpstream", "CLinuxShims", "LarderJSON", "LarderProtocol", logging, nioCore, nioEmbedded,
-                nioPosix,
+                "LarderEventLoop", "LarderServer", "LarderConfig", "LarderConfigModel", "LarderHTTPSemantics",
+                "LarderSnapshotFile", "LarderImages", "LarderPlatform", "LarderUpstream", "CLinuxShims", "LarderJSON",
+                "LarderProtocol", logging, nioCore, nioEmbedded, nioPosix,
             ]),
         tests(
             "LarderSettingsTests",
@@ -204,17 +199,14 @@ let package = Package(
         tests("LarderBenchTests", ["larder-bench"]),
         tests(
             "LarderdTests",
-            [
-                "larderd", "LarderConfig", "LarderServer", "LarderUpstream", "LarderJSON", logging, nioCore,
-                nioEmbedded, nioPosix,
-            ]),
+            ["larderd", "LarderConfig", logging, nioCore, nioEmbedded]),
         tests(
             "IntegrationTests",
             [
                 "LarderJSON", "LarderProtocol", "LarderClient", "LarderCommand", "CLinuxShims", "larderd", "larder",
-                crypto,
+                crypto, arguments,
             ]),
-        tests("ProtocolTests", ["LarderJSON", "larderd"]),
+        tests("ProtocolTests", ["larderd"]),
     ],
     // C23 for #embed, which puts the protocol's description into the program.
     cLanguageStandard: .gnu2x
