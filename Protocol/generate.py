@@ -4,9 +4,10 @@
     generate.py            write the generated files, and remove those that are no longer generated
     generate.py --check    write nothing; fail when a generated file is missing, out of date or left over
 
-The generated files are the OpenRPC document (openrpc.json), the tables of section 9 of README.md, and the Swift types in
-Sources/LarderProtocol/Generated. swift-names.json has what the schemas do not say: the names of Swift types and properties.
-The manual page larder-protocol(7) is made of the OpenRPC document when a package is built (packaging/man).
+The generated files are the OpenRPC document (openrpc.json), the tables of section 9 of README.md, the Swift types in
+Sources/LarderProtocol/Generated, and the list of methods in Sources/LarderServer/Dispatch/Generated. swift-names.json has
+what the schemas do not say: the names of Swift types and properties. The manual page
+larder-protocol(7) is made of the OpenRPC document when a package is built (packaging/man).
 """
 
 import argparse
@@ -29,8 +30,10 @@ def outputs():
     document, problems = openrpc.text()
     readme, more = Tables(schemas).text(README.read_text(encoding="utf-8"))
     files = {openrpc.OUTPUT: document, README: readme}
-    for path, text in swift.Generator(schemas).files().items():
+    generator = swift.Generator(schemas)
+    for path, text in generator.files().items():
         files[swift.OUTPUT / path] = text
+    files[swift.REGISTRY] = generator.registry()
     return files, problems + more
 
 

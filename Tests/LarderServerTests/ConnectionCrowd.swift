@@ -21,17 +21,17 @@ final class ConnectionCrowd {
         _ count: Int, on eventLoop: EpollLoop, _ server: ServerContext, limits: ConnectionLimits = ConnectionLimits(),
         room: CInt = 4096
     ) throws {
-        var table = MethodTable.agent
+        var table = MethodRegistry.agent
         var look: () -> Void = {}
         table.addSlow()
         table.add(
             "much",
-            .immediate { (_, _, writer) throws(WireError) in
+            { (writer) throws(WireError) in
                 writer.string(String(repeating: "x", count: 50_000))
             })
         table.add(
             "look",
-            .immediate { (_, _, writer) throws(WireError) in
+            { (writer) throws(WireError) in
                 look()
                 writer.value(true)
             })

@@ -22,32 +22,48 @@ extension PeerCredentials {
     }
 }
 
-extension MethodTable {
-    /// Adds `slow`, which takes longer than a turn.
-    mutating func addSlow(_ served: @escaping () -> Void = {}) {
-        add(
-            "slow",
-            .immediate { (_, _, writer) throws(WireError) in
-                let end = NIODeadline.now() + .milliseconds(1)
-                while NIODeadline.now() < end {}
-                served()
-                writer.value(true)
-            })
+extension MethodRegistry {
+    /// Adds a method whose result a closure writes at once.
+    mutating func add(_ name: String, _ body: @escaping (inout JSONWriter) throws(WireError) -> Void) {
+        let handler = Handler(lifetime: .connection, needsReply: false) {
+            (dispatcher, request, slot, _) throws(WireError) in
+            var writer = JSONWriter()
+            try body(&writer)
+            dispatcher.connection.output.reply(id: request.id, WrittenResult(bytes: writer.bytes), in: slot)
+        }
+        add(name, handler)
     }
+
+    /// Adds `slow`, which takes longer than a time slice.
+    mutating func addSlow(_ served: @escaping () -> Void = {}) {
+        add("slow") { (writer) throws(WireError) in
+            let end = NIODeadline.now() + .milliseconds(1)
+            while NIODeadline.now() < end {}
+            served()
+            writer.value(true)
+        }
+    }
+}
+
+private struct WrittenResult: WireResult {
+    let bytes: [UInt8]
+    init(bytes: [UInt8]) { self.bytes = bytes }
+    init(from value: JSONValue) throws(WireError) { bytes = Array(value.compactText.utf8) }
+    func write(to writer: inout JSONWriter) { writer.raw(bytes) }
 }
 
 /// A connection on an event loop whose time is the test's.
 enum ConnectionFixture {
     /// Sends bytes, ends the input, and hands back the lines that came out.
     static func exchange(
-        _ sent: String, with methods: MethodTable = .agent, limits: ConnectionLimits = ConnectionLimits()
+        _ sent: String, with methods: MethodRegistry = .agent, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> [String] {
         try await exchange([Array(sent.utf8)], with: methods, limits: limits)
     }
 
     /// The same for bytes that arrive in pieces.
     static func exchange(
-        _ pieces: [[UInt8]], with methods: MethodTable = .agent, limits: ConnectionLimits = ConnectionLimits()
+        _ pieces: [[UInt8]], with methods: MethodRegistry = .agent, limits: ConnectionLimits = ConnectionLimits()
     ) async throws -> [String] {
         try await with(methods, limits: limits) { client, _ in
             for piece in pieces { try await client.send(piece) }
@@ -60,7 +76,7 @@ enum ConnectionFixture {
 
     /// Runs `body` with the client of a connection and what its server is made of.
     static func with<Result: Sendable>(
-        _ methods: MethodTable = .agent, limits: ConnectionLimits = ConnectionLimits(), peer: PeerCredentials = .own,
+        _ methods: MethodRegistry = .agent, limits: ConnectionLimits = ConnectionLimits(), peer: PeerCredentials = .own,
         access: AccessRules = AccessRules(), namespaces: [String] = ["default"],
         _ body: (ConnectionClient, ServerContext) async throws -> Result
     ) async throws -> Result {
@@ -80,9 +96,9 @@ enum ConnectionFixture {
         return try result.get()
     }
 
-    /// Takes a method table to the event loop: it holds closures that are called there only.
+    /// Takes the methods to the event loop: they hold closures that are called there only.
     private struct UncheckedMethods: @unchecked Sendable {
-        let table: MethodTable
+        let table: MethodRegistry
     }
 
     /// A connection that should have closed, having nothing left to say.

@@ -28,7 +28,7 @@ struct ConnectionTests {
     @Test("however the bytes arrive, the replies are the same")
     func anySplit() async throws {
         let bytes = Array("{\"id\":1,\"method\":\"agent.ping\"}\r\n\n[]\n{\"id\":2,\"method\":\"config.get\"}".utf8)
-        let methods = MethodTable.agent
+        let methods = MethodRegistry.agent
         let whole = try await ConnectionFixture.exchange([bytes], with: methods)
         #expect(whole.count == 3)
         let single = try await ConnectionFixture.exchange(bytes.map { [$0] }, with: methods)
@@ -86,10 +86,10 @@ struct ConnectionTests {
 
     @Test("a method that fails half-way leaves nothing of its result behind")
     func rollback() async throws {
-        var table = MethodTable()
+        var table = MethodRegistry()
         table.add(
             "half",
-            .immediate { (_, _, writer) throws(WireError) in
+            { (writer) throws(WireError) in
                 writer.beginObject()
                 writer.member("a", 1)
                 throw WireError(.notFound, "nothing there")
@@ -170,7 +170,7 @@ struct ConnectionTests {
     func discover() async throws {
         let document = try await replies(#"{"id":1,"method":"rpc.discover"}"#)[0]["result"]
         let methods = document?["methods"]?.elements.compactMap { $0["name"]?.string } ?? []
-        #expect(methods.sorted() == MethodTable.agent.names)
+        #expect(methods.sorted() == MethodRegistry.agent.names)
     }
 
     @Test(

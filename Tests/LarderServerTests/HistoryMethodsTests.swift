@@ -21,18 +21,17 @@ struct HistoryMethodsTests {
             path, to: ["db": ["password": "hunter2", "host": "b"], "api": ["token": "hunter3", "url": "u"]],
             timeToLive: nil)
 
-        guard case .deferred(let body, _)? = MethodTable.agent["config.diff"] else { throw NoSuchMethod() }
-        // The credentials of nobody, which is neither root nor whoever runs the tests.
+        // Credentials of neither root nor the user who runs the tests.
         let peer = PeerCredentials(descriptor: -1)
         try #require(!peer.isTrusted)
         var rules = AccessRules()
         rules.general.others = Rights([.read])
-        let scope = RequestScope(
-            context: context, connections: ConnectionRegistry(), peer: peer,
-            rights: PeerRights(of: peer, by: rules, version: 0),
-            taskExecutor: nil)
-        let result = try await body(scope, ["from": .int(from)]).run()
-        let difference = try #require(result as? ConfigDiff.Result)
+        let request = RequestContext(
+            server: context, connections: ConnectionRegistry(), peer: peer,
+            rights: PeerRights(of: peer, by: rules, version: 0))
+        let namespace = try #require(context.namespaces["default"])
+        let difference = try await namespace.difference(
+            ConfigDiff.Parameters(from: from), hiding: request.secrets(of: namespace))
         #expect(difference.isMasked)
         #expect(
             difference.patch == [
@@ -47,6 +46,4 @@ struct HistoryMethodsTests {
         #expect(!text.contains("hunter"))
         await context.namespaces.stop()
     }
-
-    private struct NoSuchMethod: Error {}
 }

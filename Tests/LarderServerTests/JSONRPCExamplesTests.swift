@@ -15,8 +15,8 @@ struct JSONRPCExamplesTests {
             (#"{"minuend": 42, "subtrahend": 23}"#, 19),
         ])
     func parameters(text: String, difference: Int) async throws {
-        var table = MethodTable()
-        table.immediate(Subtract.self) { _, numbers in Number(value: numbers.minuend - numbers.subtrahend) }
+        var table = MethodRegistry()
+        table.register(Subtract.self)
         let replies = try await ConnectionFixture.exchange(
             #"{"jsonrpc": "2.0", "method": "subtract", "params": \#(text), "id": 1}"#, with: table)
         #expect(
@@ -31,7 +31,11 @@ private struct Number: WireResult {
     func write(to writer: inout JSONWriter) { writer.int(value) }
 }
 
-private enum Subtract: AuthorizedMethod {
+private enum Subtract: Method {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Number> {
+        .now(Number(value: call.parameters.minuend - call.parameters.subtrahend))
+    }
+
     static func requirement(_: Parameters) -> Requirement { .nothing }
     static let name = "subtract"
     typealias Result = Number

@@ -130,7 +130,7 @@ struct RightsTests {
     @Test("each method asks for its right and for no other, alone and in a batch; without it nothing is done")
     func everyMethod() async throws {
         let named = Set(Self.requests.map { $0.line.split(separator: "\"")[0] })
-        #expect(named == Set(MethodTable.agent.names.map { Substring($0) }))
+        #expect(named == Set(MethodRegistry.agent.names.map { Substring($0) }))
         try await tryEveryMethod(with: [])
         for right in Right.allCases {
             try await tryEveryMethod(with: Rights(Right.allCases.filter { $0 != right }))

@@ -17,8 +17,8 @@ struct TimeSliceTests {
     }
 
     /// The agent's methods, and `slow`, which takes longer than a turn.
-    private func methods(_ served: Count) -> MethodTable {
-        var table = MethodTable.agent
+    private func methods(_ served: Count) -> MethodRegistry {
+        var table = MethodRegistry.agent
         table.addSlow(served.add)
         return table
     }

@@ -33,14 +33,9 @@ struct ReplyWriter {
         write(in: slot) { writer in Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) } }
     }
 
-    /// Writes the reply to a read in a batch. A large value is encoded only after the rest of the batch has its replies,
-    /// which may take indefinitely, unless its whole document would be retained for a small part of it.
-    func reply(id: RequestID?, _ result: ConfigGet.Result, deferredIn slot: BatchSlot) {
-        let bytes = result.value.withTextBytes { $0.count }
-        guard let id, slot.batch.isWaiting, bytes > UserUsage.largeBytes, result.value.documentMemory < 2 * bytes
-        else {
-            return reply(id: id, result, in: slot)
-        }
+    /// Writes a large reply of a batch after the rest of the batch has its replies, which may take indefinitely.
+    /// - Parameter bytes: the length of the result.
+    func replyLate(id: RequestID, _ result: some WireResult, bytes: Int, in slot: BatchSlot) {
         slot.put(later: bytes + id.text.utf8.count) { writer in
             Envelope.writeResult(id: id, to: &writer) { result.write(to: &$0) }
         }

@@ -20,7 +20,7 @@ struct RequestDispatcher {
     /// - Returns: whether it took longer than a cached reply.
     func dispatch(_ line: UnsafeRawBufferPointer) -> Bool {
         let template = RequestTemplate(line)
-        if let template, writeCachedReply(template) || ImageGetMethod(connection: connection).serveKnown(template) {
+        if let template, writeCachedReply(template) || CachedImageReply(connection: connection).write(for: template) {
             return false
         }
         parse(line, template)
@@ -122,138 +122,137 @@ struct RequestDispatcher {
         if let slot, let error = refusal(of: request, in: slot.batch) {
             return output.reply(id: request.id, error, in: slot)
         }
-        guard let name = request.method.string, let answer = loop.methods[name] else {
+        guard let name = request.method.string, let handler = loop.methods[name] else {
             let error = WireError(
                 .methodNotFound, "there is no method \(request.method.compactText); rpc.discover lists them")
             return output.reply(id: request.id, error, in: slot)
         }
-        // Of a client that is gone only requests that a task or the store carries out are started.
-        if connection.phase == .closed, !answer.isDeferred { return }
+        if connection.phase == .closed, handler.lifetime == .connection { return }
+        if handler.needsReply, request.id == nil {
+            slot?.leaveEmpty()
+            return
+        }
         do throws(WireError) {
-            switch answer {
-            case .immediate(let body): serveNow(request, body, in: slot)
-            case .reading(let body, let later): try serveReading(request, body, orLater: later, in: slot, template)
-            case .deferred(let body, let endsWithConnection):
-                try serveLater(request, body, endsWithConnection ? .connection : .committed, in: slot)
-            case .change(let body): try submit(request, body, in: slot)
-            case .waiting(let body):
-                try ConfigWaitMethod(connection: connection).serve(request, body, in: slot)
-            case .own(let body): try body(connection, request, slot, template)
-            case .connection(let body, let needsReply):
-                if needsReply, request.id == nil {
-                    slot?.leaveEmpty()
-                    return
-                }
-                try serveHere(request, body, in: slot)
-            }
+            try handler.serve(self, request, slot, template)
         } catch {
             output.reply(id: request.id, error, in: slot)
         }
     }
 
-    private func serveNow(_ request: Request, _ body: MethodTable.Immediate, in slot: BatchSlot?) {
-        let scope = RequestScope(connection)
-        guard let id = request.id else {
-            var nowhere = JSONWriter()
-            // A notification has no reply, not even for an error (JSON-RPC 2.0 section 4.1).
-            try? body(scope, request.params, &nowhere)
-            slot?.leaveEmpty()
-            return
-        }
-        let mark = loop.output.writer.mark
-        do throws(WireError) {
-            try output.write(in: slot) { (writer) throws(WireError) in
-                try Envelope.writeResult(id: id, to: &writer) { (writer) throws(WireError) in
-                    try body(scope, request.params, &writer)
-                }
+    /// Carries out a request of a method.
+    /// - Parameter template: that of the line, if it is certain that its id is the request's.
+    func call<M: Method>(
+        _ method: M.Type, _ request: Request, in slot: BatchSlot?, _ template: RequestTemplate?
+    ) throws(WireError) {
+        // First: invalid parameters are reported even to a peer without the right.
+        let parameters = try M.Parameters(params: request.params)
+        let admission = Admission(M.name, M.requirement(parameters))
+        if let denial = connection.denial(of: admission) { throw denial.error }
+        let call = MethodCall<M>(
+            parameters: parameters, id: request.id, isInBatch: slot != nil, template: template, connection: connection)
+        switch try M.call(call) {
+        case .now(let result, let source, let afterReply):
+            if let slot {
+                reply(method, result, to: request.id, in: slot)
+            } else if let id = request.id {
+                reply(method, result, to: id, template, source, admission.requirement)
             }
-            if slot == nil { output.withholdIfTooMuch(id, from: mark) }
-        } catch {
-            loop.output.writer.rewind(to: mark)
-            output.reply(id: id, error, in: slot)
+            guard let afterReply else { return }
+            // An event never precedes the reply that announces its subscription, even if that reply waits for its batch.
+            if let slot { slot.batch.then(afterReply) } else { afterReply() }
+        case .task(let reply): try start(reply, id: request.id, admission, M.lifetime, in: slot)
+        case .later(let deadline, let begin):
+            let ticket = try self.begin(request.id, admission, M.lifetime, in: slot)
+            let cancellation = begin(Completion(connection, ticket))
+            if let pending = connection.pending[ticket] {
+                pending.onCancel = cancellation
+            } else if M.lifetime == .connection {
+                // What it waits for has found that the client is gone.
+                cancellation(.disconnected)
+            }
+            if let deadline { expire(ticket, deadline) }
         }
     }
 
-    /// Answers a read, and caches the reply for the next line with the same template.
-    /// - Parameters:
-    ///   - later: answers it if the current snapshot is too old.
-    ///   - template: the line's, if it is certain that its id is the request's.
-    private func serveReading(
-        _ request: Request, _ body: MethodTable.Reading, orLater later: @escaping MethodTable.Deferred,
-        in slot: BatchSlot?, _ template: RequestTemplate?
-    ) throws(WireError) {
-        guard let reading = try body(RequestScope(connection), request.params) else {
-            return try serveLater(request, later, .connection, in: slot)
-        }
-        if let slot { return output.reply(id: request.id, reading.result, deferredIn: slot) }
-        guard let id = request.id else { return }
+    /// Writes a reply on a line of its own, and caches it if it has a source.
+    private func reply<M: Method>(
+        _ method: M.Type, _ result: M.Result, to id: RequestID, _ template: RequestTemplate?, _ source: SnapshotSource?,
+        _ requirement: Requirement
+    ) {
         let mark = loop.output.writer.mark
         var text = id.text
         text.withUTF8 { ReplyCache.appendHead(id: UnsafeRawBufferPointer($0), to: &loop.output.writer) }
         let start = loop.output.writer.bytes.count
         loop.output.writer.rawUnframed(",\"result\":")
-        reading.result.write(to: &loop.output.writer)
+        result.write(to: &loop.output.writer)
         loop.output.writer.rawUnframed("}")
         loop.output.writer.endLine()
-        if let template, reading.isRepeatable {
+        if let template, let source {
             loop.caches.replies.keep(
-                loop.output.writer.bytes[start...], for: template, requiring: reading.requirement, reading.publication,
-                reading.current)
+                loop.output.writer.bytes[start...], for: template, requiring: requirement, source.publication,
+                source.current)
         }
-        output.withholdIfTooMuch(id, from: mark)
+        if M.lifetime == .connection { output.withholdIfTooMuch(id, from: mark) }
     }
 
-    private func serveHere(
-        _ request: Request, _ body: MethodTable.InConnection, in slot: BatchSlot?
-    ) throws(WireError) {
-        let answer = try body(connection, request.params)
-        output.reply(id: request.id, answer.result, in: slot)
-        guard let afterwards = answer.afterwards else { return }
-        // An event never precedes the reply that announces its subscription, even if that reply waits for its batch.
-        if let slot { slot.batch.then(afterwards) } else { afterwards() }
+    /// Writes a reply of a batch.
+    private func reply<M: Method>(_ method: M.Type, _ result: M.Result, to id: RequestID?, in slot: BatchSlot) {
+        if let id, slot.batch.isWaiting, let bytes = M.lateBytes(of: result) {
+            output.replyLate(id: id, result, bytes: bytes, in: slot)
+        } else {
+            output.reply(id: id, result, in: slot)
+        }
     }
 
-    /// Answers a request by a task.
-    private func serveLater(
-        _ request: Request, _ body: @escaping MethodTable.Deferred, _ lifetime: PendingRequests.Lifetime,
+    // MARK: Pending requests
+
+    /// Starts the task of an admitted request.
+    func start<Result: WireResult>(
+        _ reply: TaskReply<Result>, id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime,
         in slot: BatchSlot?
     ) throws(WireError) {
-        try serveLater(request.id, try body(RequestScope(connection), request.params), lifetime, in: slot)
+        let ticket: PendingRequests.Ticket
+        do throws(WireError) {
+            ticket = try begin(id, admission, lifetime, in: slot)
+        } catch {
+            reply.onRefusal?()
+            throw error
+        }
+        reply.start(self, ticket)
+        if let deadline = reply.deadline { expire(ticket, deadline) }
     }
 
-    /// Answers an admitted request by a task.
-    func serveLater(
-        _ id: RequestID?, _ work: MethodTable.Work, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
-    ) throws(WireError) {
-        let ticket = try begin(id, work.admission, lifetime, in: slot)
-        let (bound, eventLoop) = (NIOLoopBound(connection, eventLoop: loop.eventLoop), loop.eventLoop)
+    /// Runs the operation of a ``TaskReply``, and completes the request.
+    func run<Value: Sendable, Result: WireResult>(
+        _ operation: @escaping @Sendable () async throws(WireError) -> Value, for ticket: PendingRequests.Ticket,
+        endsOnCancellation: Bool,
+        finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
+    ) {
+        let bound = NIOLoopBound((connection, finish), eventLoop: loop.eventLoop)
+        let eventLoop = loop.eventLoop
         // The task runs here up to its first suspension, so that requests reach an actor in their order.
         let task = Task.immediate {
-            let result: Result<any WireResult, WireError>
+            let value: Swift.Result<Value, WireError>
             do throws(WireError) {
-                result = .success(try await work.run())
+                value = .success(try await operation())
             } catch {
-                result = .failure(error)
+                value = .failure(error)
             }
-            eventLoop.execute { bound.value.complete(ticket, result) }
+            eventLoop.execute {
+                let (connection, finish) = bound.value
+                let result = finish(value, connection.pending[ticket])
+                connection.complete(ticket, result.map { $0 })
+            }
         }
-        connection.pending[ticket]?.onCancel = { _ in task.cancel() }
-    }
-
-    /// Submits a change; its reply is written when it is committed. Changes are submitted in the order of their requests.
-    private func submit(_ request: Request, _ body: MethodTable.Change, in slot: BatchSlot?) throws(WireError) {
-        let (submit, admission) = try body(RequestScope(connection), request.params)
-        let ticket = try begin(request.id, admission, .committed, in: slot)
-        let (bound, eventLoop) = (NIOLoopBound(connection, eventLoop: loop.eventLoop), loop.eventLoop)
-        let change = submit { result in
-            eventLoop.execute { bound.value.complete(ticket, result) }
+        connection.pending[ticket]?.onCancel = { [connection] reason in
+            task.cancel()
+            if endsOnCancellation { connection.complete(ticket, .failure(reason)) }
         }
-        connection.pending[ticket]?.onCancel = { _ in change.cancel() }
     }
 
     /// Adds a request to the pending ones.
     /// - Throws: if its user has too many, or too much is buffered for the user.
-    func begin(
+    private func begin(
         _ id: RequestID?, _ admission: Admission, _ lifetime: PendingRequests.Lifetime, in slot: BatchSlot?
     ) throws(WireError) -> PendingRequests.Ticket {
         var heldBytes = 0
@@ -272,12 +271,12 @@ struct RequestDispatcher {
     }
 
     /// Ends a pending request with an error after a time, unless it is completed before.
-    func expire(_ ticket: PendingRequests.Ticket, after time: TimeAmount, with error: WireError) {
-        connection.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: time) {
+    private func expire(_ ticket: PendingRequests.Ticket, _ deadline: ReplyDeadline) {
+        connection.pending[ticket]?.deadline = loop.eventLoop.assumeIsolated().scheduleTask(in: deadline.time) {
             [connection] in
-            connection.pending[ticket]?.cancel(error)
+            connection.pending[ticket]?.cancel(deadline.error)
             // Thousands of requests may have the same deadline.
-            connection.loop.deferWork { connection.complete(ticket, .failure(error)) }
+            connection.loop.deferWork { connection.complete(ticket, .failure(deadline.error)) }
         }
     }
 }

@@ -101,7 +101,7 @@ public final class AgentServer: Sendable {
             let (context, registry) = (context, registry)
             let own = try await loop.submit {
                 NIOLoopBound(
-                    LoopContext(load, loop.epoll, server: context, methods: MethodTable.agent, registry: registry),
+                    LoopContext(load, loop.epoll, server: context, methods: MethodRegistry.agent, registry: registry),
                     eventLoop: loop)
             }.get()
             registry.add(own)
@@ -123,18 +123,5 @@ public final class AgentServer: Sendable {
             return registry.refuse(socket, limits, context.refusals)
         }
         Connection(id: id, loop: loop, socket: socket, peer: peer, limits: limits, user: usage).start()
-    }
-}
-
-extension MethodTable {
-    /// Every method of the agent.
-    static var agent: MethodTable {
-        var table = MethodTable()
-        table.addAgentMethods()
-        table.addConfigMethods()
-        table.addHistoryMethods()
-        table.addExplainMethod()
-        table.addImageMethods()
-        return table
     }
 }

@@ -21,7 +21,7 @@ final class LoopContext {
     /// The descriptors that the loop waits for.
     let epoll: Epoll
     let server: ServerContext
-    let methods: MethodTable
+    let methods: MethodRegistry
     let registry: ConnectionRegistry
     let hub: SubscriptionHub
     let table: ConnectionTable
@@ -36,7 +36,7 @@ final class LoopContext {
     private var slice = ServingSlice()
 
     init(
-        _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodTable, registry: ConnectionRegistry
+        _ load: LoopLoad, _ epoll: Epoll, server: ServerContext, methods: MethodRegistry, registry: ConnectionRegistry
     ) {
         self.epoll = epoll
         eventLoop = load.eventLoop

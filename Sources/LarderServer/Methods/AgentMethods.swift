@@ -8,28 +8,42 @@ import LarderProtocol
 import NIOCore
 import Glibc
 
-extension MethodTable {
-    /// Adds `agent.…`, `rpc.discover` and `request.cancel`.
-    mutating func addAgentMethods() {
-        immediate(AgentPing.self) { _, _ in AgentPing.Result() }
-        immediate(AgentInfo.self) { scope, _ in scope.info }
-        immediate(RPCDiscover.self) { _, _ in RPCDiscover.Result(document: ProtocolDescription.openRPC) }
-        deferred(AgentStats.self, endsWithConnection: true) { scope, _ in await scope.stats() }
-        deferred(AgentClients.self, endsWithConnection: true) { scope, _ in
-            AgentClients.Result(clients: await scope.connections.clients())
-        }
-        connection(RequestCancel.self) { connection, parameters in
-            ConnectionReply(result: RequestCancel.Result(cancelled: Self.cancel(parameters.id, of: connection)))
-        }
-    }
+extension AgentPing: Method {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> { .now(Result()) }
+}
 
+extension AgentInfo: Method {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> { .now(call.context.info) }
+}
+
+extension AgentStats: Method {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
+        let context = call.context
+        return .task(TaskReply { () async throws(WireError) in await context.stats() })
+    }
+}
+
+extension AgentClients: Method {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
+        let connections = call.loop.registry
+        return .task(TaskReply { () async throws(WireError) in Result(clients: await connections.clients()) })
+    }
+}
+
+extension RPCDiscover: Method {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
+        .now(Result(document: ProtocolDescription.openRPC))
+    }
+}
+
+extension RequestCancel: Method {
     /// Cancels the pending requests with an id; each gets its own reply.
-    /// - Returns: whether there is one.
-    private static func cancel(_ id: RequestID, of connection: Connection) -> Bool {
+    static func call(_ call: MethodCall<Self>) -> Outcome<Result> {
+        let (id, connection) = (call.parameters.id, call.connection)
         let tickets = connection.pending.tickets(id: id)
         let reason = WireError(.cancelled, "request \(id.text) was cancelled by request.cancel")
         for ticket in tickets { connection.pending[ticket]?.cancel(reason) }
-        return !tickets.isEmpty
+        return .now(Result(cancelled: !tickets.isEmpty))
     }
 }
 
@@ -48,9 +62,9 @@ extension AgentClients.Client {
     }
 }
 
-extension RequestScope {
+extension RequestContext {
     fileprivate var info: AgentInfo.Result {
-        let settings = context.limits
+        let settings = server.limits
         var limits = AgentInfo.Limits()
         limits.lineBytes = settings.lineBytes
         limits.batch = RequestDispatcher.maxBatchRequests
@@ -63,19 +77,19 @@ extension RequestScope {
         limits.subscriptionsPerUser = settings.subscriptionsPerUser
         limits.requestsInFlightPerUser = settings.requestsInFlightPerUser
         limits.queuedBytesPerUser = settings.queuedBytesPerUser
-        let source = context.settings
+        let source = server.settings
         return AgentInfo.Result(
-            name: "larderd", version: context.identity.version, protocolVersion: larderProtocolVersion,
+            name: "larderd", version: server.identity.version, protocolVersion: larderProtocolVersion,
             pid: Int(getpid()),
-            startedAt: context.startedAt, uptimeMilliseconds: context.uptimeMilliseconds,
-            epoch: context.namespaces.epoch, socket: context.identity.socketPath,
-            activated: context.identity.isActivated, stateDirectory: context.identity.stateDirectory,
-            imageDirectory: context.images?.directory, settings: source.path,
+            startedAt: server.startedAt, uptimeMilliseconds: server.uptimeMilliseconds,
+            epoch: server.namespaces.epoch, socket: server.identity.socketPath,
+            activated: server.identity.isActivated, stateDirectory: server.identity.stateDirectory,
+            imageDirectory: server.images?.directory, settings: source.path,
             settingsReadAt: source.readAt, namespaces: readableNamespaces.map(\.name),
             limits: limits,
             peer: peer.wire, rights: rights.general.list,
-            namespaceRights: rights.inPrivateNamespaces(of: context.namespaces.all),
-            imageProblem: context.imageProblem)
+            namespaceRights: rights.inPrivateNamespaces(of: server.namespaces.all),
+            imageProblem: server.imageProblem)
     }
 
     fileprivate func stats() async -> AgentStats.Result {
@@ -92,9 +106,9 @@ extension RequestScope {
             namespaces[namespace.name] = figures
         }
         return AgentStats.Result(
-            uptimeMilliseconds: context.uptimeMilliseconds, traffic: await connections.traffic(),
+            uptimeMilliseconds: server.uptimeMilliseconds, traffic: await connections.traffic(),
             residentBytes: Self.residentBytes(), namespaces: namespaces,
-            images: context.images.map { AgentStats.Images($0.cache.statistics) })
+            images: server.images.map { AgentStats.Images($0.cache.statistics) })
     }
 
     /// The second number of `/proc/self/statm` (proc(5)) is in pages.
@@ -115,7 +129,7 @@ enum ProtocolDescription {
     /// `Protocol/openrpc.json`, parsed once.
     static let openRPC: JSONValue = {
         let bytes = UnsafeRawBufferPointer(start: larder_openrpc(), count: larder_openrpc_size())
-        // The file is checked by the build's tests; a damaged one would be seen there.
+        // The tests parse the file.
         return (try? JSONValue(parsing: Array(bytes))) ?? .emptyObject
     }()
 }

@@ -3,19 +3,19 @@ import LarderJSON
 import LarderConfig
 import LarderProtocol
 
-extension MethodTable {
-    /// Adds `config.explain`.
-    mutating func addExplainMethod() {
-        deferred(ConfigExplain.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.namespace(parameters.namespace)
-            let explanation = await namespace.explain(parameters.path)
-            return ConfigExplain.Result(explanation, of: namespace, hiding: scope.secrets(of: namespace))
-        }
+extension ConfigExplain: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let namespace = try call.namespace(call.parameters.namespace)
+        let (path, secrets) = (call.parameters.path, call.context.secrets(of: namespace))
+        return .task(
+            TaskReply { () async throws(WireError) in
+                Result(await namespace.explain(path), of: namespace, hiding: secrets)
+            })
     }
 }
 
 extension ConfigExplain.Result {
-    /// An explanation in the protocol's words, without the secrets that the peer may not see.
+    /// Converts an explanation, and masks the values that match the patterns.
     fileprivate init(_ explanation: ConfigExplanation, of namespace: ConfigNamespace, hiding secrets: SecretPatterns) {
         let value = explanation.value.map { secrets.masked($0, at: explanation.path) }
         self.init(
@@ -49,6 +49,6 @@ extension ConfigExplain.Source {
 }
 
 extension WirePeer {
-    /// The peer as provenance remembers it, in the protocol's words.
+    /// Converts the peer that provenance records.
     init(_ peer: Peer) { self.init(pid: peer.pid, uid: peer.uid, command: peer.command) }
 }

@@ -1,32 +1,74 @@
 import LarderConfig
 import LarderConfigModel
+import LarderJSON
 import LarderPlatform
 import LarderProtocol
 
-// How old what `config.get` answers may be.
-
-extension RequestScope {
-    /// Whether what is held may be answered: it is young enough, or nothing is said about that.
-    func isYoungEnough(_ parameters: ConfigGet.Parameters) throws(WireError) -> Bool {
-        guard let maximum = parameters.maximumAgeSeconds else { return true }
-        let status = try namespace(parameters.namespace).publication.status
-        // Without a source nothing can be younger.
-        if status.upstream == nil { return true }
-        return status.age(at: WallClock.system.now).map { $0 <= maximum } ?? false
+extension ConfigGet: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, namespace) = (call.parameters, try call.namespace(call.parameters.namespace))
+        guard let maximum = parameters.maximumAgeSeconds else {
+            let current = namespace.publication.current
+            return .now(
+                try read(parameters, namespace, current),
+                source: SnapshotSource(publication: namespace.publication, current: current))
+        }
+        if namespace.isConfirmed(within: maximum) {
+            return .now(try read(parameters, namespace, namespace.publication.current))
+        }
+        return .task(
+            TaskReply { () async throws(WireError) in
+                try await namespace.refresh(within: maximum, orWithin: parameters.staleIfErrorSeconds)
+                return try read(parameters, namespace, namespace.publication.current)
+            })
     }
 
-    /// Asks the source for something younger, together with everybody who asks meanwhile.
-    /// - Throws: why there is none, unless what is held will do in that case.
-    func refresh(for parameters: ConfigGet.Parameters) async throws(WireError) {
-        guard let maximum = parameters.maximumAgeSeconds else { return }
-        let namespace = try namespace(parameters.namespace)
+    /// A large value is encoded late, unless that would retain a whole document for a small part of it.
+    static func lateBytes(of result: Result) -> Int? {
+        let bytes = result.value.withTextBytes { $0.count }
+        return bytes > UserUsage.largeBytes && result.value.documentMemory < 2 * bytes ? bytes : nil
+    }
+
+    private static func read(
+        _ parameters: Parameters, _ namespace: ConfigNamespace, _ current: ConfigPublication.Current
+    ) throws(WireError) -> Result {
+        guard current.snapshot.revision > 0, let value = current.snapshot.value.value(at: parameters.path) else {
+            throw missing(parameters, current)
+        }
+        return Result(
+            value: value, revision: current.snapshot.revision, epoch: namespace.publication.epoch,
+            state: ConfigState(current.freshness))
+    }
+
+    /// The error for a path without a value.
+    static func missing(_ parameters: Parameters, _ current: ConfigPublication.Current) -> WireError {
+        let (path, namespace) = (parameters.path, parameters.namespace)
+        if current.awaitsSource {
+            return WireError(
+                .unavailable,
+                "nothing is at \"\(path)\" of namespace \"\(namespace)\", whose remote source has not given a usable "
+                    + "answer yet; config.status says why")
+        }
+        return WireError(.notFound, "nothing is at \"\(path)\" of namespace \"\(namespace)\"")
+    }
+}
+
+extension ConfigNamespace {
+    /// Whether the source confirmed the snapshot within the last seconds. Without a source nothing can be newer.
+    fileprivate func isConfirmed(within seconds: Double) -> Bool {
+        let status = publication.status
+        return status.upstream == nil || status.age(at: WallClock.system.now).map { $0 <= seconds } ?? false
+    }
+
+    /// Asks the source for a snapshot that it confirms within the last seconds. Concurrent requests share a refresh.
+    /// - Parameter allowed: the greatest age, in seconds, of a snapshot that is good enough if the refresh fails; nil if none is.
+    fileprivate func refresh(within seconds: Double, orWithin allowed: Double?) async throws(WireError) {
         do throws(ConfigError) {
-            let now = WallClock.system.now
-            _ = try await namespace.refresher.refresh(begunSince: now - Int(maximum * 1000))
+            _ = try await refresher.refresh(begunSince: WallClock.system.now - Int(seconds * 1000))
         } catch {
             guard error.code == .upstreamFailed || error.code == .rejected else { throw WireError(error) }
-            let age = namespace.publication.status.age(at: WallClock.system.now)
-            if let age, let allowed = parameters.staleIfErrorSeconds, age <= allowed { return }
+            let age = publication.status.age(at: WallClock.system.now)
+            if let age, let allowed, age <= allowed { return }
             let held = age.map { "what is held was confirmed \(Int($0)) s ago" } ?? "nothing of it was ever confirmed"
             throw WireError(WireError(error).code, "\(error.message); \(held)")
         }
@@ -34,8 +76,7 @@ extension RequestScope {
 }
 
 extension ConfigStatusReport {
-    /// How many seconds ago the source confirmed what is held; nil where it never did, or where the time of day was set
-    /// back since.
+    /// The seconds since the source confirmed the snapshot; nil if it never did, or if the system clock was set back since.
     fileprivate func age(at now: Int) -> Double? {
         confirmedAt.flatMap { $0 <= now ? Double(now - $0) / 1000 : nil }
     }

@@ -3,28 +3,48 @@ import LarderJSON
 import LarderConfig
 import LarderProtocol
 
-extension MethodTable {
-    /// Adds `config.history`, `config.diff`, `config.rollback`, `config.pin` and `config.backup`.
-    mutating func addHistoryMethods() {
-        deferred(ConfigHistory.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            try await scope.namespace(parameters.namespace).history(limit: parameters.limit)
-        }
-        deferred(ConfigDiff.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.namespace(parameters.namespace)
-            return try await namespace.difference(parameters, hiding: scope.secrets(of: namespace))
-        }
-        deferred(ConfigRollback.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.namespace(parameters.namespace)
-            return try await namespace.rollBack(parameters.action, by: scope.peer.provenance)
-        }
-        deferred(ConfigPin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.namespace(parameters.namespace)
-            return try await namespace.pin(parameters.pinned, revision: parameters.revision)
-        }
-        deferred(ConfigBackup.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let namespace = try scope.namespace(parameters.namespace)
-            return try await namespace.backup(ofRevision: parameters.revision)
-        }
+extension ConfigHistory: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (namespace, limit) = (try call.namespace(call.parameters.namespace), call.parameters.limit)
+        return .task(TaskReply { () async throws(WireError) in await namespace.history(limit: limit) })
+    }
+}
+
+extension ConfigDiff: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
+        let secrets = call.context.secrets(of: namespace)
+        return .task(
+            TaskReply { () async throws(WireError) in try await namespace.difference(parameters, hiding: secrets) })
+    }
+}
+
+extension ConfigRollback: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (namespace, action) = (try call.namespace(call.parameters.namespace), call.parameters.action)
+        let peer = call.peer.provenance
+        return .task(TaskReply { () async throws(WireError) in try await namespace.rollBack(action, by: peer) })
+    }
+}
+
+extension ConfigPin: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (namespace, parameters) = (try call.namespace(call.parameters.namespace), call.parameters)
+        return .task(
+            TaskReply { () async throws(WireError) in
+                try await namespace.pin(parameters.pinned, revision: parameters.revision)
+            })
+    }
+}
+
+extension ConfigBackup: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (namespace, revision) = (try call.namespace(call.parameters.namespace), call.parameters.revision)
+        return .task(TaskReply { () async throws(WireError) in try await namespace.backup(ofRevision: revision) })
     }
 }
 
@@ -42,7 +62,7 @@ extension ConfigNamespace {
             })
     }
 
-    fileprivate func difference(
+    func difference(
         _ parameters: ConfigDiff.Parameters, hiding secrets: SecretPatterns
     ) async throws(WireError) -> ConfigDiff.Result {
         do throws(ConfigError) {

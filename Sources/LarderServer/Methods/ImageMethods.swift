@@ -1,76 +1,113 @@
 import LarderImages
 import LarderProtocol
 
-extension MethodTable {
-    /// Adds `image.…`.
-    mutating func addImageMethods() {
-        own(ImageGet.self) { (connection, request) throws(WireError) in
-            try ImageGetMethod(connection: connection).serve(request)
-        }
-        own(ImagePrefetch.self) { (connection, request) throws(WireError) in
-            try ImagePrefetchMethod(connection: connection).serve(request)
-        }
-        own(ImagePut.self) { (connection, request) throws(WireError) in
-            try ImagePutMethod(connection: connection).serve(request)
-        }
-        connection(ImageRelease.self) { (connection, parameters) throws(WireError) in
-            ConnectionReply(result: try ImageGetMethod(connection: connection).release(parameters))
-        }
-        deferred(ImagePeek.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let images = try scope.context.imageService()
-            let request = ImageRequest(
-                parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
-            let result = try await WireError.from { () async throws(ImageError) in
-                ImagePeek.Result(
-                    try await images.cache.explain(request), images.cache, explains: parameters.explains,
-                    now: images.clock.now)
-            }
-            // The settings may have changed since the request came.
-            if let denial = images.denial(of: request.url, to: scope.rights) { throw denial.error }
-            return result
-        }
-        deferred(ImagePin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            try await scope.context.imageService().pin(parameters, for: scope.rights)
-        }
-        deferred(ImageUnpin.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let (cache, request) = (try scope.context.imageService().cache, ImageRequest(parameters))
-            return try await WireError.from { () async throws(ImageError) in
-                let wasPinned = try await cache.explain(request).row?.isPinned ?? false
-                let isHeld = try await cache.pin(request, false)
-                return ImageUnpin.Result(wasPinned: wasPinned && isHeld)
-            }
-        }
-        deferred(ImageRemove.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let images = try scope.context.imageService()
-            return try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
-        }
-        deferred(ImageClear.self, endsWithConnection: false) { (scope, parameters) async throws(WireError) in
-            let cache = try scope.context.imageService().cache
-            let rights = scope.rights
-            return try await WireError.from { () async throws(ImageError) in
-                let (images, bytes) = try await cache.clear(
-                    includingPinned: parameters.includesPinned, sparing: { !rights.mayHaveImages(of: $0) })
-                return ImageClear.Result(removed: images, bytes: bytes)
-            }
-        }
-        deferred(ImageList.self, endsWithConnection: true) { (scope, parameters) async throws(WireError) in
-            let images = try scope.context.imageService()
-            let (rows, next) = try await WireError.from { () async throws(ImageError) in
-                var prefix: ImagePrefix?
-                if let text = parameters.prefix { prefix = try ImagePrefix(text) }
-                return try await images.cache.list(after: parameters.after, limit: parameters.limit, prefix: prefix)
-            }
-            // What a peer may not have is not shown to it either: a URL says much.
-            let shown = rows.filter { images.denial(of: $0.lookup.url, to: scope.rights) == nil }
-            return ImageList.Result(images: shown.map { ImageList.Entry($0, now: images.clock.now) }, next: next)
-        }
+extension ImagePeek: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, images) = (call.parameters, try call.server.imageService())
+        let rights = call.connection.rights
+        return .task(
+            TaskReply { () async throws(WireError) in
+                let request = ImageRequest(
+                    parameters.image, policy: parameters.policy, maximumAge: parameters.maximumAgeSeconds)
+                let result = try await WireError.from { () async throws(ImageError) in
+                    Result(
+                        try await images.cache.explain(request), images.cache, explains: parameters.explains,
+                        now: images.clock.now)
+                }
+                // The users of the origin may have changed since the request was admitted.
+                if let denial = images.denial(of: request.url, to: rights) { throw denial.error }
+                return result
+            })
+    }
+}
+
+extension ImagePin: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (image, images) = (call.parameters, try call.server.imageService())
+        let rights = call.connection.rights
+        return .task(TaskReply { () async throws(WireError) in try await images.pin(image, for: rights) })
+    }
+}
+
+extension ImageUnpin: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (request, cache) = (ImageRequest(call.parameters), try call.server.imageService().cache)
+        return .task(
+            TaskReply { () async throws(WireError) in
+                try await WireError.from { () async throws(ImageError) in
+                    let wasPinned = try await cache.explain(request).row?.isPinned ?? false
+                    let isHeld = try await cache.pin(request, false)
+                    return Result(wasPinned: wasPinned && isHeld)
+                }
+            })
+    }
+}
+
+extension ImageRemove: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, images) = (call.parameters, try call.server.imageService())
+        return .task(
+            TaskReply { () async throws(WireError) in
+                try await WireError.from { () async throws(ImageError) in try await images.remove(parameters) }
+            })
+    }
+}
+
+extension ImageClear: Method {
+    static var lifetime: PendingRequests.Lifetime { .committed }
+
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (includesPinned, cache) = (call.parameters.includesPinned, try call.server.imageService().cache)
+        let rights = call.connection.rights
+        return .task(
+            TaskReply { () async throws(WireError) in
+                try await WireError.from { () async throws(ImageError) in
+                    let (images, bytes) = try await cache.clear(
+                        includingPinned: includesPinned, sparing: { !rights.mayHaveImages(of: $0) })
+                    return Result(removed: images, bytes: bytes)
+                }
+            })
+    }
+}
+
+extension ImageList: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, images) = (call.parameters, try call.server.imageService())
+        let rights = call.connection.rights
+        return .task(
+            TaskReply { () async throws(WireError) in
+                let (rows, next) = try await WireError.from { () async throws(ImageError) in
+                    var prefix: ImagePrefix?
+                    if let text = parameters.prefix { prefix = try ImagePrefix(text) }
+                    return try await images.cache.list(
+                        after: parameters.after, limit: parameters.limit, prefix: prefix)
+                }
+                // The URL of an image may itself be secret.
+                let shown = rows.filter { images.denial(of: $0.lookup.url, to: rights) == nil }
+                return Result(images: shown.map { Entry($0, now: images.clock.now) }, next: next)
+            })
+    }
+}
+
+extension ImageRelease: Method {
+    /// Releases a lease once.
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let cache = try call.server.imageService().cache
+        let (isFound, released) = call.connection.leases.release(call.parameters.lease)
+        if let released { cache.release(released) }
+        return .now(Result(released: isFound))
     }
 }
 
 extension ImageService {
-    /// Pins an image, which is fetched where it is not held.
-    ///
-    /// - Throws: as `image.get` does; `denied` also if the settings changed while it was fetched
+    /// Pins an image, and fetches it first if it is not cached.
+    /// - Throws: as `image.get` does; `denied` also if the users of the origin changed while it was fetched
     fileprivate func pin(
         _ reference: ImageReference, for rights: PeerRights
     ) async throws(WireError) -> ImagePin.Result {
@@ -86,8 +123,8 @@ extension ImageService {
                 try await cache.pin(request, true)
             }
             if isPinned { return ImagePin.Result(image: WireImage(image)) }
-            // What was held was removed between the two: now it is fetched. Once is enough, an origin that lets nobody keep
-            // it would be asked in vain.
+            // A cached image was removed before it was pinned, and is fetched now. A fetched image that was not kept is not
+            // fetched again: its origin may forbid to keep it.
             if image.source != .hit { throw WireError(Self.notKept) }
         }
     }
@@ -113,13 +150,4 @@ extension ImageService {
         .notHeld,
         "the image was fetched and cannot be pinned, because it was not kept: its origin forbids that (Cache-Control: "
             + "no-store, or Vary: *), or it was removed at once; have the origin allow it, or use image.get each time")
-}
-
-extension WireError {
-    /// Puts the errors of the image cache into the protocol's words.
-    static func from<Value>(
-        _ body: () async throws(ImageError) -> Value
-    ) async throws(WireError) -> Value {
-        do throws(ImageError) { return try await body() } catch { throw WireError(error) }
-    }
 }

@@ -1,35 +1,31 @@
 import LarderImages
 import LarderProtocol
 
-/// `image.put`: an image that a client brings, in the request's line or as an open file.
-struct ImagePutMethod {
-    let connection: Connection
-
-    func serve(_ request: MethodTable.OwnRequest<ImagePut>) throws(WireError) {
-        let parameters = request.parameters
-        let images = try connection.loop.server.imageService()
+extension ImagePut: Method {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, images) = (call.parameters, try call.server.imageService())
         let content: PutContent
         switch parameters.content {
         case .inline(let bytes): content = .bytes(bytes)
         case .descriptor:
-            if request.slot != nil {
+            if call.isInBatch {
                 throw WireError(
                     .invalidParams, "no descriptor belongs to a request of a batch; send it outside the batch")
             }
-            content = .file(try receivedFile())
+            content = .file(try receivedFile(call.connection))
         }
-        let work = MethodTable.Work(admission: request.admission) { () async throws(WireError) in
-            try await WireError.from { () async throws(ImageError) in
-                var image = ImageRequest(parameters.image)
-                image.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
-                let stored = try await images.cache.put(image, content, lifetime: parameters.lifetimeSeconds)
-                return ImagePut.Result(image: WireImage(stored))
-            }
-        }
-        try connection.dispatcher.serveLater(request.id, work, .connection, in: request.slot)
+        return .task(
+            TaskReply { () async throws(WireError) in
+                try await WireError.from { () async throws(ImageError) in
+                    var image = ImageRequest(parameters.image)
+                    image.expectedDigest = parameters.expectedDigest.flatMap { BlobDigest(hex: $0.hex) }
+                    let stored = try await images.cache.put(image, content, lifetime: parameters.lifetimeSeconds)
+                    return Result(image: WireImage(stored))
+                }
+            })
     }
 
-    private func receivedFile() throws(WireError) -> PassedInFile {
+    private static func receivedFile(_ connection: Connection) throws(WireError) -> PassedInFile {
         switch connection.reader.descriptors?.take() {
         case .file(let file): return file
         case .several:

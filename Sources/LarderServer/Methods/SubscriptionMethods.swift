@@ -4,24 +4,22 @@ import LarderConfigModel
 import LarderJSON
 import LarderProtocol
 
-/// `config.subscribe`, `config.unsubscribe` and `config.acknowledge`.
-struct SubscriptionMethods {
-    let connection: Connection
-
-    private var loop: LoopContext { connection.loop }
+extension ConfigSubscribe: Method {
+    static var needsReply: Bool { true }
 
     /// Opens a subscription. Its first event, if there is one, follows the reply.
-    func subscribe(_ parameters: ConfigSubscribe.Parameters) throws(WireError) -> MethodTable.ConnectionReply {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let (parameters, connection, loop) = (call.parameters, call.connection, call.loop)
         if connection.phase == .draining {
             throw WireError(.shuttingDown, "the agent is stopping; subscribe again once it is back")
         }
-        let publication = try RequestScope(connection).namespace(parameters.namespace).publication
+        let publication = try call.namespace(parameters.namespace).publication
         let heldBytes: Int
         do throws(UsageRefusal) {
             heldBytes = try connection.usage.admitSubscription(
                 to: parameters.path, open: connection.subscriptions.count)
         } catch {
-            throw loop.count(error, of: connection.principal.credentials)
+            throw loop.count(error, of: call.peer)
         }
         // The topic may write news for other connections of this loop, through the same buffer.
         connection.output.flush()
@@ -38,25 +36,30 @@ struct SubscriptionMethods {
         connection.subscriptions.add(subscription)
         topic.add(subscription)
         loop.traffic.subscriptionsOpen += 1
-        let result = ConfigSubscribe.Result(
+        let result = Result(
             subscription: subscription.id, revision: topic.channel.snapshot.revision, epoch: publication.epoch,
             state: ConfigState(publication.current.freshness))
-        return MethodTable.ConnectionReply(result: result) { subscription.replyWritten(at: result.revision) }
+        return .now(result, afterReply: { subscription.replyWritten(at: result.revision) })
     }
+}
 
+extension ConfigUnsubscribe: Method {
     /// Ends a subscription. No further event is sent for it.
-    func unsubscribe(_ parameters: ConfigUnsubscribe.Parameters) throws(WireError) -> ConfigUnsubscribe.Result {
-        let id = parameters.subscription
-        guard let subscription = connection.subscriptions[id] else {
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let id = call.parameters.subscription
+        guard let subscription = call.connection.subscriptions[id] else {
             throw WireError(.notFound, "this connection has no subscription \(id)")
         }
         subscription.remove()
-        return ConfigUnsubscribe.Result(subscription: id)
+        return .now(Result(subscription: id))
     }
+}
 
-    /// Notes that the client applied or rejected a snapshot.
-    func acknowledge(_ parameters: ConfigAcknowledge.Parameters) throws(WireError) -> ConfigAcknowledge.Result {
-        let publication = try RequestScope(connection).namespace(parameters.namespace).publication
+extension ConfigAcknowledge: Method {
+    /// Records that the client applied or rejected a snapshot.
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result> {
+        let parameters = call.parameters
+        let publication = try call.namespace(parameters.namespace).publication
         if let epoch = parameters.epoch, epoch != publication.epoch {
             throw WireError(
                 .invalidParams,
@@ -67,12 +70,12 @@ struct SubscriptionMethods {
             throw WireError(
                 .invalidParams, "\"revision\" is \(parameters.revision), and the newest snapshot is \(newest)")
         }
-        loop.registry.acknowledgements.note(
+        call.loop.registry.acknowledgements.note(
             AcknowledgementBook.Entry(
                 revision: parameters.revision, accepted: parameters.accepted, reason: parameters.reason,
-                at: Timestamp(milliseconds: WallClock.system.now), peer: connection.principal.credentials),
-            by: connection.id, of: parameters.namespace)
-        connection.metrics.hasAcknowledged = true
-        return ConfigAcknowledge.Result(revision: parameters.revision)
+                at: Timestamp(milliseconds: WallClock.system.now), peer: call.peer),
+            by: call.connection.id, of: parameters.namespace)
+        call.connection.metrics.hasAcknowledged = true
+        return .now(Result(revision: parameters.revision))
     }
 }

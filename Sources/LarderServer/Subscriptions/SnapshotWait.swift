@@ -12,7 +12,7 @@ final class SnapshotWait {
     private let path: JSONPath
     private let condition: ConfigWait.Condition
     /// Answers it; nil after that.
-    private var onEnd: ((Result<any WireResult, WireError>) -> Void)?
+    private var onEnd: ((Result<ConfigWait.Result, WireError>) -> Void)?
 
     init(_ parameters: ConfigWait.Parameters, _ publication: ConfigPublication) {
         self.publication = publication
@@ -50,7 +50,7 @@ final class SnapshotWait {
 
     /// Begins to wait.
     /// - Parameter onEnd: called once
-    func begin(onEnd: @escaping (Result<any WireResult, WireError>) -> Void) { self.onEnd = onEnd }
+    func begin(onEnd: @escaping (Result<ConfigWait.Result, WireError>) -> Void) { self.onEnd = onEnd }
 
     /// Ends the wait if the condition holds now.
     func look(at current: ConfigPublication.Current) {
@@ -60,7 +60,7 @@ final class SnapshotWait {
     /// Ends the wait although the condition does not hold.
     func giveUp(_ reason: WireError) { end(.failure(reason)) }
 
-    private func end(_ result: Result<any WireResult, WireError>) {
+    private func end(_ result: Result<ConfigWait.Result, WireError>) {
         guard let onEnd else { return }
         self.onEnd = nil
         onEnd(result)

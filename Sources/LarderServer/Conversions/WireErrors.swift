@@ -1,0 +1,53 @@
+import LarderConfig
+import LarderConfigModel
+import LarderImages
+import LarderProtocol
+import LarderUpstream
+
+extension WireError {
+    /// Converts an error of the configuration.
+    init(_ error: ConfigError) {
+        switch error.code {
+        case .upstreamFailed: self.init(.upstreamFailed, error.message)
+        case .rejected: self.init(.rejected, error.message)
+        case .storageFailed: self.init(.storageFailed, error.message)
+        case .cancelled: self.init(.cancelled, error.message)
+        case .stopped: self.init(.shuttingDown, error.message)
+        case .invalidChange: self.init(.invalidParams, error.message)
+        case .notFound: self.init(.notFound, error.message)
+        case .locked: self.init(.denied, error.message)
+        default: self.init(.internalError, error.message)
+        }
+    }
+
+    /// Converts an error of the image cache.
+    init(_ error: ImageError) {
+        switch error.code {
+        case .notHeld: self.init(.notFound, error.message)
+        case .offline: self.init(.offline, error.message)
+        case .forbiddenAddress: self.init(.forbiddenAddress, error.message)
+        case .notAnImage, .unsupportedType, .excludedType, .damagedImage, .truncatedImage, .tooManyPixels, .tooLarge,
+            .lengthDisagrees, .digestDisagrees, .fileChanged:
+            self.init(.imageRefused, error.message, reason: error.code.description)
+        case .noRoom: self.init(.noRoom, error.message)
+        case .upstreamFailed: self.init(.upstreamFailed, error.message, reason: error.cause?.code.description)
+        case .storageFailed, .damagedBlob, .indexDamaged: self.init(.storageFailed, error.message)
+        case .denied: self.init(.denied, error.message)
+        case .timeout: self.init(.timeout, error.message)
+        case .cancelled: self.init(.cancelled, error.message)
+        case .invalidURL, .unusableFile: self.init(.invalidParams, error.message)
+        case .shuttingDown: self.init(.shuttingDown, error.message)
+        default: self.init(.internalError, error.message)
+        }
+    }
+
+    /// Runs `body`, and converts its error.
+    static func from<Value>(
+        _ body: () async throws(ImageError) -> Value
+    ) async throws(WireError) -> Value {
+        do throws(ImageError) { return try await body() } catch { throw WireError(error) }
+    }
+
+    /// The error of a request whose client is gone.
+    static let disconnected = WireError(.cancelled, "the connection is gone")
+}

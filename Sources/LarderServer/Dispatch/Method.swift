@@ -1,0 +1,104 @@
+import LarderConfig
+import LarderProtocol
+import NIOCore
+
+/// A method of the protocol as the agent carries it out. Its name, parameters, result and requirement are generated from its
+/// schema, and so is its registration (``MethodRegistry/agent``).
+protocol Method: AuthorizedMethod {
+    /// The fate of a pending request when its client disconnects. Only committed requests of a batch are started after that.
+    static var lifetime: PendingRequests.Lifetime { get }
+    /// Whether the method has no use, and therefore no effect, as a notification.
+    static var needsReply: Bool { get }
+    /// Carries out a request that was admitted.
+    static func call(_ call: MethodCall<Self>) throws(WireError) -> Outcome<Result>
+    /// The length of a result that a batch encodes after its other replies are known; nil if it is encoded at once.
+    static func lateBytes(of result: Result) -> Int?
+}
+
+extension Method {
+    static var lifetime: PendingRequests.Lifetime { .connection }
+    static var needsReply: Bool { false }
+    static func lateBytes(of result: Result) -> Int? { nil }
+}
+
+/// How a request gets its reply. The same method may use different outcomes.
+enum Outcome<Result: WireResult> {
+    /// The reply is written on the event loop.
+    /// - source: the snapshot that the reply was read from. While it is current, lines with the same template get the same
+    ///   reply. Nil if they may not.
+    /// - afterReply: runs after the reply was written, even if that waits for a batch.
+    case now(Result, source: SnapshotSource? = nil, afterReply: (() -> Void)? = nil)
+    /// A task computes the reply.
+    case task(TaskReply<Result>)
+    /// The store or the subscription hub completes the request.
+    /// - deadline: when the request fails unless it is completed before.
+    /// - begin: starts to wait; returns how to stop.
+    case later(deadline: ReplyDeadline? = nil, begin: (Completion<Result>) -> Cancellation)
+}
+
+/// Stops the work of a request. It gets the reason, and still completes the request unless its deadline has passed.
+typealias Cancellation = (WireError) -> Void
+
+/// A snapshot, and its publication, for which it may be current.
+struct SnapshotSource {
+    let publication: ConfigPublication
+    let current: ConfigPublication.Current
+}
+
+/// When a request fails with an error unless it is completed before.
+struct ReplyDeadline {
+    let time: TimeAmount
+    let error: WireError
+}
+
+/// A reply that a task computes. The task runs on the event loop up to its first suspension, so that requests reach an actor
+/// in their order.
+struct TaskReply<Result: WireResult> {
+    var deadline: ReplyDeadline?
+    /// Releases what was taken for the task, if there is no place for the request.
+    var onRefusal: (() -> Void)?
+    /// Starts the task of a pending request.
+    let start: (RequestDispatcher, PendingRequests.Ticket) -> Void
+
+    init(_ operation: @escaping @Sendable () async throws(WireError) -> Result) {
+        start = { dispatcher, ticket in
+            dispatcher.run(operation, for: ticket, endsOnCancellation: false) { result, _ in result }
+        }
+    }
+
+    /// - Parameters:
+    ///   - endsOnCancellation: whether a cancelled request is answered before the task has ended
+    ///   - finish: makes the result on the event loop. It is called once, with the request if that is still pending.
+    init<Value: Sendable>(
+        endsOnCancellation: Bool = false, _ operation: @escaping @Sendable () async throws(WireError) -> Value,
+        finish: @escaping (Swift.Result<Value, WireError>, PendingRequest?) -> Swift.Result<Result, WireError>
+    ) {
+        start = { dispatcher, ticket in
+            dispatcher.run(operation, for: ticket, endsOnCancellation: endsOnCancellation, finish: finish)
+        }
+    }
+}
+
+/// Completes one request with a result of its method.
+struct Completion<Value: WireResult>: Sendable {
+    private let connection: NIOLoopBound<Connection>
+    private let eventLoop: any EventLoop
+    private let ticket: PendingRequests.Ticket
+
+    init(_ connection: Connection, _ ticket: PendingRequests.Ticket) {
+        eventLoop = connection.loop.eventLoop
+        self.connection = NIOLoopBound(connection, eventLoop: eventLoop)
+        self.ticket = ticket
+    }
+
+    /// Completes the request, from any thread.
+    func complete(_ result: Result<Value, WireError>) {
+        eventLoop.execute { connection.value.complete(ticket, result.map { $0 }) }
+    }
+
+    /// Completes the request on its event loop, after all connections with input were served.
+    func completeDeferred(_ result: Result<Value, WireError>) {
+        let (connection, ticket) = (connection.value, ticket)
+        connection.loop.deferWork { connection.complete(ticket, result.map { $0 }) }
+    }
+}
