@@ -25,7 +25,7 @@ struct CommitCoreTests {
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
         for change in changes { _ = try batch.apply(change) }
         batch.finish()
-        let resolution = core.builder(for: batch, mayPublishEmpty: true, now: 2)?.build() ?? core.unchanged
+        let resolution = core.resolve(batch, mayPublishEmpty: true, now: 2)
         let need = core.need(for: resolution, of: batch, writesJournal: true)
         return core.commit(batch, resolution, causes: batch.causes, met: need)
     }
@@ -56,7 +56,7 @@ struct CommitCoreTests {
         _ = try batch.apply(.set(path: ["a"], value: 1, timeToLive: .seconds(1), by: nil))
         batch.finish()
         #expect(batch.operations.isEmpty && batch.newExpiries == [ExpiringOverride(path: ["a"], expiresAt: 1002)])
-        let resolution = try #require(core.builder(for: batch, mayPublishEmpty: true, now: 2)).build()
+        let resolution = core.resolve(batch, mayPublishEmpty: true, now: 2)
         guard case .reservation = core.need(for: resolution, of: batch, writesJournal: true) else {
             Issue.record("the journal is written")
             return
@@ -89,7 +89,7 @@ struct CommitCoreTests {
         let core = core()
         var batch = core.batch(limits: Self.limits, now: 2, recordsOperations: true)
         _ = try batch.apply(set(["a"], 1))
-        let resolution = try #require(core.builder(for: batch, mayPublishEmpty: true, now: 2)).build()
+        let resolution = core.resolve(batch, mayPublishEmpty: true, now: 2)
         let need = core.need(for: resolution, of: batch, writesJournal: true)
         core.prepend([
             Generation(

@@ -53,19 +53,18 @@ final class ChangeQueue: Sendable {
     /// - Parameter count: the maximum number
     /// - Returns: nil if none waits; the committer has ended then
     func take(atMost count: Int) -> [Pending]? {
-        let (batch, waiter) = state.withLock { state -> ([Pending]?, CheckedContinuation<Void, Never>?) in
+        state.withLock { state in
             guard let first = state.waiting.popFirst() else {
                 state.isCommitting = false
-                return (nil, state.waiter.take())
+                if state.waiter != nil { state.waiter.take()?.resume() }
+                return nil
             }
             // Most changes are alone.
-            if state.waiting.isEmpty { return ([first], nil) }
+            if state.waiting.isEmpty { return [first] }
             let others = Array(state.waiting.prefix(count - 1))
             state.waiting.removeFirst(others.count)
-            return ([first] + others, nil)
+            return [first] + others
         }
-        waiter?.resume()
-        return batch
     }
 
     /// Cancels a change, unless the committer has taken it.

@@ -230,13 +230,13 @@ package actor ConfigStore {
             guard let pending = changes.take(atMost: maximum) else { return }
             let now = wallClock.now
             let (batch, accepted) = apply(pending, now: now)
-            let builder = core.builder(for: batch, mayPublishEmpty: !status.hasRemote, now: now)
-            let resolution: Resolution
-            if let builder, core.isExpensive {
-                resolution = await Self.buildConcurrently(builder)
-            } else {
-                resolution = builder?.build() ?? core.unchanged
-            }
+            let mayPublishEmpty = !status.hasRemote
+            let resolution =
+                if core.isExpensive {
+                    await core.resolveConcurrently(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+                } else {
+                    core.resolve(batch, mayPublishEmpty: mayPublishEmpty, now: now)
+                }
             let isNew = resolution.snapshot !== core.snapshot
             let writesJournal = accepted.contains { $0.pending.change.comesFromClient }
             let commit = Commit(
@@ -266,9 +266,6 @@ package actor ConfigStore {
         batch.finish()
         return (batch, accepted)
     }
-
-    @concurrent
-    private static func buildConcurrently(_ builder: SnapshotBuilder) async -> Resolution { builder.build() }
 
     /// Puts on disk what must be there before the snapshot is published. If that fails, the changes are refused.
     /// - Returns: whether it is there

@@ -81,7 +81,7 @@ package indirect enum LayerChange: Sendable {
                 return ChangeEffect(
                     operation: context.recordsOperations ? .set(entry) : nil,
                     difference: Self.difference(at: path, from: old, to: value),
-                    lifetime: OverrideLifetime(of: entry, replacing: old?.entry))
+                    lifetime: OverrideLifetime(of: entry, replacing: old))
             }
         case .unset(let path, _):
             return layers.override.unset(path) ? ChangeEffect(operation: .unset(path: path)) : nil
@@ -131,11 +131,11 @@ package indirect enum LayerChange: Sendable {
         at path: [String], from old: OverrideNode?, to value: JSONValue
     ) -> ResolvedDifference {
         // An object merges into what the lower layers have there, and null hides it.
-        guard let old, old.isLeaf, let entry = old.entry, entry.value.isPlainScalar, value.isPlainScalar else {
+        guard let old, old.isLeaf, let current = old.value, current.isPlainScalar, value.isPlainScalar else {
             return .any
         }
         // The path shows the override, because a locked one cannot be set.
-        return .scalar(JSONValue.Replacement(at: path, by: value), differs: entry.value != value)
+        return .scalar(JSONValue.Replacement(at: path, by: value), differs: current != value)
     }
 
     private static func check(_ content: ComposedPatch, _ maximum: Int, _ what: String) throws(ConfigError) {

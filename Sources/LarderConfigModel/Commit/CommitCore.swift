@@ -49,12 +49,26 @@ package final class CommitCore {
                 resolved: snapshot.value, limits: limits, now: now, recordsOperations: recordsOperations))
     }
 
-    /// The resolution of a batch without a builder.
-    package var unchanged: Resolution { Resolution(snapshot: snapshot, digest: resolvedDigest) }
+    /// What the layers resolve to after a batch.
+    /// - Parameters:
+    ///   - mayPublishEmpty: whether an empty configuration may be the first one; it may not while a source has not answered
+    ///   - now: in milliseconds since 1970
+    package func resolve(_ batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> Resolution {
+        builder(for: batch, mayPublishEmpty: mayPublishEmpty, now: now)?.build() ?? unchanged
+    }
+
+    /// The same away from the caller's thread, for what takes long.
+    package func resolveConcurrently(
+        _ batch: ChangeBatch, mayPublishEmpty: Bool, now: Int, isolation: isolated (any Actor)? = #isolation
+    ) async -> Resolution {
+        guard let builder = builder(for: batch, mayPublishEmpty: mayPublishEmpty, now: now) else { return unchanged }
+        return await builder.buildConcurrently()
+    }
+
+    private var unchanged: Resolution { Resolution(snapshot: snapshot, digest: resolvedDigest) }
 
     /// The builder of the next snapshot; nil if it stays the current one.
-    /// - Parameter mayPublishEmpty: whether an empty configuration may be the first one; it may not while a source has not answered
-    package func builder(for batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> SnapshotBuilder? {
+    private func builder(for batch: ChangeBatch, mayPublishEmpty: Bool, now: Int) -> SnapshotBuilder? {
         if !batch.hasChanged { return nil }
         if snapshot.revision == 0, batch.layers.isEmpty, !mayPublishEmpty { return nil }
         return SnapshotBuilder(

@@ -10,7 +10,7 @@ package struct Resolution: Sendable {
 }
 
 /// Makes the next snapshot, on any thread: edits the current one if only scalars have changed, and merges all layers otherwise.
-package struct SnapshotBuilder: Sendable {
+struct SnapshotBuilder: Sendable {
     let layers: Layers
     /// By what the layers resolve to something else than the current snapshot.
     let difference: ResolvedDifference
@@ -21,7 +21,10 @@ package struct SnapshotBuilder: Sendable {
     /// In milliseconds since 1970.
     let now: Int
 
-    package func build() -> Resolution {
+    @concurrent
+    func buildConcurrently() async -> Resolution { build() }
+
+    func build() -> Resolution {
         let edited = difference.replacements.flatMap {
             isRemoteDocument ? layers.remote?.document : current.value.replacing($0)
         }

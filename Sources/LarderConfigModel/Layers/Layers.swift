@@ -85,7 +85,11 @@ package struct Layers: Sendable {
     /// What is locked. Known without a copy of all rules.
     package var locks: LockedPaths { storage.content.rules.locks }
     /// The rule of ``hold``; nil if nothing is held.
-    package var holdRule: HoldRule? { storage.content.hold?.rule }
+    package var holdRule: HoldRule? {
+        // `hold?.rule` copies all of a hold that is rarely there.
+        if case .none = storage.content.hold { return nil }
+        return storage.content.hold?.rule
+    }
 
     package subscript(layer: FileLayer) -> FileDocument? {
         get {

@@ -7,8 +7,9 @@ package struct OverrideLifetime: Sendable, Hashable {
 }
 
 extension OverrideLifetime {
-    init(of entry: OverrideEntry, replacing old: OverrideEntry?) {
+    /// - Parameter old: the override that was at the same path; nil if there was none
+    init(of entry: OverrideEntry, replacing old: OverrideNode?) {
         expiresAt = entry.expiresAt
-        changed = old.map { $0.expiresAt != entry.expiresAt } ?? false
+        changed = old.map { $0.hasEntry && $0.expiresAt != entry.expiresAt } ?? false
     }
 }

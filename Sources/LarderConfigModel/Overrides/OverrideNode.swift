@@ -73,6 +73,10 @@ final class OverrideNode: Sendable {
     convenience init() { self.init(Name(""), entry: nil, order: 0) }
 
     var isLeaf: Bool { children.isEmpty }
+    /// The parts of the entry, without a copy of it.
+    var hasEntry: Bool { if case .some = entry { true } else { false } }
+    var value: JSONValue? { entry?.value }
+    var expiresAt: Int? { entry?.expiresAt }
 
     func child(named name: String) -> OverrideNode? { children.node(named: Name(name)) }
 
