@@ -44,7 +44,7 @@ package final class NamespaceStorage: Sendable {
     ) {
         self.archive = archive
         self.blocking = blocking
-        writer = GenerationWriter(archive: archive, blocking: blocking, clock: clock, logger: logger)
+        writer = GenerationWriter(archive.generations, blocking: blocking, clock: clock, logger: logger)
     }
 
     package var namespace: String { archive.namespace }
@@ -56,20 +56,21 @@ package final class NamespaceStorage: Sendable {
     // MARK: Commits
 
     /// Puts a change on disk. When it returns, the change survives a crash.
-    package func append(_ entry: JournalEntry) async throws(FileError) {
-        let (archive, contained) = (archive, writer.containedSequence)
+    /// - Parameter current: the state before the change; it is written first, if the journal is too long, so that the journal
+    ///   begins again
+    package func append(_ entry: JournalEntry, after current: Generation) async throws(FileError) {
+        let journal = archive.journal
+        if journal.isTooLong() { await writeNow(current) }
+        let contained = writer.containedSequence
         try await blocking.run { () throws(FileError) in
-            try archive.append(entry.record, afterGenerationWith: contained)
+            try journal.append(entry.record, afterGenerationWith: contained)
         }
     }
 
-    /// Whether the current snapshot has to be written before the next change; see ``ConfigArchive/isJournalTooLong()``.
-    package func isJournalTooLong() -> Bool { archive.isJournalTooLong() }
-
     /// Promises that no revision up to this bound is given to anything else after a crash.
     package func reserve(_ bound: Int) async throws(FileError) {
-        let archive = archive
-        try await blocking.run { () throws(FileError) in try archive.reserve(bound) }
+        let reservation = archive.reservation
+        try await blocking.run { () throws(FileError) in try reservation.reserve(bound) }
     }
 
     /// Submits the newest generation, or another state of the one before. It is written soon.
@@ -82,47 +83,44 @@ package final class NamespaceStorage: Sendable {
     /// size.
     package func finish(with last: Generation) async throws(FileError) {
         await writer.finish(with: last)
-        let (archive, contained) = (archive, writer.containedSequence)
-        try await blocking.run { () throws(FileError) in
-            try archive.shortenJournal(afterGenerationWith: contained)
-        }
+        let (journal, contained) = (archive.journal, writer.containedSequence)
+        try await blocking.run { () throws(FileError) in try journal.shorten(afterGenerationWith: contained) }
     }
 
     // MARK: Earlier snapshots
 
     /// Sets how many snapshots are kept, from the next write on.
-    package func configure(_ limits: HistoryLimits) { archive.generationDirectory.configure(limits) }
+    package func configure(_ limits: HistoryLimits) { archive.generations.configure(limits) }
 
-    /// Reads the generations in files; see ``ConfigArchive/generations(inFiles:before:)``.
+    /// Reads the generations in files; see ``GenerationDirectory/generations(inFiles:before:)``.
     package func generations(inFiles names: [String], before next: Generation?) async -> [Generation] {
-        let archive = archive
-        return await blocking.run { archive.generations(inFiles: names, before: next) }
+        let generations = archive.generations
+        return await blocking.run { generations.generations(inFiles: names, before: next) }
     }
 
     /// Reads those of the revisions that are on disk and whole.
     package func generations(ofRevisions revisions: [Int]) async -> [Generation] {
-        let archive = archive
-        return await blocking.run { revisions.compactMap { archive.generation(ofRevision: $0) } }
+        let generations = archive.generations
+        return await blocking.run { revisions.compactMap { generations.generation(ofRevision: $0) } }
     }
 
     /// The snapshots that the limits keep; see ``GenerationDirectory/kept(with:)``.
     package func kept(with newest: [HistoryLimits.File]) async -> [HistoryLimits.File] {
-        let archive = archive
-        return await blocking.run { archive.generationDirectory.kept(with: newest) }
+        let generations = archive.generations
+        return await blocking.run { generations.kept(with: newest) }
     }
 
-    /// Pins a snapshot or ends that; see ``GenerationDirectory/pin(_:_:encoded:)``.
+    /// Pins a snapshot or ends that; see ``GenerationDirectory/pin(_:_:)``.
     package func pin(
         _ isPinned: Bool, _ generation: Generation
     ) async throws(FileError) -> GenerationDirectory.PinResult {
-        let archive = archive
-        return try await blocking.run { () throws(FileError) in try archive.pin(isPinned, generation) }
+        let generations = archive.generations
+        return try await blocking.run { () throws(FileError) in try generations.pin(isPinned, generation) }
     }
 
     /// A snapshot as a file of the state directory.
     @concurrent
     package func text(of generation: Generation) async -> String {
-        let bytes = GenerationFile.encode(generation, epoch: epoch, namespace: namespace)
-        return String(decoding: bytes, as: UTF8.self)
+        String(decoding: archive.generations.encode(generation), as: UTF8.self)
     }
 }

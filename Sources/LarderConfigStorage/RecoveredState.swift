@@ -6,7 +6,7 @@ package struct RecoveredState: Sendable {
     /// The newest snapshots that are known for certain, as far as they had to be read: the newest generation that is
     /// whole, and what the journal made of it.
     package var history = GenerationHistory()
-    /// The files of the generations before it, newest first; see ``ConfigArchive/generations(inFiles:before:)``.
+    /// The files of the generations before it, newest first; see ``GenerationDirectory/generations(inFiles:before:)``.
     package var olderFiles: [String] = []
     /// Those of them that are in the journal only.
     package var unwritten: [Generation] = []
@@ -41,4 +41,52 @@ package struct RecoveredState: Sendable {
             revision: revision, journalSequence: journalSequence, reservedBound: reservedBound, settledBound: released,
             highestNamed: max(highestName, highestLost))
     }
+
+    /// Begins with the newest generation.
+    mutating func begin(with generation: Generation) {
+        history.append(generation)
+        layers = generation.layers
+        revision = generation.revision
+        digest = generation.digest.text
+        publishedAt = generation.publishedAt
+        causes = generation.causes
+        journalSequence = generation.journalSequence
+        released = generation.released
+    }
+
+    /// Applies the records that follow.
+    mutating func replay(_ journal: JournalReader) {
+        var snapshots = GenerationHistory()
+        for record in journal.records {
+            for operation in record.operations { operation.apply(to: &layers) }
+            if record.revision != revision { causes = record.causes }
+            revision = record.revision
+            digest = record.digest
+            publishedAt = record.publishedAt
+            journalSequence = record.sequence
+            released = record.released
+            snapshots.append(
+                Generation(
+                    revision: revision, digest: SnapshotDigest(known: digest), publishedAt: publishedAt,
+                    journalSequence: journalSequence, released: released, causes: causes, layers: layers))
+        }
+        if case .clean = journal.ending {} else { highestLost = max(revision, reservedBound) + journal.lost }
+        // The journal does not record what came from a source between two records.
+        unwritten = snapshots.generations.compactMap { generation in
+            guard generation.layers.resolve(to: generation.digest.text) else { return nil }
+            let published = generation.published.flatMap { $0.resolve(to: generation.digest.text) ? $0 : nil }
+            return generation.with(generation.layers, published: published)
+        }
+    }
+
+    /// Continues far behind all revisions, if the state was written in another epoch. Later revisions may have been given to other
+    /// content in a life that this directory does not record, and not every client sends the epoch of the revision that it resumes
+    /// from.
+    mutating func skipUnknownRevisions() {
+        highestLost = max(revision, highestSeen, reservedBound) + RevisionReservation.unknownRevisions
+    }
+}
+
+extension Layers {
+    fileprivate func resolve(to digest: String) -> Bool { SnapshotDigest.text(of: resolved()) == digest }
 }

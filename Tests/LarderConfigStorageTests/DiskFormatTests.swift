@@ -61,7 +61,7 @@ struct DiskFormatTests {
         try Self.withArchive { (archive, directory) throws in
             var line = Array(Self.recordLine.utf8)
             let record = try #require(JournalRecord(line.dropLast()))
-            try archive.append(record, afterGenerationWith: 6)
+            try archive.journal.append(record, afterGenerationWith: 6)
             line += Array(repeating: 0, count: 262_144 - line.count)
             #expect(try Self.bytes(directory + "/journal") == line)
         }
@@ -117,7 +117,7 @@ struct DiskFormatTests {
     @Test("a generation has a file named after its revision, with sixteen digits")
     func generationName() throws {
         try Self.withArchive { (archive, directory) throws in
-            try archive.write(GenerationFile.decode(Array(Self.generation.utf8)))
+            try archive.generations.write(GenerationFile.decode(Array(Self.generation.utf8)))
             let path = directory + "/generations/0000000000000012.json"
             #expect(try Self.bytes(path) == Array(Self.generation.utf8))
             #expect(try archive.restore().revision == 12)
@@ -189,7 +189,7 @@ struct DiskFormatTests {
     @Test("the reservation is a number and the beginning of a SHA-256")
     func reservation() throws {
         try Self.withArchive { (archive, directory) throws in
-            try archive.reserve(1025)
+            try archive.reservation.reserve(1025)
             #expect(try Self.bytes(directory + "/reserved") == Array("1025 3cff389da36d34ee\n".utf8))
             #expect(try archive.restore().reservedBound == 1025)
         }

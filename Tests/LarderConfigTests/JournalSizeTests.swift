@@ -127,14 +127,14 @@ struct JournalSizeTests {
         defer { fixture.remove() }
         let first = archive(fixture)
         _ = try first.restore()
-        for sequence in 1...5 { try first.append(record(sequence), afterGenerationWith: 0) }
-        try first.write(generation(5))
+        for sequence in 1...5 { try first.journal.append(record(sequence), afterGenerationWith: 0) }
+        try first.generations.write(generation(5))
         // Behind the generation, before the journal begins again.
         var restored = try archive(fixture).restore()
         #expect(restored.revision == 5 && restored.highestLost == 0)
         // Behind the first record, before what is of no use is cut off.
         files.failTruncations(with: isCut ? nil : EIO)
-        try first.append(record(6), afterGenerationWith: 5)
+        try first.journal.append(record(6), afterGenerationWith: 5)
         let size = try size(fixture)
         #expect(isCut ? size == Self.usual : size > 500_000)
         restored = try archive(fixture).restore()
@@ -144,14 +144,14 @@ struct JournalSizeTests {
         // The next one finds its place behind it.
         let next = archive(fixture)
         _ = try next.restore()
-        for sequence in 7...9 { try next.append(record(sequence), afterGenerationWith: 5) }
+        for sequence in 7...9 { try next.journal.append(record(sequence), afterGenerationWith: 5) }
         restored = try archive(fixture).restore()
         #expect(restored.revision == 9 && restored.highestLost == 0)
         // A clean stop without a generation leaves it alone; with one it is empty and short.
-        try next.shortenJournal(afterGenerationWith: 5)
+        try next.journal.shorten(afterGenerationWith: 5)
         #expect(try archive(fixture).restore().revision == 9)
-        try next.write(generation(9))
-        try next.shortenJournal(afterGenerationWith: 9)
+        try next.generations.write(generation(9))
+        try next.journal.shorten(afterGenerationWith: 9)
         #expect(try self.size(fixture) == Self.usual)
         restored = try archive(fixture).restore()
         #expect(restored.revision == 9 && restored.highestLost == 0 && restored.unwritten.isEmpty)

@@ -41,7 +41,7 @@ struct StoreFixture {
         let archive = ConfigArchive(
             namespace: "default", epoch: epoch, directory: directory, files: files,
             logger: .silent)
-        archive.generationDirectory.configure(history)
+        archive.generations.configure(history)
         var restored = try archive.restore()
         if let host { restored.layers.host = FileDocument(document: host, updatedAt: wallClock.now) }
         return try await ConfigStore.open(

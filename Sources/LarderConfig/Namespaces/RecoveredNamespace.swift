@@ -20,7 +20,7 @@ struct RecoveredNamespace: Sendable {
             namespace: configuration.name, epoch: environment.epoch,
             directory: environment.stateDirectory + "/config/" + configuration.name, files: environment.files,
             logger: environment.logger)
-        archive.generationDirectory.configure(configuration.history)
+        archive.generations.configure(configuration.history)
         let state = try archive.restore()
         self.state = state
         status = configuration.initialStatus

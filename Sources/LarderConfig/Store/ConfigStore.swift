@@ -274,11 +274,11 @@ package actor ConfigStore {
             switch commit.need {
             case .nothing: break
             case .journal(let sequence, let settledBound):
-                if storage.isJournalTooLong() { await storage.writeNow(core.currentGeneration) }
                 try await storage.append(
                     JournalEntry(
                         sequence: sequence, settledBound: settledBound, snapshot: commit.resolution.snapshot,
-                        digest: commit.resolution.digest, operations: commit.batch.operations, causes: commit.causes))
+                        digest: commit.resolution.digest, operations: commit.batch.operations, causes: commit.causes),
+                    after: core.currentGeneration)
             case .reservation(let bound): try await storage.reserve(bound)
             }
             return true

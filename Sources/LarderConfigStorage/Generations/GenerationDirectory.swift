@@ -1,10 +1,12 @@
 package import LarderConfigModel
+import CLinuxShims
+import Glibc
 import LarderJSON
 import Logging
 import Synchronization
 
-/// The files of a namespace's generations: which there are, which are pinned, and which are removed. Every function here blocks
-/// on the disk.
+/// The files of a namespace's generations: reads and writes them, and decides which are kept. Every function here blocks on the
+/// disk.
 ///
 /// - `generations/<revision>.json`: see ``Generation``.
 /// - `pinned`: a JSON array of revisions.
@@ -23,10 +25,13 @@ package final class GenerationDirectory: Sendable {
         var files: [HistoryLimits.File]?
     }
 
+    /// How many damaged files are kept. Older ones are removed.
+    private static let maxDamaged = 4
     /// The header line of a file and the members of its body up to the time of publication are shorter.
     private static let headBytes = 512
 
-    private let namespace: String
+    let namespace: String
+    private let epoch: String
     private let path: String
     private let pinsPath: String
     private let fileSystem: any FileSystem
@@ -34,14 +39,108 @@ package final class GenerationDirectory: Sendable {
     /// Held while a file is written, so that two writes of one file do not meet.
     private let state = Mutex(State())
 
-    /// - Parameter directory: the directory of the namespace.
-    init(namespace: String, directory: String, files: any FileSystem, logger: Logger) {
+    /// - Parameters:
+    ///   - epoch: the one that is recorded in the files
+    ///   - directory: the directory of the namespace
+    init(namespace: String, epoch: String, directory: String, files: any FileSystem, logger: Logger) {
         self.namespace = namespace
+        self.epoch = epoch
         path = directory + "/generations"
         pinsPath = directory + "/pinned"
         fileSystem = files
         self.logger = logger
     }
+
+    // MARK: Reading
+
+    /// Makes the directory if it does not exist, and removes what interrupted writes have left and old damaged files.
+    /// - Returns: the names in the directory before that
+    func open() throws(FileError) -> [String] {
+        try fileSystem.createDirectory(path)
+        let names = try fileSystem.list(path)
+        let damaged = names.filter { $0.hasSuffix(".damaged") }.sorted(by: >)
+        for name in names.filter({ $0.hasSuffix(".tmp") }) + damaged.dropFirst(Self.maxDamaged) {
+            do throws(FileError) {
+                try fileSystem.remove(path + "/" + name)
+            } catch {
+                logger.warning(
+                    "a file that is of no use any more cannot be removed",
+                    metadata: ["namespace": "\(namespace)", "error": "\(error)"])
+            }
+        }
+        return names
+    }
+
+    /// Reads a generation; nil if there is none, or if it is damaged. A damaged one is renamed.
+    /// - Throws: if it cannot be read now and may be readable later, as for want of descriptors, memory or permission, and if
+    ///   another version of this program wrote it: an older generation must not be used instead
+    func load(_ name: String) throws(FileError) -> Generation? {
+        let path = path + "/" + name
+        let reason: String
+        do throws(FileError) {
+            guard let bytes = try readTwice(path) else { return nil }
+            do throws(GenerationFile.Damage) {
+                return try GenerationFile.decode(bytes)
+            } catch {
+                if let format = error.otherFormat {
+                    throw FileError(
+                        notOursYet: path,
+                        "another version of larderd wrote it, in format \(format), and this version reads format "
+                            + "\(GenerationFile.format); run that version, or move the file away to use the state before it"
+                    )
+                }
+                reason = error.reason
+            }
+        } catch {
+            guard error.errno == EIO else { throw error }
+            reason = error.description
+        }
+        var metadata: Logger.Metadata = ["namespace": "\(namespace)", "file": "\(path)", "reason": "\(reason)"]
+        do throws(FileError) {
+            try fileSystem.rename(path, to: path + ".damaged")
+        } catch {
+            metadata["remains"] = "\(error)"
+        }
+        logger.error("a saved generation is damaged and set aside; the one before it is used", metadata: metadata)
+        return nil
+    }
+
+    /// Reads a file, and once more if the disk reports an error: that of a bad sector stays, others pass.
+    private func readTwice(_ path: String) throws(FileError) -> [UInt8]? {
+        do throws(FileError) {
+            return try fileSystem.read(path)
+        } catch {
+            guard error.errno == EIO else { throw error }
+            return try fileSystem.read(path)
+        }
+    }
+
+    /// Reads a generation; nil if there is none, or if it is damaged or cannot be read.
+    package func generation(ofRevision revision: Int) -> Generation? {
+        (try? load(Self.name(revision: revision))) ?? nil
+    }
+
+    /// Reads generations, without those that are damaged, cannot be read or were removed since.
+    /// - Parameters:
+    ///   - names: the files, newest first
+    ///   - next: the generation that follows them; equal documents are shared with it
+    /// - Returns: as many as a history holds before that one, newest first
+    package func generations(inFiles names: [String], before next: Generation?) -> [Generation] {
+        var found: [Generation] = []
+        for name in names {
+            if found.count == GenerationHistory.capacity - 1 { break }
+            guard let generation = try? load(name) else { continue }
+            found.append(generation.sharing(with: found.last ?? next))
+        }
+        return found
+    }
+
+    /// A generation as a file.
+    package func encode(_ generation: Generation) -> [UInt8] {
+        GenerationFile.encode(generation, epoch: epoch, namespace: namespace)
+    }
+
+    // MARK: Limits
 
     /// Sets the limits, which count from the next write on.
     package func configure(_ limits: HistoryLimits) { state.withLock { $0.limits = limits } }
@@ -59,8 +158,11 @@ package final class GenerationDirectory: Sendable {
         }
     }
 
+    // MARK: Writing
+
     /// Writes a generation and removes those that the limits do not keep.
-    package func write(_ generation: Generation, _ bytes: [UInt8]) throws(FileError) {
+    package func write(_ generation: Generation) throws(FileError) {
+        let bytes = encode(generation)
         try state.withLock { (state) throws(FileError) -> Void in
             try write(generation, bytes, &state)
             let files = try loaded(&state)
@@ -73,15 +175,13 @@ package final class GenerationDirectory: Sendable {
     }
 
     /// Pins a generation, which is written if it is not on disk yet, or ends that.
-    package func pin(
-        _ isPinned: Bool, _ generation: Generation, encoded: () -> [UInt8]
-    ) throws(FileError) -> PinResult {
+    package func pin(_ isPinned: Bool, _ generation: Generation) throws(FileError) -> PinResult {
         try state.withLock { (state) throws(FileError) -> PinResult in
             var files = try loaded(&state)
             let known = files.first { $0.revision == generation.revision }
             if known?.isPinned ?? false == isPinned { return .unchanged }
             if isPinned {
-                let bytes = known == nil ? encoded() : []
+                let bytes = known == nil ? encode(generation) : []
                 let size = known?.bytes ?? bytes.count
                 let total = files.reduce(size) { $0 + ($1.isPinned ? $1.bytes : 0) }
                 let limit = state.limits.maximumBytes / 2

@@ -23,17 +23,19 @@ package final class GenerationWriter: Sendable {
     private static let moment = Duration.milliseconds(800)
     private static let pauseAfterFailure = Duration.seconds(5)
 
-    private let archive: ConfigArchive
+    private let generations: GenerationDirectory
     private let blocking: BlockingWork
     private let clock: any Clock<Duration>
     private let problems: RateLimitedLog<String, FileError>
     private let state = Mutex(State())
 
-    package init(archive: ConfigArchive, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger) {
-        self.archive = archive
+    package init(
+        _ generations: GenerationDirectory, blocking: BlockingWork, clock: any Clock<Duration>, logger: Logger
+    ) {
+        self.generations = generations
         self.blocking = blocking
         self.clock = clock
-        problems = RateLimitedLog(every: .seconds(60), clock: clock) { [name = archive.namespace] _, error, count in
+        problems = RateLimitedLog(every: .seconds(60), clock: clock) { [name = generations.namespace] _, error, count in
             logger.error(
                 "namespace \(name): a generation could not be written; it is tried again: \(error)",
                 metadata: ["namespace": "\(name)", "error": "\(error)", "before": "\(count - 1)"])
@@ -117,9 +119,9 @@ package final class GenerationWriter: Sendable {
     }
 
     private func write(_ generation: Generation) async -> Bool {
-        let archive = archive
+        let generations = generations
         do throws(FileError) {
-            try await blocking.run { () throws(FileError) in try archive.write(generation) }
+            try await blocking.run { () throws(FileError) in try generations.write(generation) }
             state.withLock { state in
                 state.contained = (generation.revision, generation.journalSequence, generation.released)
             }

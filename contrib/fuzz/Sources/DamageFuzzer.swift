@@ -25,7 +25,8 @@ func fuzzDamage(_ input: UnsafeRawBufferPointer) {
         if bytes != Published.files[name] { damaged.insert(name) }
     }
     guard let restored = restore(files) else { return }
-    let older = archive(files).generations(inFiles: restored.olderFiles, before: restored.history.generations.first)
+    let older = archive(files).generations.generations(
+        inFiles: restored.olderFiles, before: restored.history.generations.first)
     for generation in restored.history.generations + older {
         require(
             Published.digests[generation.revision] == generation.digest.text,
@@ -82,7 +83,7 @@ private enum Published {
         layers[.host] = FileDocument(document: ["search": ["limit": 10, "on": true], "name": "a"], updatedAt: 1)
         do throws(FileError) {
             // As a store does before it publishes anything.
-            try archive.reserve(bound)
+            try archive.reservation.reserve(bound)
             for revision in 1...4 {
                 layers.remote = RemoteDocument(
                     document: [
@@ -90,19 +91,19 @@ private enum Published {
                     ],
                     origin: "http://origin", updatedAt: revision)
                 digests[revision] = digest(layers)
-                try archive.write(generation(revision, layers, digests, journal: 0))
+                try archive.generations.write(generation(revision, layers, digests, journal: 0))
             }
             for revision in 5...last {
                 let entry = OverrideEntry(
                     path: ["set", "m\(revision % 3)"], value: .string("value \(revision)"), setAt: revision)
                 layers.override.set(entry)
                 digests[revision] = digest(layers)
-                try archive.append(
+                try archive.journal.append(
                     JournalRecord(
                         sequence: revision - 4, revision: revision, digest: digests[revision]!, publishedAt: revision,
                         released: 0, operations: [.set(entry)], causes: [ChangeCause(.set)]),
                     afterGenerationWith: 0)
-                if revision == 6 { try archive.write(generation(revision, layers, digests, journal: 2)) }
+                if revision == 6 { try archive.generations.write(generation(revision, layers, digests, journal: 2)) }
             }
         } catch {
             fatalError("\(error)")

@@ -1,0 +1,51 @@
+import Crypto
+import LarderEncoding
+import Logging
+
+/// The file of reserved revisions: a bound up to which revisions may have been published although nothing with them is on disk.
+/// Its functions block on the disk.
+package struct RevisionReservation: Sendable {
+    /// More revisions than an agent gives between two writes of a generation.
+    static let unknownRevisions = 1 << 20
+
+    private let namespace: String
+    private let path: String
+    private let files: any FileSystem
+    private let logger: Logger
+
+    /// - Parameter directory: the directory of the namespace
+    init(namespace: String, directory: String, files: any FileSystem, logger: Logger) {
+        self.namespace = namespace
+        path = directory + "/reserved"
+        self.files = files
+        self.logger = logger
+    }
+
+    /// Promises that no revision up to a bound is given to anything else after a crash.
+    package func reserve(_ bound: Int) throws(FileError) {
+        try files.replace(path, with: Array("\(bound) \(Self.checksum(of: bound))\n".utf8))
+    }
+
+    /// Reads the bound; 0 if nothing was reserved. If the file is damaged, the bound is far behind the newest generation.
+    /// - Parameter highestName: the highest revision that a file of a generation is named after
+    func bound(after highestName: Int) throws(FileError) -> Int {
+        guard let bytes = try files.read(path) else { return 0 }
+        let words = bytes.dropLast().split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        // Earlier versions of this program wrote no checksum.
+        if bytes.last == UInt8(ascii: "\n"), let revision = Int(words[0]), ExactIntegers.range.contains(revision),
+            words.count == 1 || words == [words[0], Self.checksum(of: revision)]
+        {
+            return revision
+        }
+        logger.error(
+            "the file of reserved revisions is damaged; numbering goes on far behind the newest generation",
+            metadata: ["namespace": "\(namespace)", "file": "\(path)"])
+        return highestName + Self.unknownRevisions
+    }
+
+    /// Detects a number that changed on the disk: with a lower one, revisions could be given twice.
+    private static func checksum(of revision: Int) -> String {
+        String(SHA256.hash(data: Array("reserved \(revision)".utf8)).hex.prefix(16))
+    }
+}
