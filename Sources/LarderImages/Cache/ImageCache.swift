@@ -2,162 +2,93 @@ internal import LarderHTTPSemantics
 public import LarderPlatform
 public import LarderUpstream
 public import Logging
-internal import Synchronization
 
-/// The images of this machine, one verified copy of each, shared by whoever asks.
+/// The images of this machine, one verified copy of each, shared by all clients.
 ///
-/// A request is answered in one of two ways. ``hit(_:now:)`` reads ``ImageCatalog``, behind a lock that nobody holds for
-/// long, and answers what needs neither the network nor the disk. Everything else is ``image(_:)``, here.
+/// ``hit(_:now:)`` reads the ``ImageCatalog``, behind a lock that is never held for long, and answers requests that need
+/// neither the network nor the disk. ``image(_:)`` answers all others.
 ///
-/// **An actor is re-entrant at each `await`.** So each change of what is held is one step without a suspension: the catalog,
-/// the references, and the work for the index, which ``SerialDiskQueue`` does in the order of these steps. After each `await`
-/// what counts is looked at again. The order on disk follows from the order here: a row is handed in after its file was
-/// published, and a file is removed only when the removal of its last row has been done.
+/// The classes that hold the state of the actor are not `Sendable`: their methods run as steps of the actor. An actor is
+/// re-entrant at each `await`, so each change of a cached image is one step without a suspension: the change of the catalog,
+/// the references, and the submission of the same change to the disk (``ImageRows``).
 public actor ImageCache {
     nonisolated let catalog: ImageCatalog
-    nonisolated let store: BlobStore
-    nonisolated let index: ImageIndex
-    nonisolated let blocking: BlockingWork
-    nonisolated let clock: ImageClock
-    nonisolated let logger: Logger
-    /// What the index is told, in order.
-    nonisolated let indexQueue: SerialDiskQueue
-    /// The removal of files whose last reference was given back.
-    nonisolated let removals: SerialDiskQueue
-    let fetch: DownloadOrder.Operation
-    /// Tells the fetcher of other networks.
-    let allowNetworks: @Sendable ([AddressRange]) -> Void
-    /// All fields that we send to every origin, for `Vary`.
-    let sent: [(name: String, value: String)]
+    nonisolated let disk: ImageDiskCache
+    private nonisolated let blobs: BlobStore
+    private nonisolated let log: ImageCacheLog
+    private nonisolated let spaceDemand = SpaceDemand()
+    private let origin: any ImageOriginClient
+    private let clock: ImageClock
+    let rows: ImageRows
+    let reclaimer: SpaceReclaimer
+    let verifier: BlobVerifier
+    let downloads: ImageDownloads
+    let maintenance: ImageMaintenance
 
-    var flights: [Int: InFlightDownload] = [:]
-    var flightsByKey: [ImageKey: [Int]] = [:]
-    var queue: DownloadQueue<Int>
-    /// Which flight a waiter waits for.
-    var flightOfWaiter: [Int: Int] = [:]
-    var lastNumber = 0
-    var failures: NegativeCache
-    /// How often origins answered while there were flights.
-    var answers: [String: Int] = [:]
-    /// Looks at files that did not prove themselves yet.
-    var verifications: [BlobDigest: Task<ImageError?, Never>] = [:]
-    var isStopping = false
-    /// Which call of ``pin(_:_:)`` was the last one for an image, while it is under way.
-    var latestPins: [ImageKey: Int] = [:]
-    /// Whether somebody makes room now.
-    var isMakingRoom = false
-    /// Grows when a flight or a put has ended, or files were removed. Each may leave room for others.
-    var roomChanges = 0
-    /// Flights and puts that wait for room.
-    var roomWaiters: [Int: SpaceWaiter] = [:] {
-        didSet { isRoomAwaited.store(!roomWaiters.isEmpty, ordering: .sequentiallyConsistent) }
-    }
-    /// Whether ``roomWaiters`` has any, for ``release(_:)``.
-    nonisolated let isRoomAwaited = Atomic(false)
-    /// Flights and puts that were resumed to try for room again and have not found it yet.
-    var resumedForRoom: Set<Int> = []
-    /// Flights that give their bytes up for an older one, until they start again.
-    var yieldedRoom: Set<Int> = []
-    /// The running flight that was stopped to let a more urgent one start, until it has ended.
-    var preempted: Int?
-    /// Warns of index and file errors; a disk error concerns every row.
-    let diskWarnings: RateLimitedLog<ImageError.Code, (message: Logger.Message, error: ImageError)>
-    /// Whether there may be images of credentials that the settings do not have any more.
-    var needsForgetting = true
-    /// Whether there may be a cache in an older layout to remove.
-    var hasOutdated = true
-    /// When the index is copied.
-    var copySchedule: IndexCopySchedule
-    /// Whether there may be files that nobody knows.
-    var needsSweep = true
-
-    /// Opens the cache: its lock, its index, and the table of what is held. Everything else waits for ``run()``.
+    /// Opens the cache: its lock, its index and its catalog. All other work waits for ``run()``.
     ///
-    /// - Throws: ``ImageError/Code/cacheInUse`` with the pid of the process that holds the directory,
-    ///   ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``, ``ImageError/Code/noRoom``
+    /// - Throws: ``ImageError/Code/cacheInUse``, ``ImageError/Code/newerIndex``, ``ImageError/Code/storageFailed``,
+    ///   ``ImageError/Code/noRoom``
     public static func open(
         _ settings: ImageCacheSettings, fetcher: ImageFetcher, blocking: BlockingWork, clock: ImageClock = .system,
         logger: Logger
     ) async throws(ImageError) -> ImageCache {
-        let store = try await blocking.run { () throws(ImageError) -> BlobStore in
+        let blobs = try await blocking.run { () throws(ImageError) -> BlobStore in
             try IndexFormat.refuseNewer(in: settings.directory)
             return try BlobStore(path: settings.directory, limits: settings.space, imageLimits: settings.images)
         }
-        fetcher.update(allowedNetworks: settings.allowedNetworks)
+        let downloader = ImageDownloader(fetcher: fetcher, blobs: blobs, blocking: blocking, clock: clock)
+        downloader.update(allowedNetworks: settings.allowedNetworks)
         return try await open(
-            settings, store: store, blocking: blocking, clock: clock, logger: logger, sent: fetcher.fields(adding: []),
-            allowNetworks: { fetcher.update(allowedNetworks: $0) },
-            fetch: { @concurrent order throws(ImageError) in
-                let download = ImageDownloader(
-                    url: order.url, headers: order.headers, held: order.held, expectedDigest: order.expectedDigest,
-                    fetcher: fetcher, store: store, blocking: blocking, clock: clock, room: order.room,
-                    received: order.received, failed: order.failed, isAwaited: order.isAwaited,
-                    limits: order.limits)
-                return try await download.run()
-            })
+            settings, blobs: blobs, origin: downloader, blocking: blocking, clock: clock, logger: logger)
     }
 
-    /// Opens it over a store, and something that stands for the network.
+    /// Opens it over a store and a client of origins.
     static func open(
-        _ settings: ImageCacheSettings, store: BlobStore, blocking: BlockingWork, clock: ImageClock, logger: Logger,
-        sent: [(name: String, value: String)], allowNetworks: @escaping @Sendable ([AddressRange]) -> Void = { _ in },
-        fetch: @escaping DownloadOrder.Operation
+        _ settings: ImageCacheSettings, blobs: BlobStore, origin: any ImageOriginClient, blocking: BlockingWork,
+        clock: ImageClock, logger: Logger
     ) async throws(ImageError) -> ImageCache {
+        let log = ImageCacheLog(logger)
         let (index, catalog) = try await blocking.run { () throws(ImageError) in
-            let opened = try ImageIndex.open(in: store, now: clock.now)
-            if case .restored(let reason, let rows, let pins) = opened.condition {
-                logger.warning(
-                    rows > 0
-                        ? "The image cache's index was damaged or missing and has been restored from its copy"
-                        : "The image cache's index was damaged and there is no usable copy; the cache starts empty",
-                    metadata: ["reason": "\(reason)", "images": "\(rows)", "pins": "\(pins)"])
-            }
+            let opened = try ImageIndex.open(in: blobs, now: clock.now)
+            log.indexOpened(opened.condition)
             let catalog = ImageCatalog(
-                opened.entries, store: store, settings: settings, fingerprint: Variant.fingerprint(of: sent))
+                opened.entries, store: blobs, settings: settings,
+                fingerprint: Variant.fingerprint(of: origin.requestFields))
             return (opened.index, catalog)
         }
-        return ImageCache(
-            settings, catalog: catalog, index: index, blocking: blocking, clock: clock, logger: logger, sent: sent,
-            allowNetworks: allowNetworks, fetch: fetch)
+        let disk = ImageDiskCache(blobs: blobs, index: index, blocking: blocking)
+        return ImageCache(settings, catalog: catalog, disk: disk, origin: origin, clock: clock, log: log)
     }
 
     private init(
-        _ settings: ImageCacheSettings, catalog: ImageCatalog, index: ImageIndex, blocking: BlockingWork,
-        clock: ImageClock, logger: Logger, sent: [(name: String, value: String)],
-        allowNetworks: @escaping @Sendable ([AddressRange]) -> Void, fetch: @escaping DownloadOrder.Operation
+        _ settings: ImageCacheSettings, catalog: ImageCatalog, disk: ImageDiskCache, origin: any ImageOriginClient,
+        clock: ImageClock, log: ImageCacheLog
     ) {
-        self.catalog = catalog
-        self.store = catalog.store
-        self.index = index
-        self.blocking = blocking
-        self.clock = clock
-        self.logger = logger
-        diskWarnings = RateLimitedLog(every: .seconds(60)) { _, entry, count in
-            logger.warning(entry.message, metadata: ["error": "\(entry.error)", "before": "\(count - 1)"])
-        }
-        self.sent = sent
-        self.allowNetworks = allowNetworks
-        self.fetch = fetch
-        indexQueue = SerialDiskQueue(blocking)
-        removals = SerialDiskQueue(blocking)
-        queue = DownloadQueue(limits: settings.flights)
-        failures = NegativeCache(lifetimes: settings.failures)
-        copySchedule = IndexCopySchedule(last: index.copyTime)
+        (self.catalog, self.disk, self.log, self.origin, self.clock) = (catalog, disk, log, origin, clock)
+        blobs = disk.blobs
+        reclaimer = SpaceReclaimer(catalog: catalog, disk: disk, clock: clock, demand: spaceDemand)
+        rows = ImageRows(catalog: catalog, disk: disk, reclaimer: reclaimer, log: log)
+        verifier = BlobVerifier(disk: disk, rows: rows, log: log)
+        downloads = ImageDownloads(
+            settings, catalog: catalog, disk: disk, rows: rows, reclaimer: reclaimer, origin: origin, clock: clock,
+            log: log)
+        maintenance = ImageMaintenance(catalog: catalog, disk: disk, rows: rows, clock: clock, log: log)
     }
 
     // MARK: From any thread
 
-    /// Answers a request with what is held, if the rules allow it without the network and without the disk. Any thread may
-    /// ask, event loops included.
+    /// Answers a request from the cache, if the rules allow it without the network and without the disk. Any thread may call
+    /// it, event loops included.
     ///
-    /// - Returns: nothing where ``image(_:)`` has to be asked
+    /// - Returns: nil if ``image(_:)`` has to answer
     public nonisolated func hit(_ request: ImageRequest, now: Int) -> CachedImage? { catalog.hit(request, now: now) }
 
-    /// Works out the key of a request. Any thread may ask.
+    /// Computes the key of a request. Any thread may call it.
     ///
-    /// - Returns: nothing where its URL is none
+    /// - Returns: nil if the URL is invalid
     public nonisolated func prepare(_ request: ImageRequest) -> PreparedImageRequest? {
-        catalog.lookup.place(of: request).map { PreparedImageRequest(request: request, key: $0.key) }
+        catalog.keys.resolve(request).map { PreparedImageRequest(request: request, key: $0.key) }
     }
 
     /// Answers a prepared request as ``hit(_:now:)`` does.
@@ -165,90 +96,307 @@ public actor ImageCache {
         catalog.hit(prepared.request, prepared.key, now: now)
     }
 
-    /// What is held for a request, however old; without the network, without a reference, and not counted as a use.
+    /// Returns the cached image of a request, however old, without a reference and without counting a use.
     public nonisolated func peek(_ request: ImageRequest, now: Int) -> CachedImage? {
-        guard let place = catalog.lookup.place(of: request),
-            let entry = catalog.held(place, request.expectedDigest, now: now),
+        guard let location = catalog.keys.resolve(request),
+            let entry = catalog.held(location, request.expectedDigest, now: now),
             entry.matches(catalog.fingerprint) != false
         else { return nil }
         return CachedImage(entry, catalog.details(of: entry) ?? .unknown, source: .hit, now: now)
     }
 
-    /// Counts another reference to a blob; no if it is gone.
-    public nonisolated func retain(_ digest: BlobDigest) -> Bool { store.retain(digest) }
+    /// Adds a reference to a blob.
+    ///
+    /// - Returns: false if the blob does not exist
+    public nonisolated func retain(_ digest: BlobDigest) -> Bool { blobs.retain(digest) }
 
-    /// Takes a reference back. With the last one the file goes, in the background, if no row has it.
+    /// Releases a reference. With the last one the file is removed in the background, if no row has it.
     public nonisolated func release(_ digest: BlobDigest) {
-        guard store.release(digest) else {
-            // With its last lease an image may go.
-            if isRoomAwaited.load(ordering: .sequentiallyConsistent) { Task { await noteEvictable() } }
+        guard blobs.release(digest) else {
+            // Without its last lease an image may be removed.
+            if spaceDemand.exists { Task { await noteRemovable() } }
             return
         }
-        let (store, logger) = (store, logger)
-        removals.submit { () throws(ImageError) in
-            do throws(ImageError) {
-                let freed = try store.removeUnreferenced(digest)
-                if freed != nil, self.isRoomAwaited.load(ordering: .sequentiallyConsistent) {
-                    Task { await self.noteRoom() }
-                }
-            } catch {
-                logger.warning("An image's file could not be removed", metadata: ["error": "\(error)"])
-                throw error
+        disk.removeUnreferenced(digest) { [log] result in
+            switch result {
+            case .success(let isRemoved):
+                if isRemoved, self.spaceDemand.exists { Task { await self.noteFreedSpace() } }
+            case .failure(let error):
+                log.logger.warning("An image's file could not be removed", metadata: ["error": "\(error)"])
             }
         }
     }
 
-    /// Where a blob is, for clients.
-    public nonisolated func path(of digest: BlobDigest) -> String { store.path(of: digest) }
+    private func noteRemovable() { reclaimer.imagesBecameRemovable() }
 
-    /// Opens a blob to which the caller refers. Waits for open(2) only, unless it was not looked at since a stop that was
-    /// not orderly.
+    private func noteFreedSpace() { reclaimer.spaceFreed() }
+
+    /// The path of a blob, for clients.
+    public nonisolated func path(of digest: BlobDigest) -> String { blobs.path(of: digest) }
+
+    /// Opens a blob to which the caller refers. It waits for open(2) only, unless the file has not been verified since a stop
+    /// that was not orderly.
     ///
-    /// - Throws: ``ImageError/Code/damagedBlob`` if its file is gone or damaged: give the reference back, and ask
-    ///   ``image(_:)``, which fetches it again. ``ImageError/Code/storageFailed``
-    public nonisolated func openBlob(_ digest: BlobDigest) throws(ImageError) -> BlobFile { try store.open(digest) }
+    /// - Throws: ``ImageError/Code/damagedBlob`` if its file is missing or damaged: release the reference, and call
+    ///   ``image(_:)``, which downloads it again. ``ImageError/Code/storageFailed``
+    public nonisolated func openBlob(_ digest: BlobDigest) throws(ImageError) -> BlobFile {
+        try blobs.open(digest)
+    }
 
-    /// What the settings say of a URL's origin, if anything.
-    public nonisolated func origin(of url: String) -> ImageOrigin? { catalog.lookup.origin(of: url) }
+    /// The settings of a URL's origin, if any.
+    public nonisolated func origin(of url: String) -> ImageOrigin? { catalog.keys.origin(of: url) }
 
-    /// Grows as soon as requests are answered by other settings: what was concluded from those before, such as a
-    /// ``PreparedImageRequest``, counts no more.
+    /// Grows as soon as other settings apply. A ``PreparedImageRequest`` from before is invalid then.
     public nonisolated var settingsVersion: Int { catalog.settingsVersion }
 
-    /// The cache in figures.
-    public nonisolated var statistics: ImageStatistics {
-        var statistics = catalog.statistics
-        let usage = store.usage
-        statistics.bytes = usage.bytes
-        statistics.indexBytes = index.diskBytes
-        statistics.files = usage.count
-        statistics.reservedBytes = usage.reservedBytes
-        (statistics.leasedBytes, statistics.leftoverBytes) = store.leases
-        statistics.limits = store.limits
-        return statistics
-    }
+    public nonisolated var statistics: ImageStatistics { ImageStatistics(catalog, disk) }
 
-    // MARK: Settings
+    // MARK: Life cycle
 
-    /// Takes new settings, from now on; returns when what is over the new limits is gone, as far as nobody uses it. Another
+    /// Applies new settings, and returns when what is over the new limits has been removed, unless it is in use. Another
     /// directory needs another cache.
     public func update(_ settings: ImageCacheSettings) async {
-        store.update(limits: settings.space, imageLimits: settings.images)
+        blobs.update(limits: settings.space, imageLimits: settings.images)
         catalog.update(settings)
-        queue.limits = settings.flights
-        failures.lifetimes = settings.failures
-        failures.forgetAll()
-        allowNetworks(settings.allowedNetworks)
-        startFlights()
-        await removeForgotten()
-        await keepLimits()
+        downloads.update(settings, on: self)
+        await maintenance.removeUnreachable()
+        await maintenance.enforceLimits(on: self)
         // The limits may be higher now.
-        noteRoom()
+        reclaimer.spaceFreed()
     }
 
-    /// Whether images are being fetched, or room is being made for them.
-    public var isAtWork: Bool { !flights.isEmpty || isMakingRoom || !roomWaiters.isEmpty }
+    /// Whether images are being downloaded, or space is being reclaimed for them.
+    public var isAtWork: Bool { !downloads.table.isEmpty || reclaimer.queue.isReclaiming || !reclaimer.queue.isEmpty }
 
-    /// Returns when the actor has come to it: for a watchdog.
+    /// Returns when the actor is free, for a watchdog.
     public func probe() async {}
+
+    /// Runs the background work of the cache until the task is cancelled.
+    public func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.verifyAll() }
+            group.addTask { await self.maintain() }
+        }
+    }
+
+    private func verifyAll() async { await maintenance.verifyAll(on: self) }
+
+    private func maintain() async { await maintenance.run(on: self) }
+
+    /// Ends all downloads, writes pending changes, and notes an orderly stop. Call it last, when ``run()`` has returned;
+    /// requests fail from now on.
+    public func stop() async {
+        await downloads.stop()
+        await maintenance.stop()
+    }
+
+    // MARK: Requests
+
+    /// Answers a request, from the network if necessary.
+    ///
+    /// Cancelling the task ends this request only; a download ends with the last request that waits for it. An image that is
+    /// returned has a reference even if the task was cancelled in the meantime.
+    public func image(_ request: ImageRequest) async throws(ImageError) -> CachedImage {
+        let location = try catalog.keys.location(of: request)
+        // Whether an image is a response to our request fields, if only its row could tell.
+        var variants: [BlobDigest: Bool] = [:]
+        var failure: ImageError?
+        while true {
+            try downloads.checkRunning()
+            let now = clock.now
+            let entry = catalog.held(location, request.expectedDigest, now: now)
+            if let entry, entry.matches(catalog.fingerprint) == nil, variants[entry.digest] == nil {
+                variants[entry.digest] =
+                    try await disk.row(entry.key)?.response.variant.matches(origin.requestFields) ?? false
+                continue
+            }
+            let candidate = entry.map { entry in
+                StoredCandidate(
+                    freshness: entry.freshness,
+                    matchesVariant: entry.matches(catalog.fingerprint) ?? variants[entry.digest] ?? false)
+            }
+            switch answer(request, location, candidate, failure, now) {
+            case .cached(let isRevalidated):
+                guard let entry else { throw Self.notHeld }
+                if let image = catalog.take(entry, now: now) {
+                    if isRevalidated { downloads.revalidate(location, for: request, on: self) }
+                    if !request.takesReference { release(image.digest) }
+                    return image
+                }
+                try await verifier.verify(entry.digest, on: self)
+                await rows.loadDetails(entry)
+            case .error(let error): throw error
+            case .download(let isUnconditional):
+                switch await downloads.wait(for: request, at: location, unconditionally: isUnconditional, on: self) {
+                case .image(let image): return image
+                case .failed(let error): failure = error
+                case .retry: break
+                }
+            }
+        }
+    }
+
+    private enum Answer {
+        case cached(isRevalidated: Bool)
+        case error(ImageError)
+        case download(isUnconditional: Bool)
+    }
+
+    /// Decides how to answer a request now.
+    ///
+    /// - Parameter failure: the result of its own download, if there was one
+    private func answer(
+        _ request: ImageRequest, _ location: CacheLocation, _ candidate: StoredCandidate?, _ failure: ImageError?,
+        _ now: Int
+    ) -> Answer {
+        let decision = request.cache.decide(candidate, now: now)
+        switch decision {
+        case .fresh: return .cached(isRevalidated: false)
+        case .stale(let isRevalidated): return .cached(isRevalidated: isRevalidated)
+        case .notHeld: return .error(Self.notHeld)
+        case .revalidate, .fetch: break
+        }
+        var failure = failure
+        if failure == nil, request.cache.policy != .networkOnly,
+            let recent = downloads.failure(of: request.url, at: location)
+        {
+            failure = ImageError(
+                recent.error.code, "\(recent.error.message) (not tried again for another \(recent.until - now) s)",
+                cause: recent.error.cause)
+        }
+        guard let failure else { return .download(isUnconditional: decision == .fetch) }
+        if let candidate, request.cache.answersStale(after: failure, candidate, now: now) {
+            return .cached(isRevalidated: false)
+        }
+        return .error(failure)
+    }
+
+    /// Explains how a request would be answered, and why. It reads the row and changes nothing.
+    ///
+    /// - Throws: ``ImageError/Code/invalidURL``, ``ImageError/Code/storageFailed``
+    public func explain(_ request: ImageRequest) async throws(ImageError) -> ImageExplanation {
+        let location = try catalog.keys.location(of: request)
+        let row = try await disk.row(location.key)
+        let now = clock.now
+        return ImageExplanation(
+            request, row: row, isUsable: catalog.held(location, request.expectedDigest, now: now) != nil,
+            matchesVariant: row?.response.variant.matches(origin.requestFields) ?? true,
+            failure: downloads.failure(of: request.url, at: location),
+            downloads: downloads.table, key: location.key, now: now)
+    }
+
+    /// Stores an image from a client under its URL or key, as if the origin of the URL had sent it, and replaces the image
+    /// there. The checks and limits of a download apply.
+    ///
+    /// - Parameters:
+    ///   - request: the URL, the cache key and the expected digest
+    ///   - lifetime: for how many seconds it is fresh
+    /// - Throws: ``ImageError/Code/invalidURL``; what ``BlobWriter`` throws; ``ImageError/Code/noRoom``;
+    ///   ``ImageError/Code/unusableFile`` and ``ImageError/Code/fileChanged`` of a file
+    public func put(
+        _ request: ImageRequest, _ content: PutContent, lifetime: Int
+    ) async throws(ImageError) -> CachedImage {
+        let location = try catalog.keys.location(of: request)
+        let id = downloads.makeTransferID()
+        defer { reclaimer.transferEnded(id) }
+        let space = SpaceRetry(id: id, space: self, blocking: disk.blocking)
+        let blob = try await content.write(to: blobs, space, expectedDigest: request.expectedDigest) {
+            () throws(ImageError) in try downloads.checkRunning()
+        }
+        do throws(ImageError) {
+            try downloads.checkRunning()
+        } catch {
+            release(blob.digest)
+            throw error
+        }
+        let now = clock.now
+        let fields = ResponseFields([(name: "cache-control", value: "max-age=\(lifetime)")])
+        let response = StoredResponse(
+            status: 200, fields: fields, request: origin.requestFields, requestTime: now, responseTime: now)
+        let row = ImageRow(keyText: location.keyText, url: request.url, blob: blob, response: response, lastUse: now)
+        guard rows.keep(row, on: self) else {
+            release(blob.digest)
+            throw ImageError(
+                .noRoom,
+                "the cache holds \(blobs.limits.count) images and none of them may go; release or unpin some")
+        }
+        downloads.succeeded(request.url, at: location)
+        return CachedImage(
+            row.entry, ImageDetails(header: row.header, response: response), source: .miss, now: now, freshness: .fresh)
+    }
+
+    // MARK: Cached images
+
+    /// Removes an image, pinned or not. Its file stays for those that have a reference.
+    ///
+    /// - Returns: false if it was not cached
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the
+    ///   index cannot be written, and the image stays then
+    public func remove(_ request: ImageRequest) async throws(ImageError) -> Bool {
+        try await rows.remove(catalog.keys.location(of: request).key)
+    }
+
+    /// Removes the images below a prefix, pinned or not. Their files stay for those that have a reference.
+    ///
+    /// - Parameter isTrial: whether they are only counted
+    /// - Returns: the number of images, and the bytes of the files that only they have, each counted once
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; images that
+    ///   have not been removed by then stay
+    public func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
+        try await rows.remove(prefix, isTrial: isTrial)
+    }
+
+    /// Removes all images that are not pinned, or all.
+    ///
+    /// - Parameter isSpared: whether the images that an origin sent for its credential stay
+    /// - Returns: the number of images, and the bytes of all files without an image now, although references may keep some of
+    ///   them for a while
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the index cannot be written; images that
+    ///   have not been removed by then stay
+    public func clear(
+        includingPinned: Bool = false, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool = { _ in false }
+    ) async throws(ImageError) -> (images: Int, bytes: Int) {
+        try await rows.clear(includingPinned: includingPinned, sparing: isSpared)
+    }
+
+    /// Pins an image or unpins it.
+    ///
+    /// - Returns: false if it is not cached
+    /// - Throws: ``ImageError/Code/invalidURL``; ``ImageError/Code/noRoom`` if too much would be pinned, and that or
+    ///   ``ImageError/Code/storageFailed`` if the index cannot be written. The image is unchanged then
+    public func pin(_ request: ImageRequest, _ pinned: Bool) async throws(ImageError) -> Bool {
+        try await rows.pin(catalog.keys.location(of: request).key, pinned)
+    }
+
+    /// Returns a page of cached images, in the order of their keys. A page may have fewer than `limit`.
+    ///
+    /// - Parameters:
+    ///   - after: `next` of the previous page; nil for the first
+    ///   - prefix: which images; nil for all
+    /// - Returns: `next` is nil on the last page
+    /// - Throws: ``ImageError/Code/invalidURL`` for an `after` that is not from a page; ``ImageError/Code/storageFailed``
+    public func list(
+        after: String?, limit: Int, prefix: ImagePrefix? = nil
+    ) async throws(ImageError) -> (rows: [ImageRow], next: String?) {
+        let key = after.flatMap { ImageKey(hex: $0) }
+        guard after == nil || key != nil else {
+            throw ImageError(.invalidURL, "after is not what a page before gave as next; begin without it")
+        }
+        return try await rows.list(after: key, limit: limit, prefix: prefix)
+    }
+
+    static let notHeld = ImageError(
+        .notHeld, "the image is not held, and the request wants no network; ask with another policy")
+    static let cancelled = ImageError(.cancelled, "the request was cancelled")
+    static let shuttingDown = ImageError(.shuttingDown, "the agent is shutting down; ask again after its restart")
+}
+
+extension ImageCache: DownloadOwner {
+    func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool {
+        try await reclaimer.reclaim(shortage, for: id, on: self)
+    }
+
+    func spaceFound(by id: TransferID) { reclaimer.spaceFound(by: id) }
+
+    func attemptFailed(_ id: TransferID, _ error: ImageError) { downloads.attemptFailed(id, error) }
 }

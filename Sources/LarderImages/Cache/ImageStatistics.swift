@@ -37,6 +37,17 @@ public struct ImageStatistics: Sendable, Hashable {
     /// The limits that hold.
     public var limits = SpaceLimits()
 
-    /// Makes one with nothing in it.
     public init() {}
+
+    /// The statistics of a cache.
+    init(_ catalog: ImageCatalog, _ disk: ImageDiskCache) {
+        self = catalog.statistics
+        let usage = disk.blobs.usage
+        bytes = usage.bytes
+        indexBytes = disk.index.diskBytes
+        files = usage.count
+        reservedBytes = usage.reservedBytes
+        (leasedBytes, leftoverBytes) = disk.blobs.leases
+        limits = disk.blobs.limits
+    }
 }

@@ -15,7 +15,7 @@ final class ImageCatalog: Sendable {
         var touched: Set<UInt32> = []
         /// By slot; nil until the image is used first.
         var details: [ImageDetails?] = []
-        var lookup: ImageKeyResolver
+        var keys: ImageKeyResolver
         var maximumAge: Int?
         var statistics = ImageStatistics()
     }
@@ -24,6 +24,8 @@ final class ImageCatalog: Sendable {
     let store: BlobStore
     /// Of all that we send, as far as `Vary` may name it.
     let fingerprint: UInt64
+    /// The bytes that downloads have received.
+    let receivedBytes = ByteCounter()
     private let versions = Atomic(0)
 
     /// Makes a catalog of what the index has, and counts its references.
@@ -33,7 +35,7 @@ final class ImageCatalog: Sendable {
         store.adopt(entries.lazy.map { (digest: $0.digest, size: $0.size) })
         var state = State(
             table: ImageTable(capacity: entries.count), store: store, pinned: PinnedBlobs(store),
-            lookup: ImageKeyResolver(settings.origins),
+            keys: ImageKeyResolver(settings.origins),
             maximumAge: settings.maximumAge)
         // What was used last is what an order of arrival should remove last. Positions are sorted, since they are small.
         for position in entries.indices.sorted(by: { entries[$0].lastUse < entries[$1].lastUse }) {
@@ -45,7 +47,7 @@ final class ImageCatalog: Sendable {
     /// Takes what concerns it of new settings.
     func update(_ settings: ImageCacheSettings) {
         state.withLock { state in
-            state.lookup = ImageKeyResolver(settings.origins)
+            state.keys = ImageKeyResolver(settings.origins)
             state.maximumAge = settings.maximumAge
         }
         versions.add(1, ordering: .releasing)
@@ -54,8 +56,7 @@ final class ImageCatalog: Sendable {
     /// Grows when the settings have changed.
     var settingsVersion: Int { versions.load(ordering: .acquiring) }
 
-    /// How requests become keys.
-    var lookup: ImageKeyResolver { state.withLock { $0.lookup } }
+    var keys: ImageKeyResolver { state.withLock { $0.keys } }
 
     /// Whether the settings say for how long images are kept.
     var hasMaximumAge: Bool { state.withLock { $0.maximumAge != nil } }
@@ -68,6 +69,7 @@ final class ImageCatalog: Sendable {
         state.withLock { state in
             var statistics = state.statistics
             statistics.entries = state.table.count
+            statistics.downloadedBytes = receivedBytes.bytes
             return statistics
         }
     }
@@ -76,8 +78,8 @@ final class ImageCatalog: Sendable {
 
     /// Answers a request with what is held; see ``ImageCache/hit(_:now:)``.
     func hit(_ request: ImageRequest, now: Int) -> CachedImage? {
-        guard let place = lookup.place(of: request) else { return nil }
-        return hit(request, place.key, now: now)
+        guard let location = keys.resolve(request) else { return nil }
+        return hit(request, location.key, now: now)
     }
 
     /// The same for a request whose key is known.
@@ -116,9 +118,9 @@ final class ImageCatalog: Sendable {
     }
 
     /// What is held for a request, whether its file was looked at or not; not counted as a use.
-    func held(_ place: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
+    func held(_ location: CacheLocation, _ expected: BlobDigest?, now: Int) -> ImageEntry? {
         state.withLock { state in
-            state.slot(of: place.key, expected, now).flatMap { state.table[$0] }
+            state.slot(of: location.key, expected, now).flatMap { state.table[$0] }
         }
     }
 

@@ -176,3 +176,13 @@ final class ImageDiskCache: Sendable {
         try await indexQueue.submit { [blobs] () throws(ImageError) in try blobs.markClean() }.value()
     }
 }
+
+/// The result of the removal of files.
+struct RemovedFiles: Sendable {
+    /// The number of removed files.
+    var count = 0
+    /// Their disk space.
+    var bytes = 0
+    /// Why one of the others could not be removed.
+    var failure: ImageError?
+}

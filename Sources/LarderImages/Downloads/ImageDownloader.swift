@@ -2,115 +2,60 @@ internal import LarderHTTPSemantics
 internal import LarderPlatform
 internal import LarderUpstream
 
-/// One image from the request to the published blob: conditions, attempts, resumption, space.
+/// Downloads images over HTTP: conditions, attempts, resumption, and the space on disk.
 ///
-/// What may pass by itself is tried again (``RetryPolicy``). What was fetched and refused, because it is no image or too large,
-/// is final at once.
-struct ImageDownloader: Sendable {
-    /// How it ended well.
-    enum Outcome: Sendable {
-        /// What is held is current; its record has what the origin said just now.
-        case notModified(StoredResponse)
-        /// A new image, to which the caller holds a reference; where it came from after redirects.
-        case published(PublishedBlob, StoredResponse, url: String)
-    }
-
-    /// How one attempt ended that did not fail.
-    enum Step: Sendable {
-        case notModified(StoredResponse)
-        /// All of it is on disk.
-        case complete
-        /// What came is nothing to keep, or there is no place for it.
-        case refused(ImageError)
-        /// What the origin said does not fit what we have: from the start, without a condition.
-        case restart(UpstreamError)
-    }
-
-    let url: String
-    let headers: [(name: String, value: String)]
-    let held: StoredResponse?
-    let expectedDigest: BlobDigest?
+/// Temporary failures are retried (``RetryPolicy``). A body that is refused, because it is not an image or is too large, is
+/// not requested again.
+struct ImageDownloader: ImageOriginClient {
     let fetcher: ImageFetcher
-    let store: BlobStore
+    let blobs: BlobStore
     let blocking: BlockingWork
+    /// The time of day, and waits between attempts.
     let clock: ImageClock
-    let room: RoomMaker
-    let received: @Sendable (Int) -> Void
-    let failed: @Sendable (ImageError) async -> Void
-    let isAwaited: @Sendable () -> Bool
-    let limits: DownloadLimits?
 
-    /// Prepares a download.
-    ///
-    /// - Parameters:
-    ///   - url: an absolute `http` or `https` URL
-    ///   - headers: the origin's credentials; nobody else gets them
-    ///   - held: what is known of the image that is held, to ask whether it is current; nothing to fetch it in any case
-    ///   - expectedDigest: what the bytes must be
-    ///   - fetcher: the way to the network, with its limits in time
-    ///   - store: where the image goes
-    ///   - blocking: where the disk is waited for
-    ///   - clock: the time of day, and waits between attempts
-    ///   - room: makes room for the image
-    ///   - received: called with the bytes of each piece of the body
-    ///   - failed: called with the error of an attempt that is followed by another one
-    ///   - isAwaited: whether downloads of other users wait for the end of this one, which has to be faster then
-    ///   - limits: the slowest transfers that are allowed; nil for those of the fetcher
-    init(
-        url: String, headers: [(name: String, value: String)], held: StoredResponse?, expectedDigest: BlobDigest?,
-        fetcher: ImageFetcher, store: BlobStore, blocking: BlockingWork, clock: ImageClock,
-        room: RoomMaker, received: @escaping @Sendable (Int) -> Void,
-        failed: @escaping @Sendable (ImageError) async -> Void = { _ in },
-        isAwaited: @escaping @Sendable () -> Bool = { false }, limits: DownloadLimits? = nil
-    ) {
-        self.url = url
-        self.headers = headers
-        self.held = held
-        self.expectedDigest = expectedDigest
-        self.fetcher = fetcher
-        self.store = store
-        self.blocking = blocking
-        self.clock = clock
-        self.room = room
-        self.received = received
-        self.failed = failed
-        self.isAwaited = isAwaited
-        self.limits = limits
-    }
+    var requestFields: [(name: String, value: String)] { fetcher.fields(adding: []) }
 
-    /// Runs it. Cancelling the task closes the connection.
-    ///
-    /// - Throws: ``ImageError``; nothing is left on disk then
-    func run() async throws(ImageError) -> Outcome {
+    func update(allowedNetworks: [AddressRange]) { fetcher.update(allowedNetworks: allowedNetworks) }
+
+    @concurrent
+    func download(
+        _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
+    ) async throws(ImageError) -> DownloadOutcome {
         let partial = PartialDownload()
         do throws(ImageError) {
-            return try await run(partial)
+            return try await run(order, progress, partial, owner)
         } catch {
             await partial.replace(with: nil, blocking)
-            // What a cancelled download died of depends on where it was.
+            // The error of a cancelled download depends on the step that was cancelled.
             throw Task.isCancelled ? Self.cancelled : error.with(lifetime: partial.lifetime)
         }
     }
 
-    private func run(_ partial: PartialDownload) async throws(ImageError) -> Outcome {
+    private func run(
+        _ order: DownloadOrder, _ progress: DownloadProgress, _ partial: PartialDownload, _ owner: any DownloadOwner
+    ) async throws(ImageError) -> DownloadOutcome {
         let end = ContinuousClock.now + fetcher.configuration.timeouts.whole
-        var condition = held
+        let space = SpaceRetry(id: order.id, space: owner, blocking: blocking)
+        var condition = order.cached
         var retries = RetryPolicy()
         while true {
-            let step: Step
+            let attempt = DownloadAttempt(
+                downloader: self, order: order, progress: progress, partial: partial, space: space,
+                condition: condition, end: end)
+            let step: DownloadAttempt.Step
             do throws(UpstreamError) {
-                step = try await attempt(partial, condition: condition, until: end)
+                step = try await attempt.run()
             } catch {
                 let wait = retries.wait(after: error, canResume: partial.part?.tag != nil)
                 guard let wait, ContinuousClock.now + wait < end, !Task.isCancelled else { throw ImageError(error) }
                 if partial.part?.tag == nil { await partial.replace(with: nil, blocking) }
-                await failed(ImageError(error))
+                await owner.attemptFailed(order.id, ImageError(error))
                 do { try await clock.sleep(for: wait) } catch { throw Self.cancelled }
                 continue
             }
             switch step {
             case .notModified(let response): return .notModified(response)
-            case .complete: return try await publish(partial)
+            case .complete: return try await publish(partial, order.expectedDigest)
             case .refused(let error): throw error
             case .restart(let error):
                 guard retries.mayRestart() else { throw ImageError(error) }
@@ -120,7 +65,9 @@ struct ImageDownloader: Sendable {
         }
     }
 
-    private func publish(_ partial: PartialDownload) async throws(ImageError) -> Outcome {
+    private func publish(
+        _ partial: PartialDownload, _ expectedDigest: BlobDigest?
+    ) async throws(ImageError) -> DownloadOutcome {
         guard let part = partial.part else { throw Self.cancelled }
         if let total = part.total, total != part.writer.written {
             throw ImageError(
@@ -133,5 +80,5 @@ struct ImageDownloader: Sendable {
         return .published(blob, part.response, url: part.url)
     }
 
-    static var cancelled: ImageError { ImageError(.cancelled, "the download was cancelled") }
+    private static var cancelled: ImageError { ImageError(.cancelled, "the download was cancelled") }
 }

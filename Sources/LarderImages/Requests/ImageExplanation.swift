@@ -1,4 +1,5 @@
 public import LarderHTTPSemantics
+internal import LarderUpstream
 
 /// Why a request is a hit or not, and all that is known of what it asks for.
 public struct ImageExplanation: Sendable {
@@ -32,6 +33,53 @@ public struct ImageExplanation: Sendable {
     public let failure: Failure?
     /// A flight that the request would join.
     public let flight: Flight?
+}
+
+extension ImageExplanation {
+    /// Explains a request.
+    ///
+    /// - Parameters:
+    ///   - row: the row of its key, if any
+    ///   - isUsable: whether the cached image may answer the request, by its digest and its age
+    ///   - matchesVariant: whether the row is a response to our request fields
+    ///   - failure: a recent failure of its URL or origin
+    ///   - downloads: the downloads now
+    ///   - key: the key of the request
+    init(
+        _ request: ImageRequest, row: ImageRow?, isUsable: Bool, matchesVariant: Bool,
+        failure: NegativeCache.Failure?, downloads: ImageDownloads.Table, key: ImageKey, now: Int
+    ) {
+        let (decision, trace) = request.cache.explain(
+            isUsable ? row?.response : nil, matchesVariant: matchesVariant, now: now)
+        var rules: CacheTrace? = trace
+        if let row, !isUsable {
+            if let expected = request.expectedDigest, expected != row.digest {
+                rules.note("expectedDigest", "what is held is another image: \(row.digest)")
+            } else {
+                rules.note("maximumAge", "it was stored \(now - row.storedAt) s ago, longer than the settings keep it")
+            }
+        }
+        if let failure, request.cache.policy != .networkOnly {
+            let subject =
+                failure.error.cause?.originFailure == nil ? "this URL is not asked for" : "its origin is not asked"
+            let needsNetwork = decision == .fetch || decision == .revalidate
+            rules.note(
+                "failure",
+                "\(subject) for another \(failure.until - now) s"
+                    + (needsNetwork ? ", so the request would fail at once" : "") + ": \(failure.error.message)")
+        }
+        let id = downloads.download(serving: request, for: key, unconditionally: decision == .fetch)
+        self.init(
+            decision: decision, rules: rules ?? trace, row: row,
+            failure: failure.map { Failure(error: $0.error, until: $0.until) },
+            flight: id.flatMap { id in
+                downloads[id].map {
+                    Flight(
+                        waiters: $0.waiters.count, priority: $0.priority, isQueued: downloads.isQueued(id),
+                        receivedBytes: $0.progress.received)
+                }
+            })
+    }
 }
 
 extension ImageRow {

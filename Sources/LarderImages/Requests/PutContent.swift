@@ -8,6 +8,65 @@ public enum PutContent: Sendable {
     case file(PassedInFile)
 }
 
+extension PutContent {
+    /// Writes the content as a blob, to which the caller then holds a reference. A piece of a file is read once, even if it is
+    /// written only after space was reclaimed.
+    ///
+    /// - Parameter check: called before each piece of a file; its error ends the put
+    func write(
+        to blobs: BlobStore, _ space: SpaceRetry, expectedDigest: BlobDigest?, check: () throws(ImageError) -> Void
+    ) async throws(ImageError) -> PublishedBlob {
+        let blocking = space.blocking
+        let source: Source
+        switch self {
+        case .bytes(let bytes): source = .bytes(bytes)
+        case .file(let file):
+            source = .file(try await blocking.run { () throws(ImageError) in try file.reading() })
+        }
+        let size = source.size
+        let writer = try await space.run { () throws(ImageError) in try blobs.begin(declaredLength: size) }
+        do throws(ImageError) {
+            try await source.append(to: writer, space, check: check)
+            return try await blocking.run { () throws(ImageError) in try writer.finish(expectedDigest: expectedDigest) }
+        } catch {
+            await blocking.run { writer.discard() }
+            throw error
+        }
+    }
+
+    /// The content with a known size.
+    private enum Source {
+        case bytes([UInt8])
+        case file(PassedInFile.Reading)
+
+        var size: Int {
+            switch self {
+            case .bytes(let bytes): bytes.count
+            case .file(let reading): reading.size
+            }
+        }
+
+        func append(
+            to writer: BlobWriter, _ space: SpaceRetry, check: () throws(ImageError) -> Void
+        ) async throws(ImageError) {
+            switch self {
+            case .bytes(let bytes): try await space.run { () throws(ImageError) in try writer.append(bytes) }
+            case .file(let reading):
+                var offset = 0
+                while offset < reading.size {
+                    try check()
+                    let chunk = try await space.blocking.run { [offset] () throws(ImageError) in
+                        try reading.chunk(at: offset)
+                    }
+                    try await space.run { () throws(ImageError) in try writer.append(chunk) }
+                    offset += chunk.count
+                }
+                try await space.blocking.run { () throws(ImageError) in try reading.checkUnchanged() }
+            }
+        }
+    }
+}
+
 /// An open file of a client, which has to be in memory: reading any other could wait for a program or a host that serves it.
 public final class PassedInFile: Sendable {
     /// The size and modification time, which show a change of the file. A change through a mapping may not show.

@@ -37,10 +37,7 @@ struct CacheFixture {
         let store = try await openStore(settings, files)
         let origin = FakeOrigin(store, blocking, clock)
         let cache = try await ImageCache.open(
-            settings, store: store, blocking: blocking, clock: clock.imageClock,
-            logger: logger,
-            sent: [(name: "Accept", value: "image/*"), (name: "User-Agent", value: "larder")],
-            fetch: { @concurrent order throws(ImageError) in try await origin.fetch(order) })
+            settings, blobs: store, origin: origin, blocking: blocking, clock: clock.imageClock, logger: logger)
         return CacheFixture(
             path: path, cache: cache, origin: origin, clock: clock, files: files, settings: settings)
     }
@@ -88,8 +85,7 @@ struct CacheFixture {
     /// Returns once what was handed in for the disk so far has been done.
     func settle() async throws {
         for _ in 0..<3 {
-            try await cache.indexQueue.submit { () throws(ImageError) in }.value()
-            try await cache.removals.submit { () throws(ImageError) in }.value()
+            await cache.disk.settle()
             await cache.probe()
         }
     }
@@ -121,6 +117,21 @@ struct CacheFixture {
     func waiters(_ count: Int, for url: String) async {
         await until { (try? await cache.explain(request(url)))?.flight?.waiters == count }
     }
+}
+
+/// Parts of a cache whose state belongs to its actor.
+extension ImageCache {
+    var transferIDs: [TransferID] { downloads.table.ids }
+    var spaceWaiters: Int { reclaimer.queue.count }
+    var isSpaceSettled: Bool { reclaimer.queue.isSettled }
+    func spaceFreed() { reclaimer.spaceFreed() }
+    func restart(_ id: TransferID) async -> Bool { await reclaimer.restart(id, on: self) }
+    func enforceLimits() async { await maintenance.enforceLimits(on: self) }
+    func sweep() async { await maintenance.sweep() }
+    func expire() async { await maintenance.expire() }
+    func writeTouches() async { await maintenance.writeTouches() }
+    func copyIndexIfDue() async { await maintenance.copyIndexIfDue() }
+    func removeOutdated() async { await maintenance.removeOutdated() }
 }
 
 /// Runs a body with a cache in an empty directory.

@@ -77,7 +77,7 @@ struct CacheNetworkTests {
                 #expect(filesBelow(path + "/tmp").isEmpty)
                 #expect(filesBelow(path + "/blobs").isEmpty)
                 #expect(cache.statistics.reservedBytes == 0)
-                try await cache.indexQueue.submit { () throws(ImageError) in }.value()
+                try await cache.disk.indexQueue.submit { () throws(ImageError) in }.value()
             }
         }
     }

@@ -5,11 +5,24 @@ import Testing
 
 @testable import LarderImages
 
-@Suite("Answers of the image cache by HTTP's rules")
+@Suite("How the image cache answers by the rules of HTTP")
 struct CachePolicyTests {
-    private let tagged = [("Cache-Control", "max-age=60"), ("ETag", "\"a\"")]
+    /// Runs a body with a cache that has a stale image for the first URL.
+    ///
+    /// - Parameter control: its `Cache-Control`, with a lifetime of less than 100 seconds
+    private func withStaleImage(
+        _ control: String, etag: String? = nil, _ body: (CacheFixture) async throws -> Void
+    ) async throws {
+        try await withCache { fixture in
+            let fields = [("Cache-Control", control)] + (etag.map { [("ETag", $0)] } ?? [])
+            fixture.origin.answer(picture(1), fields)
+            try await fixture.get(url(1))
+            fixture.clock.advance(100)
+            try await body(fixture)
+        }
+    }
 
-    @Test("what is fresh is answered by anybody, without the network and without the disk")
+    @Test("a fresh image is answered without the network and without the disk")
     func hits() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -40,28 +53,21 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("a 304 makes it fresh again, for everybody and after a restart")
+    @Test("a 304 makes a stale image fresh again, for all requests")
     func notModified() async throws {
-        let tagged = tagged
-        try await withPath { path in
-            let clock = TestClock()
-            let fixture = try await CacheFixture.open(path, clock: clock)
-            fixture.origin.answer(picture(1), tagged)
-            try await fixture.get(url(1))
-            clock.advance(100)
+        try await withStaleImage("max-age=60", etag: "\"a\"") { fixture in
             fixture.origin.answer { _ in .notModified([("Cache-Control", "max-age=500"), ("ETag", "\"a\"")]) }
             let image = try await fixture.get(url(1))
             #expect(image.freshness == .revalidated && image.age == 0)
-            #expect(fixture.origin.asked.last?.held?.validator?.etag == "\"a\"")
+            #expect(fixture.origin.asked.last?.cached?.validator?.etag == "\"a\"")
             #expect(fixture.cache.statistics.revalidations == 1)
-            clock.advance(400)
-            #expect(fixture.cache.hit(fixture.request(url(1)), now: clock.now)?.freshness == .fresh)
+            fixture.clock.advance(400)
+            #expect(fixture.cache.hit(fixture.request(url(1)), now: fixture.clock.now)?.freshness == .fresh)
             fixture.cache.release(image.digest)
-            await fixture.cache.stop()
         }
     }
 
-    @Test("what is held outlives the process, with its freshness")
+    @Test("images and their freshness outlive the process")
     func restart() async throws {
         try await withPath { path in
             let clock = TestClock()
@@ -85,12 +91,9 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("stale-while-revalidate: the old one at once, and one question behind it")
+    @Test("stale-while-revalidate answers with the stale image at once and revalidates it once in the background")
     func staleWhileRevalidate() async throws {
-        try await withCache { fixture in
-            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-while-revalidate=100")])
-            try await fixture.get(url(1))
-            fixture.clock.advance(70)
+        try await withStaleImage("max-age=60, stale-while-revalidate=100") { fixture in
             fixture.origin.answer(picture(2))
             fixture.origin.hold()
             for _ in 0..<20 {
@@ -109,7 +112,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("without a network, what the rules and the policy allow is answered, the rest fails at once")
+    @Test("without a network, requests are answered if the rules and the policy allow it, and fail at once otherwise")
     func offline() async throws {
         let answers: [(String, [CachePolicy: ImageError.Code?])] = [
             ("max-age=60, stale-if-error=1000", [.default: nil, .networkFirst: nil, .cacheFirst: nil]),
@@ -118,10 +121,7 @@ struct CachePolicyTests {
             ("max-age=60", [.networkOnly: .offline, .cacheOnly: nil]),
         ]
         for (control, policies) in answers {
-            try await withCache { fixture in
-                fixture.origin.answer(picture(1), [("Cache-Control", control)])
-                try await fixture.get(url(1))
-                fixture.clock.advance(100)
+            try await withStaleImage(control) { fixture in
                 fixture.origin.fail()
                 for (policy, code) in policies {
                     #expect(await fixture.code(url(1), policy) == code, "\(control) \(policy)")
@@ -132,7 +132,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("an origin out of reach is not asked again for a while, for none of its images, and then by itself")
+    @Test("an unreachable origin is not asked for any of its images for a while, and then again")
     func recovery() async throws {
         try await withCache { fixture in
             fixture.origin.fail()
@@ -148,7 +148,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("one slow URL says nothing about the others of its origin")
+    @Test("a slow URL does not affect others of its origin")
     func silence() async throws {
         try await withCache { fixture in
             fixture.origin.answer { $0.url == url(1) ? .failure(.silent) : .image(picture(2), []) }
@@ -163,10 +163,7 @@ struct CachePolicyTests {
     @Test(
         "a stale image that may be served is served after the first failure, while the fetch continues")
     func firstFailure() async throws {
-        try await withCache { fixture in
-            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-if-error=1000")])
-            try await fixture.get(url(1))
-            fixture.clock.advance(100)
+        try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer { _ in .failedAttempt(.status(503)) }
             #expect(try await fixture.get(url(1)).freshness == .stale)
             // So are requests that come before the next attempt, except those that want no stale image.
@@ -184,10 +181,7 @@ struct CachePolicyTests {
 
     @Test("a fetch that continues in the background is not given up when the last request leaves")
     func backgroundAfterFailure() async throws {
-        try await withCache { fixture in
-            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-if-error=1000")])
-            try await fixture.get(url(1))
-            fixture.clock.advance(100)
+        try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer { _ in .failedAttempt(.status(503)) }
             #expect(try await fixture.get(url(1)).freshness == .stale)
             fixture.origin.answer(picture(2))
@@ -198,12 +192,9 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("with no room for the answer, what is held is answered as in an outage")
+    @Test("without room for the response, a stale image is answered as in an outage")
     func noRoom() async throws {
-        try await withCache { fixture in
-            fixture.origin.answer(picture(1), [("Cache-Control", "max-age=60, stale-if-error=1000")])
-            try await fixture.get(url(1))
-            fixture.clock.advance(100)
+        try await withStaleImage("max-age=60, stale-if-error=1000") { (fixture) async throws in
             fixture.origin.answer(picture(2))
             fixture.files.setFree(-5000)
             #expect(try await fixture.get(url(1)).freshness == .stale)
@@ -215,7 +206,8 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("what must not be stored is shared by those that waited, and goes with the last of them")
+    @Test(
+        "an image that must not be stored is shared by the requests that waited, and removed with their last reference")
     func noStore() async throws {
         try await withCache { fixture in
             for fields in [[("Cache-Control", "no-store")], [("Vary", "*"), ("Cache-Control", "max-age=60")]] {
@@ -244,7 +236,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("identical bytes at several URLs are stored once, and stay until the last goes")
+    @Test("identical bytes at several URLs are stored once, until the last image is removed")
     func identicalBytes() async throws {
         try await withCache { fixture in
             fixture.origin.answer(picture(1))
@@ -263,15 +255,14 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("what a credential opens is kept apart, and the credential is nowhere in the cache")
+    @Test("images of a credential are kept apart, and the credential is nowhere in the cache")
     func credentials() async throws {
         let credential = ImageCredential { () throws(ImageError) in
             [(name: "Authorization", value: "Bearer geheim")]
         }
         let known = try ImageOrigin("https://IMG.example:443/", credential: credential)
         #expect(known.name == "https://img.example")
-        try await withPath { path in
-            let open = try await CacheFixture.open(path)
+        try await withCache { open in
             open.origin.answer(picture(1), [("Cache-Control", "max-age=60"), ("Vary", "Authorization, Accept")])
             try await open.get(url(1))
             var settings = open.settings
@@ -290,11 +281,10 @@ struct CachePolicyTests {
             for row in try await open.rows() {
                 #expect(!"\(row)".contains("geheim"))
             }
-            await open.cache.stop()
         }
     }
 
-    @Test("a key of the caller's stands for the URL, within its origin")
+    @Test("a cache key replaces the URL, within its origin")
     func cacheKeys() async throws {
         try await withCache { fixture in
             fixture.origin.answer { .image(picture($0.url.utf8.count), [("Cache-Control", "max-age=60")]) }

@@ -74,7 +74,9 @@ struct CacheRecoveryTests {
             await fixture.cache.sweep()
             #expect(fixture.blobs.count == 2)
             let running = Task { await fixture.cache.run() }
-            await fixture.until { fixture.cache.store.isVerified(BlobDigest(hex: fixture.blobs.keys.first ?? "")!) }
+            await fixture.until {
+                fixture.cache.disk.blobs.isVerified(BlobDigest(hex: fixture.blobs.keys.first ?? "")!)
+            }
             running.cancel()
             await running.value
             await fixture.cache.stop()
@@ -106,7 +108,7 @@ struct CacheRecoveryTests {
             try await fixture.settle()
             // The disk stands still for the index.
             let gate = DispatchSemaphore(value: 0)
-            fixture.cache.indexQueue.submit { () throws(ImageError) in gate.wait() }
+            fixture.cache.disk.indexQueue.submit { () throws(ImageError) in gate.wait() }
             async let isRemoved = fixture.cache.remove(fixture.request(url(1)))
             await fixture.until { fixture.cache.statistics.entries == 0 }
             #expect(try await fixture.get(url(1)).source == .miss)

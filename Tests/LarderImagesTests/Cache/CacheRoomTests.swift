@@ -18,9 +18,9 @@ struct CacheRoomTests {
     /// Has SQLite refuse to write to the index while a body runs. Nobody else could lock it: the agent alone opens it.
     private func withIndexClosed(_ fixture: CacheFixture, _ body: () async throws -> Void) async throws {
         try await fixture.settle()
-        try fixture.cache.index.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
+        try fixture.cache.disk.index.database.withLock { try $0.database.run("PRAGMA query_only = ON") }
         try await body()
-        try fixture.cache.index.database.withLock { try $0.database.run("PRAGMA query_only = OFF") }
+        try fixture.cache.disk.index.database.withLock { try $0.database.run("PRAGMA query_only = OFF") }
     }
 
     @Test("where the index cannot be written nothing goes, who wants room is told so, and nobody waits for ever")
@@ -45,7 +45,7 @@ struct CacheRoomTests {
                 #expect(fixture.cache.statistics.evictions == 0)
                 #expect(await fixture.code(url(1), .cacheOnly) == nil)
             }
-            await fixture.cache.keepLimits()
+            await fixture.cache.enforceLimits()
             #expect(fixture.cache.statistics.entries == 1)
             #expect(fixture.cache.statistics.evictions == 2)
             #expect(await fixture.code(url(4)) == nil)
@@ -100,17 +100,17 @@ struct CacheRoomTests {
             }
             for number in 1...4 { try await fixture.get(url(number)) }
             for number in 1...3 { #expect(try await fixture.cache.pin(fixture.request(url(number)), true)) }
-            #expect(fixture.cache.store.held == (6000, 2))
+            #expect(fixture.cache.disk.blobs.held == (6000, 2))
             let lease = try await fixture.cache.image(fixture.request(url(1)))
-            #expect(fixture.cache.store.held == (6000, 2))
+            #expect(fixture.cache.disk.blobs.held == (6000, 2))
             fixture.cache.release(lease.digest)
             #expect(await fixture.code(url(5)) == .noRoom)
             #expect(await fixture.code(url(4), .cacheOnly) == nil)
             // Two rows pin the same file: it is held until neither does.
             #expect(try await fixture.cache.pin(fixture.request(url(1)), false))
-            #expect(fixture.cache.store.held == (6000, 2))
+            #expect(fixture.cache.disk.blobs.held == (6000, 2))
             #expect(try await fixture.cache.remove(fixture.request(url(2))))
-            #expect(fixture.cache.store.held == (3000, 1))
+            #expect(fixture.cache.disk.blobs.held == (3000, 1))
             #expect(await fixture.code(url(5)) == nil)
         }
     }
@@ -119,7 +119,7 @@ struct CacheRoomTests {
     func missingFile() async throws {
         try await withCache { fixture in
             fixture.origin.answer { order in
-                order.held == nil
+                order.cached == nil
                     ? .image(picture(order.url.utf8.count), [("Cache-Control", "max-age=10"), ("ETag", "\"a\"")])
                     : .notModified([("Cache-Control", "max-age=10"), ("ETag", "\"a\"")])
             }
@@ -172,7 +172,7 @@ struct CacheRoomTests {
             #expect(summary.fetched == 30)
             #expect(fixture.cache.statistics.bytes <= 700_000)
             // Nobody is left waiting, and what can never fit is told at once.
-            #expect(await fixture.cache.roomWaiters.isEmpty)
+            #expect(await fixture.cache.spaceWaiters == 0)
             serveMany(fixture, size: 800_000)
             #expect(await fixture.code(url(99)) == .noRoom)
         }

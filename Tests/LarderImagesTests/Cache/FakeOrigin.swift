@@ -5,9 +5,9 @@ import Synchronization
 
 @testable import LarderImages
 
-/// What stands for the network: answers as the test says, when the test says so, and writes bodies into the store as a
-/// download does.
-final class FakeOrigin: Sendable {
+/// A client of origins whose responses, and their time, the test determines. It writes bodies into the store as a download
+/// does.
+final class FakeOrigin: ImageOriginClient {
     /// An answer to a request.
     enum Answer: Sendable {
         case image([UInt8], [(String, String)])
@@ -22,7 +22,7 @@ final class FakeOrigin: Sendable {
     struct Request: Sendable {
         let url: String
         let headers: [(name: String, value: String)]
-        let held: StoredResponse?
+        let cached: StoredResponse?
     }
 
     private struct State {
@@ -38,6 +38,10 @@ final class FakeOrigin: Sendable {
     private let store: BlobStore
     private let blocking: BlockingWork
     private let clock: TestClock
+
+    let requestFields = [(name: "Accept", value: "image/*"), (name: "User-Agent", value: "larder")]
+
+    func update(allowedNetworks: [AddressRange]) {}
 
     init(_ store: BlobStore, _ blocking: BlockingWork, _ clock: TestClock) {
         (self.store, self.blocking, self.clock) = (store, blocking, clock)
@@ -70,14 +74,17 @@ final class FakeOrigin: Sendable {
     /// Requests that were cancelled while they were held.
     var cancelled: Int { state.withLock { $0.cancelled } }
 
-    func fetch(_ order: DownloadOrder) async throws(ImageError) -> ImageDownloader.Outcome {
-        let request = Request(url: order.url, headers: order.headers, held: order.held)
+    @concurrent
+    func download(
+        _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
+    ) async throws(ImageError) -> DownloadOutcome {
+        let request = Request(url: order.url, headers: order.headers, cached: order.cached)
         state.withLock { $0.asked.append(request) }
         let now = clock.now
         var answer = try await nextAnswer(order)
         while case .failedAttempt(let error) = answer {
             hold()
-            await order.failed(error)
+            await owner.attemptFailed(order.id, error)
             answer = try await nextAnswer(order)
         }
         func response(_ fields: [(String, String)]) -> StoredResponse {
@@ -88,12 +95,13 @@ final class FakeOrigin: Sendable {
         switch answer {
         case .failure(let error), .failedAttempt(let error): throw error
         case .notModified(let fields):
-            guard var held = order.held else { throw ImageError(.upstreamFailed, "304 without a condition") }
-            _ = held.freshen(
+            guard var cached = order.cached else { throw ImageError(.upstreamFailed, "304 without a condition") }
+            _ = cached.freshen(
                 with: response(fields).fields, request: order.headers, requestTime: now, responseTime: now)
-            return .notModified(held)
+            return .notModified(cached)
         case .image(let bytes, let fields):
-            return .published(try await write(bytes, fields, order), response(fields), url: order.url)
+            let blob = try await write(bytes, fields, order, progress, owner)
+            return .published(blob, response(fields), url: order.url)
         }
     }
 
@@ -125,25 +133,24 @@ final class FakeOrigin: Sendable {
         }
     }
 
-    /// Writes as a download does: in pieces, each of them again after room was made.
+    /// Writes as a download does: in pieces, each of them again after space was reclaimed.
     private func write(
-        _ bytes: [UInt8], _ fields: [(String, String)], _ order: DownloadOrder
+        _ bytes: [UInt8], _ fields: [(String, String)], _ order: DownloadOrder, _ progress: DownloadProgress,
+        _ owner: any DownloadOwner
     ) async throws(ImageError) -> PublishedBlob {
         let length = fields.first { $0.0 == "Content-Length" }.flatMap { Int($0.1) }
-        let (store, blocking) = (store, blocking)
-        let writer = try await order.room.run(on: blocking) { () throws(ImageError) in
-            try store.begin(declaredLength: length)
-        }
+        let space = SpaceRetry(id: order.id, space: owner, blocking: blocking)
+        let writer = try await space.run { [store] () throws(ImageError) in try store.begin(declaredLength: length) }
         var rest = bytes[...]
         while !rest.isEmpty {
             let piece = Array(rest.prefix(400))
             do throws(ImageError) {
-                try await order.room.run(on: blocking) { () throws(ImageError) in try writer.append(piece) }
+                try await space.run { () throws(ImageError) in try writer.append(piece) }
             } catch {
                 writer.discard()
                 throw error
             }
-            order.received(piece.count)
+            progress.add(piece.count)
             rest = rest.dropFirst(piece.count)
         }
         let expected = order.expectedDigest

@@ -9,58 +9,57 @@ struct RoomWaitTests {
     ///
     /// - Parameter body: gets the IDs of the downloads, the oldest first
     private func withDownloads(
-        _ count: Int, bytes: Int = 3000, _ body: (CacheFixture, [Int]) async throws -> Void
+        _ count: Int, bytes: Int = 3000, _ body: (CacheFixture, [TransferID]) async throws -> Void
     ) async throws {
         try await withCache({ $0.space = SpaceLimits(bytes: bytes, freeBytes: 0) }) { fixture in
             fixture.origin.hold()
             let tasks = (1...count).map { number in Task { await fixture.code(url(number)) } }
             await fixture.until { fixture.origin.asked.count == count }
-            try await body(fixture, await fixture.cache.flights.keys.sorted())
+            try await body(fixture, await fixture.cache.transferIDs)
             fixture.origin.letGo()
             for task in tasks { #expect(await task.value == .offline) }
-            #expect(await fixture.cache.roomWaiters.isEmpty)
-            #expect(await fixture.cache.resumedForRoom.isEmpty)
+            #expect(await fixture.cache.spaceWaiters == 0)
+            #expect(await fixture.cache.isSpaceSettled)
         }
     }
 
     /// Writes an image of 1,000 bytes for a download, with its room.
-    private func writeImage(_ number: Int, for flight: Int, _ fixture: CacheFixture) async throws(ImageError)
+    private func writeImage(_ number: Int, for id: TransferID, _ fixture: CacheFixture) async throws(ImageError)
         -> BlobWriter
     {
-        let writer = try fixture.cache.store.begin()
+        let writer = try fixture.cache.disk.blobs.begin()
         let bytes = picture(number)
-        try await fixture.cache.room(for: flight).run(on: CacheFixture.blocking) { () throws(ImageError) in
-            try writer.append(bytes)
-        }
+        let space = SpaceRetry(id: id, space: fixture.cache, blocking: CacheFixture.blocking)
+        try await space.run { () throws(ImageError) in try writer.append(bytes) }
         return writer
     }
 
     /// A writer that has so many bytes of room.
     private func reserve(_ bytes: Int, _ fixture: CacheFixture) throws -> BlobWriter {
-        let writer = try fixture.cache.store.begin()
+        let writer = try fixture.cache.disk.blobs.begin()
         try writer.append(picture(1000, size: bytes))
         return writer
     }
 
     private func waiters(_ count: Int, _ fixture: CacheFixture) async {
-        await fixture.until { await fixture.cache.roomWaiters.count == count }
+        await fixture.until { await fixture.cache.spaceWaiters == count }
     }
 
     @Test("a download that waits for room continues when another one ends, and is cancelled with its task")
     func waits() async throws {
         let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
         try await withDownloads(2) { fixture, flights in
-            let cancelled = Task { try await fixture.cache.makeRoom(for: flights[0], shortage) }
+            let cancelled = Task { try await fixture.cache.reclaim(shortage, for: flights[0]) }
             await waiters(1, fixture)
             cancelled.cancel()
             let wasWoken = try await cancelled.value
             #expect(!wasWoken)
-            let waiting = Task { try await fixture.cache.makeRoom(for: flights[0], shortage) }
+            let waiting = Task { try await fixture.cache.reclaim(shortage, for: flights[0]) }
             await waiters(1, fixture)
             // The last one does not wait: it is the youngest and starts again when another one has ended.
-            let isRepeated = try await fixture.cache.makeRoom(for: flights[1], shortage)
+            let isRepeated = try await fixture.cache.reclaim(shortage, for: flights[1])
             #expect(!isRepeated)
-            let restart = Task { await fixture.cache.resumeWithRoom(flights[1]) }
+            let restart = Task { await fixture.cache.restart(flights[1]) }
             let resumed = try await waiting.value
             #expect(resumed)
             await waiters(1, fixture)
@@ -73,7 +72,7 @@ struct RoomWaitTests {
     func alone() async throws {
         try await withDownloads(1) { fixture, flights in
             let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
-            let isRepeated = try await fixture.cache.makeRoom(for: flights[0], shortage)
+            let isRepeated = try await fixture.cache.reclaim(shortage, for: flights[0])
             #expect(!isRepeated)
         }
     }
@@ -98,9 +97,9 @@ struct RoomWaitTests {
             await waiters(1, fixture)
             let write = Task { try await writeImage(1, for: flights[0], fixture) }
             await waiters(2, fixture)
-            #expect(await fixture.cache.yieldedRoom.isEmpty)
+            #expect(await fixture.cache.isSpaceSettled)
             reserved.discard()
-            await fixture.cache.noteRoom()
+            await fixture.cache.spaceFreed()
             try await write.value.discard()
             #expect(try await put.value.bytes == 1000)
         }
@@ -110,7 +109,7 @@ struct RoomWaitTests {
     func endOfPut() async throws {
         try await withDownloads(2) { fixture, flights in
             let shortage = SpaceShortage(bytes: 0, count: 1, taken: 0)
-            let waiting = Task { try await fixture.cache.makeRoom(for: flights[0], shortage) }
+            let waiting = Task { try await fixture.cache.reclaim(shortage, for: flights[0]) }
             await waiters(1, fixture)
             _ = try await fixture.cache.put(fixture.request(url(9)), .bytes(picture(9)), lifetime: 60)
             let resumed = try await waiting.value
@@ -126,7 +125,7 @@ struct RoomWaitTests {
             await waiters(3, fixture)
             reserved.discard()
             // As if one other download had ended.
-            await fixture.cache.noteRoom()
+            await fixture.cache.spaceFreed()
             for write in writes { try await write.value.discard() }
         }
     }
@@ -145,7 +144,7 @@ struct RoomWaitTests {
             fixture.origin.hold()
             let tasks = (1...2).map { number in Task { await fixture.code(url(number)) } }
             await fixture.until { fixture.origin.asked.count == 3 }
-            let flights = await fixture.cache.flights.keys.sorted()
+            let flights = await fixture.cache.transferIDs
             let write = Task { try await writeImage(1, for: flights[0], fixture) }
             await waiters(1, fixture)
             if isLease {
@@ -164,13 +163,13 @@ struct RoomWaitTests {
     @Test("the directories that other writers may add count as room that comes")
     func directories() async throws {
         try await withDownloads(2, bytes: 15_000) { fixture, flights in
-            fixture.cache.store.state.withLock { $0.ledger.newDirectoryBytes = 4096 }
+            fixture.cache.disk.blobs.state.withLock { $0.ledger.newDirectoryBytes = 4096 }
             let holders = try (0..<3).map { _ in try reserve(400, fixture) }
             #expect(fixture.cache.statistics.reservedBytes == 3 * (400 + 4096))
             let write = Task { try await writeImage(1, for: flights[0], fixture) }
             await waiters(1, fixture)
             for holder in holders { holder.discard() }
-            await fixture.cache.noteRoom()
+            await fixture.cache.spaceFreed()
             try await write.value.discard()
         }
     }

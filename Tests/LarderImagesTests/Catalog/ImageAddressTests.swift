@@ -50,7 +50,7 @@ struct ImageAddressTests {
     func keys() throws {
         let origin = try ImageOrigin("https://a.example", ignoredQuery: ["sig", "X-Amz-*"])
         let lookup = ImageKeyResolver([origin])
-        func text(_ url: String) -> String? { lookup.place(of: ImageRequest(url: url))?.keyText }
+        func text(_ url: String) -> String? { lookup.resolve(ImageRequest(url: url))?.keyText }
         for (url, expected) in [
             ("https://a.example", "https://a.example/"), ("https://A.example/B#c", "https://a.example/B"),
             ("https://a.example/?sig=1", "https://a.example/"), ("https://a.example/?", "https://a.example/?"),

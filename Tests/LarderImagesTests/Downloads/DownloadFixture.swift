@@ -32,8 +32,8 @@ final class DownloadFixture: Sendable {
     let fetcher: ImageFetcher
     /// The waits between attempts, none of which was waited.
     let waits = Mutex<[Duration]>([])
-    /// The bytes that came.
-    let received = Mutex(0)
+    /// The bytes that all downloads received.
+    let received = ByteCounter()
 
     private init(
         _ path: String, _ limits: SpaceLimits, _ resolver: any HostResolver, _ timeouts: FetchTimeouts
@@ -70,19 +70,18 @@ final class DownloadFixture: Sendable {
 
     func download(
         _ url: String, headers: [(name: String, value: String)] = [], held: StoredResponse? = nil,
-        expectedDigest: BlobDigest? = nil,
-        makeRoom: @escaping @Sendable (SpaceShortage) async -> Bool = { _ in false },
-        received: @escaping @Sendable (Int) -> Void = { _ in }
-    ) -> ImageDownloader {
-        ImageDownloader(
-            url: url, headers: headers, held: held, expectedDigest: expectedDigest, fetcher: fetcher, store: store,
-            blocking: CacheFixture.blocking,
-            clock: ImageClock(now: { Self.now }, sleep: { wait in self.waits.withLock { $0.append(wait) } }),
-            room: RoomMaker(make: makeRoom),
-            received: { count in
-                self.received.withLock { $0 += count }
-                received(count)
-            })
+        expectedDigest: BlobDigest? = nil, reclaim: @escaping @Sendable (SpaceShortage) async -> Bool = { _ in false },
+        sleep: (@Sendable (Duration) async throws -> Void)? = nil
+    ) -> TestDownload {
+        let clock = ImageClock(
+            now: { Self.now }, sleep: sleep ?? { wait in self.waits.withLock { $0.append(wait) } })
+        return TestDownload(
+            downloader: ImageDownloader(
+                fetcher: fetcher, blobs: store, blocking: CacheFixture.blocking, clock: clock),
+            order: DownloadOrder(
+                id: TransferID(number: 1), url: url, headers: headers, cached: held, expectedDigest: expectedDigest,
+                limits: nil),
+            progress: DownloadProgress(total: received), owner: TestOwner(makeRoom: reclaim))
     }
 
     /// Whether nothing is in the directory that a download could have left.
@@ -93,6 +92,30 @@ final class DownloadFixture: Sendable {
 
     /// The names in `tmp/`.
     var temporaryFiles: [String] { filesBelow(path).keys.filter { $0.hasPrefix("tmp/") } }
+}
+
+/// One download and its owner.
+struct TestDownload: Sendable {
+    let downloader: ImageDownloader
+    let order: DownloadOrder
+    let progress: DownloadProgress
+    let owner: TestOwner
+
+    func run() async throws(ImageError) -> DownloadOutcome {
+        try await downloader.download(order, progress, for: owner)
+    }
+}
+
+struct TestOwner: DownloadOwner {
+    let makeRoom: @Sendable (SpaceShortage) async -> Bool
+
+    func reclaim(_ shortage: SpaceShortage, for id: TransferID) async throws(ImageError) -> Bool {
+        await makeRoom(shortage)
+    }
+
+    func spaceFound(by id: TransferID) async {}
+
+    func attemptFailed(_ id: TransferID, _ error: ImageError) async {}
 }
 
 /// A record of an answer with an entity tag.

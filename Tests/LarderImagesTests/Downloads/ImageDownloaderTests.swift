@@ -13,7 +13,7 @@ struct ImageDownloaderTests {
     private static let half = Array(image.prefix(2500))
 
     private func published(
-        _ outcome: ImageDownloader.Outcome, _ fixture: DownloadFixture, _ bytes: [UInt8] = image
+        _ outcome: DownloadOutcome, _ fixture: DownloadFixture, _ bytes: [UInt8] = image
     ) throws -> StoredResponse? {
         guard case .published(let blob, let response, _) = outcome else {
             Issue.record("\(outcome)")
@@ -45,7 +45,7 @@ struct ImageDownloaderTests {
                     let outcome = try await fixture.download(server.url).run()
                     let response = try published(outcome, fixture)
                     #expect(response?.responseTime == DownloadFixture.now)
-                    #expect(fixture.received.withLock { $0 } == 5000)
+                    #expect(fixture.received.bytes == 5000)
                 }
             }
         }
@@ -274,7 +274,7 @@ struct ImageDownloaderTests {
                 #expect(error?.cause?.code == .truncated)
                 #expect(server.requests.count == 3)
                 #expect(server.requests.last?.lowercased().contains("range: bytes=2000-\r\n") == true)
-                #expect(fixture.received.withLock { $0 } == 3000)
+                #expect(fixture.received.bytes == 3000)
                 #expect(fixture.isEmpty)
             }
         }
@@ -307,7 +307,7 @@ struct ImageDownloaderTests {
                     let store = fixture.store
                     let download = fixture.download(
                         server.url,
-                        makeRoom: { shortage in
+                        reclaim: { shortage in
                             shortages.withLock { $0.append(shortage) }
                             guard store.releaseRow(held.digest) else { return false }
                             return (try? store.removeUnreferenced(held.digest)) != nil
@@ -324,7 +324,7 @@ struct ImageDownloaderTests {
         let limits = SpaceLimits(bytes: 4000, freeBytes: 0, bytesPerImage: 6000)
         try await RawOrigin.serve({ _, _ in [.ok(Self.image)] }) { server in
             try await DownloadFixture.run(limits: limits) { fixture in
-                let download = fixture.download(server.url, makeRoom: { _ in true })
+                let download = fixture.download(server.url, reclaim: { _ in true })
                 let error = await #expect(throws: ImageError.self) { try await download.run() }
                 #expect(error?.code == .noRoom)
                 #expect(fixture.isEmpty)
@@ -346,9 +346,13 @@ struct ImageDownloaderTests {
         }
         try await RawOrigin.serve(script) { server in
             try await DownloadFixture.run { fixture in
-                let download = fixture.download(server.url, received: { _ in coming.yield() })
+                let download = fixture.download(server.url)
                 let task = Task { try await download.run() }
-                for await _ in came { break }
+                if isInBody {
+                    while download.progress.received == 0 { await Task.yield() }
+                } else {
+                    for await _ in came { break }
+                }
                 task.cancel()
                 let error = await #expect(throws: ImageError.self) { try await task.value }
                 #expect(error?.code == .cancelled)
@@ -364,16 +368,12 @@ struct ImageDownloaderTests {
         try await RawOrigin.serve({ _, _ in [.status("503 Service Unavailable")] }) { server in
             try await DownloadFixture.run { fixture in
                 let (waiting, wait) = AsyncStream<Void>.makeStream()
-                let fetcher = fixture.fetcher
-                let download = ImageDownloader(
-                    url: server.url, headers: [], held: nil, expectedDigest: nil, fetcher: fetcher,
-                    store: fixture.store, blocking: CacheFixture.blocking,
-                    clock: ImageClock(
-                        now: { DownloadFixture.now },
-                        sleep: { _ in
-                            wait.yield()
-                            try await Task.sleep(for: .seconds(3_600))
-                        }), room: RoomMaker { _ in false }, received: { _ in })
+                let download = fixture.download(
+                    server.url,
+                    sleep: { _ in
+                        wait.yield()
+                        try await Task.sleep(for: .seconds(3_600))
+                    })
                 let task = Task { try await download.run() }
                 for await _ in waiting { break }
                 task.cancel()

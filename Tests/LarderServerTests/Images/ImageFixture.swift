@@ -84,6 +84,32 @@ final class ImageFixture: Sendable {
         }
     }
 
+    /// Serves an image at each URL once the gate is open.
+    private struct GatedOrigin: ImageOriginClient {
+        let store: BlobStore
+        let gate: Gate
+
+        var requestFields: [(name: String, value: String)] { [] }
+
+        func update(allowedNetworks: [AddressRange]) {}
+
+        @concurrent
+        func download(
+            _ order: DownloadOrder, _ progress: DownloadProgress, for owner: any DownloadOwner
+        ) async throws(ImageError) -> DownloadOutcome {
+            await gate.pass()
+            if order.url.contains("missing") { throw ImageError(.upstreamFailed, "404") }
+            let writer = try store.begin()
+            try writer.append(ImageFixture.png + Array(order.url.utf8))
+            let control = order.url.contains("no-store") ? "no-store" : "max-age=3600"
+            let now = ImageClock.system.now
+            let response = StoredResponse(
+                status: 200, fields: ResponseFields([(name: "Cache-Control", value: control)]), request: [],
+                requestTime: now, responseTime: now)
+            return .published(try writer.finish(), response, url: order.url)
+        }
+    }
+
     /// Makes the fixture. Each URL has an image of its own, but for those with `missing` in them; those with `no-store`
     /// may not be kept.
     init(_ origins: [ImageOrigin] = []) async throws {
@@ -93,21 +119,8 @@ final class ImageFixture: Sendable {
         let (store, gate) = (try BlobStore(path: directory, limits: settings.space), Gate())
         let blocking = BlockingWork(.singleton)
         let cache = try await ImageCache.open(
-            settings, store: store, blocking: blocking, clock: .system,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, sent: [],
-            fetch: { @concurrent order throws(ImageError) in
-                await gate.pass()
-                if order.url.contains("missing") { throw ImageError(.upstreamFailed, "404") }
-                let writer = try store.begin()
-                try writer.append(Self.png + Array(order.url.utf8))
-                let control = order.url.contains("no-store") ? "no-store" : "max-age=3600"
-                let now = ImageClock.system.now
-                return .published(
-                    try writer.finish(),
-                    StoredResponse(
-                        status: 200, fields: ResponseFields([(name: "Cache-Control", value: control)]),
-                        request: [], requestTime: now, responseTime: now), url: order.url)
-            })
+            settings, blobs: store, origin: GatedOrigin(store: store, gate: gate), blocking: blocking, clock: .system,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         (self.store, self.gate, self.settings) = (store, gate, settings)
         images = ImageService(cache, directory: directory, leaseSeconds: 300, blocking: blocking)
         let plain = try await ConnectionFixture.serverContext()

@@ -2,32 +2,60 @@ internal import LarderHTTPSemantics
 internal import LarderPlatform
 internal import LarderUpstream
 
-extension ImageDownloader {
+/// One request of a download, and the part of the body that comes with its response.
+struct DownloadAttempt: Sendable {
+    /// The result of an attempt that did not fail.
+    enum Step: Sendable {
+        case notModified(StoredResponse)
+        /// The whole body is on disk.
+        case complete
+        /// The body is not an image to keep, or there is no room for it.
+        case refused(ImageError)
+        /// The response does not fit the cached image or the part on disk: start again without a condition.
+        case restart(UpstreamError)
+    }
+
     /// Bytes that are collected before they are parsed, hashed and written.
     private static let block = 16 << 10
 
-    /// Asks once, and writes what comes.
-    func attempt(
-        _ partial: PartialDownload, condition: StoredResponse?, until end: ContinuousClock.Instant
-    ) async throws(UpstreamError) -> Step {
-        var timeouts = fetcher.configuration.timeouts
+    let downloader: ImageDownloader
+    let order: DownloadOrder
+    let progress: DownloadProgress
+    let partial: PartialDownload
+    let space: SpaceRetry
+    /// The cached response, to request the image only if it has changed.
+    let condition: StoredResponse?
+    /// When the whole download has to be complete.
+    let end: ContinuousClock.Instant
+
+    private var blobs: BlobStore { downloader.blobs }
+    private var blocking: BlockingWork { downloader.blocking }
+    private var now: Int { downloader.clock.now }
+    /// All fields of the request.
+    private var fields: [(name: String, value: String)] { downloader.fetcher.fields(adding: order.headers) }
+
+    /// Sends the request and writes the body.
+    func run() async throws(UpstreamError) -> Step {
+        var timeouts = downloader.fetcher.configuration.timeouts
         timeouts.whole = max(.zero, end - .now)
-        if let limits {
+        if let limits = order.limits {
             (timeouts.slowest, timeouts.slowestWhileAwaited) = (limits.slowest, limits.slowestWhileAwaited)
         }
         let part = partial.part
-        let sent = clock.now
+        let sent = now
         partial.lifetime = nil
         let request = FetchRequest(
-            url: url, headers: headers, validator: part == nil ? condition?.validator : nil, timeouts: timeouts)
-        return try await fetcher.stream(request, fields: Self.range(part), isAwaited: isAwaited) {
-            (head, body) async throws(UpstreamError) -> Step in
+            url: order.url, headers: order.headers, validator: part == nil ? condition?.validator : nil,
+            timeouts: timeouts)
+        return try await downloader.fetcher.stream(
+            request, fields: Self.range(part), isAwaited: { [progress] in progress.isAwaited }
+        ) { (head, body) async throws(UpstreamError) -> Step in
             let response = response(head, sent)
             partial.lifetime = ResponseFreshness.explicitLifetime(of: response)
             switch (head.status, part) {
-            case (304, _): return try await notModified(head, &body, request, condition, sent)
-            case (200, _), (203, _): return try await begin(head, &body, partial, response)
-            case (206, let part?): return try await resume(head, &body, partial, part)
+            case (304, _): return try await notModified(head, &body, request, sent)
+            case (200, _), (203, _): return try await begin(head, &body, response)
+            case (206, let part?): return try await resume(head, &body, part)
             case (416, _?): return .restart(Self.failure(head, "does not have the rest of what it began to send"))
             case (206, nil): throw Self.failure(head, "answered with a part of the image unasked")
             case (204, _), (205, _): throw Self.empty(head)
@@ -36,41 +64,37 @@ extension ImageDownloader {
         }
     }
 
-    /// Asks for the rest, and for the whole if it is another one by now.
+    /// The fields that request the rest of a part, and the whole image if it has changed.
     private static func range(_ part: PartialDownload.Part?) -> [(name: String, value: String)] {
         guard let part, let tag = part.tag else { return [] }
         return [("Range", "bytes=\(part.writer.written)-"), ("If-Range", tag)]
     }
 
     private func notModified(
-        _ head: StreamHead, _ body: inout StreamBody, _ request: FetchRequest, _ condition: StoredResponse?, _ sent: Int
+        _ head: StreamHead, _ body: inout StreamBody, _ request: FetchRequest, _ sent: Int
     ) async throws(UpstreamError) -> Step {
         guard var response = condition, request.validator != nil else {
             throw Self.failure(head, "answered 304 to a request without a condition")
         }
-        // There is no body; its end gives the connection back.
+        // There is no body; reading its end returns the connection to the pool.
         _ = try await body.next()
-        let isOurs = response.freshen(
-            with: ResponseFields(head.fields), request: fetcher.fields(adding: headers), requestTime: sent,
-            responseTime: clock.now)
-        return isOurs
+        let isSameImage = response.freshen(
+            with: ResponseFields(head.fields), request: fields, requestTime: sent, responseTime: now)
+        return isSameImage
             ? .notModified(response)
             : .restart(Self.failure(head, "answered 304 for another image than the one that it was asked about"))
     }
 
     private func begin(
-        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialDownload, _ response: StoredResponse
+        _ head: StreamHead, _ body: inout StreamBody, _ response: StoredResponse
     ) async throws(UpstreamError) -> Step {
         try Self.checkEncoding(head)
         await partial.replace(with: nil, blocking)
         let length = Self.declaredLength(head)
         if length == 0 { throw Self.empty(head) }
-        let store = store
         let writer: BlobWriter
         do throws(ImageError) {
-            writer = try await room.run(on: blocking) { () throws(ImageError) in
-                try store.begin(declaredLength: length)
-            }
+            writer = try await space.run { [blobs] () throws(ImageError) in try blobs.begin(declaredLength: length) }
         } catch {
             return .refused(error)
         }
@@ -80,7 +104,7 @@ extension ImageDownloader {
     }
 
     private func resume(
-        _ head: StreamHead, _ body: inout StreamBody, _ partial: PartialDownload, _ part: PartialDownload.Part
+        _ head: StreamHead, _ body: inout StreamBody, _ part: PartialDownload.Part
     ) async throws(UpstreamError) -> Step {
         try Self.checkEncoding(head)
         let lines = head.fields.filter { $0.name.lowercased() == "content-range" }
@@ -95,8 +119,8 @@ extension ImageDownloader {
 
     private func response(_ head: StreamHead, _ sent: Int) -> StoredResponse {
         StoredResponse(
-            status: head.status, fields: ResponseFields(head.fields), request: fetcher.fields(adding: headers),
-            requestTime: sent, responseTime: clock.now)
+            status: head.status, fields: ResponseFields(head.fields), request: fields, requestTime: sent,
+            responseTime: now)
     }
 
     /// Writes the body. The next block is read from the connection when the previous one is written. The first block is
@@ -106,12 +130,12 @@ extension ImageDownloader {
     ) async throws(UpstreamError) -> Step {
         func nextCount() -> Int {
             // The first byte over the limit is enough to refuse the image.
-            writer.written == 0 ? 1 : max(1, min(Self.block, store.limits.bytesPerImage + 1 - writer.written))
+            writer.written == 0 ? 1 : max(1, min(Self.block, blobs.limits.bytesPerImage + 1 - writer.written))
         }
         while let piece = try await body.next(atLeast: nextCount()) {
-            received(piece.count)
+            progress.add(piece.count)
             do throws(ImageError) {
-                try await room.run(on: blocking) { () throws(ImageError) in try writer.append(piece) }
+                try await space.run { () throws(ImageError) in try writer.append(piece) }
             } catch {
                 return .refused(error)
             }
@@ -122,7 +146,7 @@ extension ImageDownloader {
 
     // MARK: The head
 
-    /// What is hashed are the image's own bytes, and we said that we take no others.
+    /// The hash is that of the image's own bytes, so no content encoding is accepted.
     private static func checkEncoding(_ head: StreamHead) throws(UpstreamError) {
         let lines = head.fields.filter { $0.name.lowercased() == "content-encoding" }.map { $0.value.lowercased() }
         guard lines.allSatisfy({ $0 == "identity" || $0.isEmpty }) else {
@@ -133,13 +157,13 @@ extension ImageDownloader {
         }
     }
 
-    /// The length that the origin says, if it says one.
+    /// The declared length of the body, if any.
     private static func declaredLength(_ head: StreamHead) -> Int? {
         func lines(_ name: String) -> [String] { head.fields.filter { $0.name.lowercased() == name }.map(\.value) }
         guard lines("transfer-encoding").isEmpty, let text = lines("content-length").first,
             text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
         else { return nil }
-        // More than a number can say is more than any limit.
+        // A length that does not fit into a number is above any limit.
         return text.isEmpty ? nil : Int(text) ?? .max
     }
 

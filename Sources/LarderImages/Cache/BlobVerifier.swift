@@ -1,0 +1,45 @@
+internal import LarderImageFormats
+internal import Logging
+
+/// Verifies the files of blobs that this process has not opened yet, one check at a time for each. It belongs to an
+/// ``ImageCache`` and runs there.
+final class BlobVerifier {
+    private let disk: ImageDiskCache
+    private let rows: ImageRows
+    private let log: ImageCacheLog
+    private var checks: [BlobDigest: Task<ImageError?, Never>] = [:]
+
+    init(disk: ImageDiskCache, rows: ImageRows, log: ImageCacheLog) {
+        (self.disk, self.rows, self.log) = (disk, rows, log)
+    }
+
+    /// Verifies the file of a blob. If it is damaged or missing, its rows are removed.
+    ///
+    /// - Throws: ``ImageError`` if the file cannot be read or the rows cannot be removed
+    func verify(_ digest: BlobDigest, on cache: isolated ImageCache) async throws(ImageError) {
+        let check = checks[digest] ?? Task { await self.check(digest, on: cache) }
+        checks[digest] = check
+        let error = await check.value
+        if checks[digest] == check { checks[digest] = nil }
+        if let error { throw error }
+    }
+
+    private func check(_ digest: BlobDigest, on cache: isolated ImageCache) async -> ImageError? {
+        var isUsable = false
+        if disk.blobs.retain(digest) {
+            defer { cache.release(digest) }
+            do throws(ImageError) {
+                try await disk.verify(digest)
+                isUsable = true
+            } catch {
+                guard error.code == .damagedBlob else { return error }
+                log.logger.warning("An image on disk was damaged", metadata: ["error": "\(error)"])
+                // It may have been downloaded again during the check.
+                isUsable = disk.blobs.isVerified(digest)
+            }
+        }
+        if isUsable { return nil }
+        do throws(ImageError) { try await rows.removeAll(of: digest) } catch { return error }
+        return nil
+    }
+}

@@ -1,0 +1,31 @@
+internal import LarderPlatform
+internal import Logging
+
+/// The log of the image cache.
+struct ImageCacheLog: Sendable {
+    let logger: Logger
+    private let warnings: RateLimitedLog<ImageError.Code, (message: Logger.Message, error: ImageError)>
+
+    init(_ logger: Logger) {
+        self.logger = logger
+        warnings = RateLimitedLog(every: .seconds(60)) { _, entry, count in
+            logger.warning(entry.message, metadata: ["error": "\(entry.error)", "before": "\(count - 1)"])
+        }
+    }
+
+    /// Warns of an error of the index or a file. Warnings are limited in rate, because a disk error concerns every row.
+    func warn(_ message: Logger.Message, _ error: ImageError) {
+        if warnings.add(error.code, { $0 = (message, error) }) { return }
+        logger.debug(message, metadata: ["error": "\(error)"])
+    }
+
+    /// Warns if the index was restored from its copy, or could not be.
+    func indexOpened(_ condition: ImageIndex.Condition) {
+        guard case .restored(let reason, let rows, let pins) = condition else { return }
+        logger.warning(
+            rows > 0
+                ? "The image cache's index was damaged or missing and has been restored from its copy"
+                : "The image cache's index was damaged and there is no usable copy; the cache starts empty",
+            metadata: ["reason": "\(reason)", "images": "\(rows)", "pins": "\(pins)"])
+    }
+}

@@ -1,0 +1,319 @@
+internal import LarderHTTPSemantics
+internal import LarderPlatform
+internal import LarderUpstream
+internal import Logging
+
+/// Runs the downloads of an ``ImageCache`` and answers the requests that wait for them. It belongs to that actor and runs
+/// there.
+final class ImageDownloads {
+    typealias Table = DownloadTable<CheckedContinuation<DownloadWaitResult, Never>, Task<Void, Never>>
+
+    private let catalog: ImageCatalog
+    private let disk: ImageDiskCache
+    private let rows: ImageRows
+    private let reclaimer: SpaceReclaimer
+    private let origin: any ImageOriginClient
+    private let clock: ImageClock
+    private let log: ImageCacheLog
+    private(set) var table: Table
+    private(set) var failures: NegativeCache
+    private var isStopping = false
+
+    init(
+        _ settings: ImageCacheSettings, catalog: ImageCatalog, disk: ImageDiskCache, rows: ImageRows,
+        reclaimer: SpaceReclaimer, origin: any ImageOriginClient, clock: ImageClock, log: ImageCacheLog
+    ) {
+        (self.catalog, self.disk, self.rows, self.reclaimer) = (catalog, disk, rows, reclaimer)
+        (self.origin, self.clock, self.log) = (origin, clock, log)
+        table = Table(limits: settings.flights, received: catalog.receivedBytes)
+        failures = NegativeCache(lifetimes: settings.failures)
+    }
+
+    /// Applies new settings. Failures are forgotten, because the settings may be their cause.
+    func update(_ settings: ImageCacheSettings, on cache: isolated ImageCache) {
+        table.limits = settings.flights
+        failures.lifetimes = settings.failures
+        failures.forgetAll()
+        origin.update(allowedNetworks: settings.allowedNetworks)
+        startNext(on: cache)
+    }
+
+    /// Ends all downloads, and lets no other begin.
+    func stop() async {
+        isStopping = true
+        let ended = table.removeAll()
+        for waiter in ended.waiters { waiter.resume(returning: .failed(ImageCache.shuttingDown)) }
+        for task in ended.running { task.cancel() }
+        for task in ended.running { await task.value }
+    }
+
+    /// Throws if the cache is being stopped or the task is cancelled.
+    func checkRunning() throws(ImageError) {
+        if isStopping { throw ImageCache.shuttingDown }
+        if Task.isCancelled { throw ImageCache.cancelled }
+    }
+
+    /// Returns an ID for a put, which competes with downloads for space.
+    func makeTransferID() -> TransferID { table.makeTransferID() }
+
+    /// A recent failure of a URL or of its origin.
+    func failure(of url: String, at location: CacheLocation) -> NegativeCache.Failure? {
+        failures.failure(
+            of: location.exactKey(of: url), origin: location.address.origin, url: location.address.display,
+            now: clock.now)
+    }
+
+    /// Forgets the failures of a URL, because its image was put.
+    func succeeded(_ url: String, at location: CacheLocation) { failures.succeeded(location.exactKey(of: url)) }
+
+    // MARK: Waiting
+
+    /// Waits for a download that serves a request, or for a new one.
+    func wait(
+        for request: ImageRequest, at location: CacheLocation, unconditionally: Bool, on cache: isolated ImageCache
+    ) async -> DownloadWaitResult {
+        let waiter = table.makeWaiterID()
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                // A cancellation before now found no waiter.
+                guard !Task.isCancelled else { return continuation.resume(returning: .failed(ImageCache.cancelled)) }
+                join(waiter, request, location, unconditionally, continuation, on: cache)
+            }
+        } onCancel: {
+            Task { await Self.leave(waiter, on: cache) }
+        }
+    }
+
+    private func join(
+        _ waiter: WaiterID, _ request: ImageRequest, _ location: CacheLocation, _ unconditionally: Bool,
+        _ continuation: CheckedContinuation<DownloadWaitResult, Never>, on cache: isolated ImageCache
+    ) {
+        let known = table.download(serving: request, for: location.key, unconditionally: unconditionally)
+        if let failure = known.flatMap({ table[$0]?.failure }), answersStale(after: failure, request, location) {
+            return continuation.resume(returning: .failed(failure))
+        }
+        let isNew = table.join(waiter, request, at: location, unconditionally: unconditionally, continuation)
+        catalog.count { isNew ? ($0.misses += 1) : ($0.joined += 1) }
+        startNext(on: cache)
+    }
+
+    private static func leave(_ waiter: WaiterID, on cache: isolated ImageCache) {
+        let downloads = cache.downloads
+        guard let departure = downloads.table.leave(waiter) else { return }
+        departure.continuation.resume(returning: .failed(ImageCache.cancelled))
+        departure.cancelled?.cancel()
+        if departure.mayStartOthers { downloads.startNext(on: cache) }
+    }
+
+    /// An attempt of a download failed and another one follows. Requests that may be answered with a stale image do not wait
+    /// for it: the download continues in the background.
+    func attemptFailed(_ id: TransferID, _ error: ImageError) {
+        guard let location = table[id]?.location else { return }
+        let leaving = table.noteFailure(error, of: id).filter { answersStale(after: error, $0.request, location) }
+        for waiter in table.detach(leaving.map(\.id), from: id) { waiter.resume(returning: .failed(error)) }
+    }
+
+    /// Whether a request may be answered with a stale image after this error.
+    private func answersStale(after error: ImageError, _ request: ImageRequest, _ location: CacheLocation) -> Bool {
+        let now = clock.now
+        guard let entry = catalog.held(location, request.expectedDigest, now: now),
+            entry.matches(catalog.fingerprint) == true
+        else { return false }
+        return request.cache.answersStale(after: error, StoredCandidate(freshness: entry.freshness), now: now)
+    }
+
+    /// Revalidates an image in the background, which was served although it is stale, unless its download is under way or
+    /// failed recently.
+    func revalidate(_ location: CacheLocation, for request: ImageRequest, on cache: isolated ImageCache) {
+        guard !isStopping, failure(of: request.url, at: location) == nil,
+            table.beginInBackground(location, url: request.url, user: request.user)
+        else { return }
+        startNext(on: cache)
+    }
+
+    // MARK: Running
+
+    /// Starts the downloads that may start, and stops the slowest one if a more urgent one waits for its place.
+    private func startNext(on cache: isolated ImageCache) {
+        let now = clock.now
+        while let id = table.next(at: now) { table.started(id, Task { await self.run(id, on: cache) }) }
+        table.preempt(at: now)?.cancel()
+        table.updateDemand()
+        let counts = table.counts
+        catalog.count { ($0.flights, $0.queued) = counts }
+    }
+
+    private func run(_ id: TransferID, on cache: isolated ImageCache) async {
+        guard let download = table[id] else {
+            _ = table.end(id, wasCancelled: false)
+            return startNext(on: cache)
+        }
+        // The cached image may be the answer in the end, so it is not evicted to make room.
+        let kept = catalog.entry(download.location.key).flatMap { disk.blobs.retain($0.digest) ? $0.digest : nil }
+        let cached = download.isUnconditional ? nil : await rowToRevalidate(download, on: cache)
+        let result: Result<DownloadOutcome, ImageError>
+        do throws(ImageError) {
+            result = .success(try await fetch(id, download, cached, on: cache))
+        } catch {
+            result = .failure(error)
+        }
+        end(id, cached, result, on: cache)
+        if let cached { cache.release(cached.digest) }
+        if let kept { cache.release(kept) }
+        reclaimer.transferEnded(id)
+        startNext(on: cache)
+    }
+
+    private func end(
+        _ id: TransferID, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>,
+        on cache: isolated ImageCache
+    ) {
+        let wasCancelled = if case .failure(let error) = result { error.code == .cancelled } else { false }
+        switch table.end(id, wasCancelled: wasCancelled && !isStopping) {
+        case .requeued: return
+        case .removed(let removed): complete(removed, cached, result, on: cache)
+        case .abandoned: if case .success(.published(let blob, _, _)) = result { cache.release(blob.digest) }
+        }
+        reclaimer.removeDownload(id)
+    }
+
+    /// Returns the row for a conditional request, with a reference to its blob, whose file has been verified.
+    private func rowToRevalidate(_ download: InFlightDownload, on cache: isolated ImageCache) async -> ImageRow? {
+        let key = download.location.key
+        guard let entry = catalog.entry(key), disk.blobs.retain(entry.digest) else { return nil }
+        do throws(ImageError) {
+            // A response that the image is current is of no use if its file is missing.
+            try await cache.verifier.verify(entry.digest, on: cache)
+            await rows.loadDetails(entry)
+            let row = try await disk.row(key)
+            if let row, row.digest == entry.digest, disk.blobs.isVerified(entry.digest) { return row }
+        } catch {
+            // Then the whole image is downloaded.
+            log.logger.debug("A row of the index could not be read", metadata: ["error": "\(error)"])
+        }
+        cache.release(entry.digest)
+        return nil
+    }
+
+    private func fetch(
+        _ id: TransferID, _ download: InFlightDownload, _ cached: ImageRow?, on cache: isolated ImageCache
+    ) async throws(ImageError) -> DownloadOutcome {
+        var headers: [(name: String, value: String)] = []
+        if let credential = download.location.origin?.credential {
+            headers = try await disk.blocking.run { () throws(ImageError) in try credential.fields() }
+        }
+        if Task.isCancelled { throw ImageCache.cancelled }
+        let order = DownloadOrder(
+            id: id, url: download.url, headers: headers, cached: cached?.response,
+            expectedDigest: download.expectedDigest, limits: table.limits)
+        while true {
+            do throws(ImageError) {
+                return try await origin.download(order, download.progress, for: cache)
+            } catch {
+                guard error.code == .noRoom, await reclaimer.restart(id, on: cache) else { throw error }
+            }
+        }
+    }
+
+    // MARK: Completion
+
+    /// Applies the result of a download and answers its waiters, in one step.
+    ///
+    /// - Parameter cached: the row that the request was conditional on; its blob is referenced until this returns
+    private func complete(
+        _ removed: Table.Removed, _ cached: ImageRow?, _ result: Result<DownloadOutcome, ImageError>,
+        on cache: isolated ImageCache
+    ) {
+        let download = removed.download
+        switch result {
+        case .success(.published(let blob, let response, let url)):
+            originResponded(download)
+            let row = ImageRow(
+                keyText: download.location.keyText, url: url, blob: blob, response: withoutCredentials(response),
+                lastUse: clock.now)
+            let isKept = rows.keep(row, on: cache)
+            answer(removed, with: row, freshness: .fresh)
+            // The reference belongs to a row that was kept.
+            if !isKept { cache.release(blob.digest) }
+        case .success(.notModified(let response)):
+            // Only a conditional request is answered like this.
+            guard let cached else { return fail(removed, ImageCache.notHeld) }
+            originResponded(download)
+            catalog.count { $0.revalidations += 1 }
+            var row = cached
+            row.response = withoutCredentials(response)
+            row.lastUse = clock.now
+            // Unless it was removed or replaced in the meantime.
+            if catalog.entry(row.key)?.digest == row.digest { rows.update(row, on: cache) }
+            answer(removed, with: row, freshness: .revalidated)
+        case .failure(let error):
+            if Self.isResponse(error) { originResponded(download) }
+            failures.remember(
+                error, image: download.location.exactKey(of: download.url), origin: download.location.address.origin,
+                isReachable: table.isReachable(download), now: clock.now)
+            catalog.count { $0.failures += 1 }
+            log.logger.debug(
+                "An image could not be fetched",
+                metadata: ["url": "\(download.location.address.display)", "error": "\(error)"])
+            fail(removed, error)
+        }
+    }
+
+    private func originResponded(_ download: InFlightDownload) {
+        table.originResponded(download.location.address.origin)
+        failures.reached(download.location.address.origin)
+        succeeded(download.url, at: download.location)
+    }
+
+    /// Whether an error shows that the origin responded.
+    private static func isResponse(_ error: ImageError) -> Bool {
+        switch error.code {
+        case .offline, .cancelled, .forbiddenAddress, .invalidURL, .shuttingDown, .storageFailed, .noRoom: false
+        case .upstreamFailed: error.cause?.status != nil
+        default: true
+        }
+    }
+
+    /// A response to store, without the credentials of its request: these are part of the key already.
+    private func withoutCredentials(_ response: StoredResponse) -> StoredResponse {
+        StoredResponse(
+            status: response.status, fields: response.fields, request: origin.requestFields,
+            requestTime: response.requestTime, responseTime: response.responseTime)
+    }
+
+    private func answer(_ removed: Table.Removed, with row: ImageRow, freshness: CachedImage.Freshness) {
+        let now = clock.now
+        for waiter in removed.waiters {
+            waiter.continuation.resume(returning: result(for: waiter, of: removed.download, row, freshness, now))
+        }
+    }
+
+    private func result(
+        for waiter: Table.Waiter, of download: InFlightDownload, _ row: ImageRow, _ freshness: CachedImage.Freshness,
+        _ now: Int
+    ) -> DownloadWaitResult {
+        if let expected = waiter.request.expectedDigest, expected != row.digest {
+            let error = ImageError(.digestDisagrees, "the image's SHA-256 is \(row.digest), not what was expected")
+            return waiter.request.url == download.url ? .failed(error) : .retry
+        }
+        guard !waiter.request.takesReference || disk.blobs.retain(row.digest) else {
+            return .failed(ImageError(.storageFailed, "the image's file is gone; ask again"))
+        }
+        let source: CachedImage.Source = freshness == .revalidated ? .hit : .miss
+        return .image(
+            CachedImage(
+                row.entry,
+                catalog.details(of: row.entry) ?? ImageDetails(header: row.header, response: row.response),
+                source: waiter.isFirst ? source : .joined, now: now, freshness: freshness))
+    }
+
+    private func fail(_ removed: Table.Removed, _ error: ImageError) {
+        for waiter in removed.waiters {
+            // Another signature may open an image that this one did not. An outage, or a full disk, concerns all.
+            let isShared =
+                waiter.request.url == removed.download.url || error.cause?.originFailure != nil
+                || error.code == .noRoom || error.code == .storageFailed || error.code == .shuttingDown
+            waiter.continuation.resume(returning: isShared ? .failed(error) : .retry)
+        }
+    }
+}

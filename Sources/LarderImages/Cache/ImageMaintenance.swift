@@ -1,0 +1,210 @@
+internal import LarderPlatform
+internal import Logging
+
+/// The background work on the cache: limits, ages, leftover files, verification after a crash, the copy of the index. All of
+/// it is done in slices. It belongs to an ``ImageCache`` and runs there.
+final class ImageMaintenance {
+    private static let period = Duration.seconds(10)
+
+    private let catalog: ImageCatalog
+    private let disk: ImageDiskCache
+    private let rows: ImageRows
+    private let clock: ImageClock
+    private let log: ImageCacheLog
+    private var plan: MaintenancePlan
+
+    init(catalog: ImageCatalog, disk: ImageDiskCache, rows: ImageRows, clock: ImageClock, log: ImageCacheLog) {
+        (self.catalog, self.disk, self.rows, self.clock, self.log) = (catalog, disk, rows, clock, log)
+        plan = MaintenancePlan(lastCopy: disk.index.copyTime)
+    }
+
+    /// Runs until the task is cancelled.
+    func run(on cache: isolated ImageCache) async {
+        while !Task.isCancelled {
+            if plan.needsCredentialCheck { await removeUnreachable() }
+            await disk.keepReserve()
+            await enforceLimits(on: cache)
+            await expire()
+            await writeTouches()
+            await copyIndexIfDue()
+            await removeOutdated()
+            if disk.takeLeftovers() { plan.needsSweep = true }
+            if plan.endPeriod() { await sweep() }
+            do { try await clock.sleep(for: Self.period) } catch { return }
+        }
+    }
+
+    /// Writes the last changes to the disk and notes an orderly stop.
+    func stop() async {
+        await writeTouches()
+        await disk.settle()
+        if disk.index.unsavedChanges.hasRows { await copyIndex() }
+        do throws(ImageError) {
+            try await disk.markClean()
+        } catch {
+            log.logger.warning("The image cache could not be marked as left in order", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: Images
+
+    /// Removes what is over the limits. If the disk does not allow it, the next period tries again.
+    func enforceLimits(on cache: isolated ImageCache) async {
+        do throws(ImageError) {
+            try await cache.reclaimer.enforceLimits(on: cache)
+        } catch {
+            log.warn("The image cache is over its limits, and nothing can be removed", error)
+        }
+    }
+
+    /// Removes images that are older than the settings allow.
+    func expire() async {
+        guard catalog.hasMaximumAge else { return }
+        let now = clock.now
+        var slot: UInt32? = 0
+        while let next = slot, !Task.isCancelled {
+            let slice = catalog.take(from: next, limit: ImageRows.removalSlice) { $1.isTooOld($0, now) }
+            slot = slice.next
+            do throws(ImageError) {
+                try await rows.evict(slice.entries)
+            } catch {
+                return log.warn("Images that are too old could not be removed", error)
+            }
+        }
+    }
+
+    /// Removes the images of credentials that are no longer in the settings. No request has found them since.
+    func removeUnreachable() async {
+        plan.needsCredentialCheck = false
+        let resolver = catalog.keys
+        do throws(ImageError) {
+            let keys = try await disk.keys { resolver.origin(ofCredential: $0) == nil }
+            for start in stride(from: 0, to: keys.count, by: ImageRows.removalSlice) {
+                if Task.isCancelled { return plan.needsCredentialCheck = true }
+                let slice = keys[start..<min(start + ImageRows.removalSlice, keys.count)]
+                let entries = slice.compactMap { catalog.entry($0) }
+                try await rows.drop(entries.filter { catalog.remove($0) })
+            }
+        } catch {
+            plan.needsCredentialCheck = true
+            log.warn("Images of credentials that are gone could not be removed", error)
+        }
+    }
+
+    /// Verifies every file that has not been verified since a stop that was not orderly.
+    func verifyAll(on cache: isolated ImageCache) async {
+        guard disk.blobs.isUnclean else { return }
+        var slot: UInt32? = 0
+        while let next = slot, !Task.isCancelled {
+            let slice = catalog.digests(from: next)
+            slot = slice.next
+            for digest in slice.digests where !disk.blobs.isVerified(digest) {
+                if Task.isCancelled { return }
+                do throws(ImageError) {
+                    try await cache.verifier.verify(digest, on: cache)
+                } catch {
+                    log.logger.warning("An image on disk could not be read", metadata: ["error": "\(error)"])
+                    return
+                }
+            }
+        }
+    }
+
+    // MARK: The index
+
+    /// Writes to the index when images were used.
+    func writeTouches() async {
+        while true {
+            let touches = catalog.takeTouches(limit: 1000)
+            if touches.isEmpty { return }
+            do throws(ImageError) {
+                try await disk.touch(touches).value()
+            } catch {
+                return log.warn("The uses of images could not be written down", error)
+            }
+        }
+    }
+
+    func copyIndexIfDue() async {
+        guard plan.copies.isDue(disk.index.unsavedChanges, at: clock.now) else { return }
+        await copyIndex()
+    }
+
+    private func copyIndex() async {
+        plan.copies.begin(at: clock.now)
+        do throws(ImageError) {
+            try await disk.copyIndex()
+            plan.copies.succeed(at: clock.now)
+        } catch {
+            log.warn("The index of the image cache could not be copied", error)
+        }
+    }
+
+    // MARK: Files
+
+    /// Removes a cache in an older layout that was set aside when the index was opened.
+    func removeOutdated() async {
+        guard plan.hasOutdated else { return }
+        do throws(ImageError) {
+            if let found = try await disk.takeOutdatedContents() {
+                log.logger.notice(
+                    "The image cache was in the format of an older agent and is emptied; images are fetched again when they are requested",
+                    metadata: [
+                        "format": "\(found.version)", "images": "\(found.contents.map { "\($0.images)" } ?? "unknown")",
+                        "pins": "\(found.contents.map { "\($0.pins)" } ?? "unknown")",
+                    ])
+            }
+            while plan.hasOutdated, !Task.isCancelled { plan.hasOutdated = try await disk.removeOutdated() }
+        } catch {
+            log.warn("The image cache of an older agent could not be removed", error)
+        }
+    }
+
+    /// Removes files that have no row and no other reference, and the rows of missing files.
+    func sweep() async {
+        plan.needsSweep = false
+        var (removed, bytes) = (0, 0)
+        do throws(ImageError) {
+            var position: BlobStore.SweepPosition? = .start
+            while let next = position {
+                if Task.isCancelled { return plan.needsSweep = true }
+                let slice = try await disk.sweep(next)
+                (removed, bytes) = (removed + slice.removed, bytes + slice.removedBytes)
+                position = slice.next
+            }
+            try await removeRowsWithoutFiles()
+        } catch {
+            plan.needsSweep = true
+            log.logger.warning(
+                "The image cache could not be searched for leftovers", metadata: ["error": "\(error)"])
+        }
+        if removed > 0 {
+            log.logger.info(
+                "Leftovers of the image cache were removed", metadata: ["files": "\(removed)", "bytes": "\(bytes)"])
+        }
+    }
+
+    /// Removes the rows of images whose files another program removed. Clients that are given a path would not notice.
+    private func removeRowsWithoutFiles() async throws(ImageError) {
+        let blobs = disk.blobs
+        var (slot, count): (UInt32?, Int) = (0, 0)
+        while let next = slot {
+            if Task.isCancelled { return plan.needsSweep = true }
+            let slice = catalog.digests(from: next)
+            slot = slice.next
+            let missing = try await disk.missing(among: slice.digests)
+            if missing.isEmpty { continue }
+            // Images that were downloaded again in the meantime stay.
+            let images = catalog.take(from: next) { entry, _ in
+                missing.contains(entry.digest) && !blobs.isVerified(entry.digest)
+            }
+            count += images.entries.count
+            try await rows.drop(images.entries)
+        }
+        if count > 0 {
+            log.logger.warning(
+                "Files of the image cache are gone; their images are fetched again when they are wanted",
+                metadata: ["images": "\(count)"])
+        }
+    }
+}

@@ -1,0 +1,344 @@
+internal import LarderHTTPSemantics
+internal import LarderImageFormats
+internal import LarderUpstream
+internal import Logging
+
+/// Adds, replaces and removes cached images, in the catalog and on disk.
+///
+/// It belongs to an ``ImageCache`` and runs there. Each change of the catalog and the submission of the same change to the
+/// disk are one step of that actor, without a suspension, so both change in the same order.
+final class ImageRows {
+    /// How many rows are removed by one change of the index, which has to fit into ``ImageIndex``'s reserve.
+    static let removalSlice = 48
+    /// How many rows are read at once to find those below a prefix.
+    private static let listSlice = 500
+    /// How many rows are read for one page at most.
+    private static let longestScan = 20_000
+
+    private let catalog: ImageCatalog
+    private let disk: ImageDiskCache
+    private let reclaimer: SpaceReclaimer
+    private let log: ImageCacheLog
+    private var pins = PinAttempts()
+
+    init(catalog: ImageCatalog, disk: ImageDiskCache, reclaimer: SpaceReclaimer, log: ImageCacheLog) {
+        (self.catalog, self.disk, self.reclaimer, self.log) = (catalog, disk, reclaimer, log)
+    }
+
+    // MARK: Adding
+
+    /// Adds a row, or replaces the one with its key, if its origin allows that and there is a place for it. Otherwise the old
+    /// row is out of date and is removed.
+    ///
+    /// - Returns: whether the caller's reference to the blob belongs to the row now
+    func keep(_ row: ImageRow, on cache: isolated ImageCache) -> Bool {
+        let old = catalog.entry(row.key)
+        guard row.response.reasonNotToStore == nil, !catalog.keys.belongsToRemovedCredential(row),
+            old != nil || hasPlaceForRow(on: cache)
+        else {
+            if let old, catalog.remove(old) { dropSoon([old], on: cache) }
+            return false
+        }
+        var row = row
+        row.isPinned = old?.isPinned ?? false
+        if row.isPinned, let old, old.digest != row.digest, row.size > old.size, !mayPin(row.entry) {
+            row.isPinned = false
+            log.logger.warning(
+                "An image is not pinned any more: what its origin sent anew is too large for that",
+                metadata: ["url": "\(ImageAddress(row.url)?.display ?? "")", "bytes": "\(row.size)"])
+        }
+        disk.blobs.giveToRow(row.digest)
+        put(row, ImageDetails(header: row.header, response: row.response), on: cache)
+        return true
+    }
+
+    /// Replaces the row of an image with the same bytes.
+    func update(_ row: ImageRow, on cache: isolated ImageCache) {
+        guard let old = catalog.entry(row.key), disk.blobs.retain(row.digest) else { return }
+        guard row.response.reasonNotToStore == nil, !catalog.keys.belongsToRemovedCredential(row) else {
+            cache.release(row.digest)
+            if catalog.remove(old) { dropSoon([old], on: cache) }
+            return
+        }
+        var row = row
+        row.isPinned = old.isPinned
+        disk.blobs.giveToRow(row.digest)
+        put(row, catalog.details(of: old)?.with(row.response), on: cache)
+    }
+
+    /// Changes the catalog and submits the same change to the disk.
+    ///
+    /// - Parameter details: nil if they have to be loaded
+    private func put(_ row: ImageRow, _ details: ImageDetails?, on cache: isolated ImageCache) {
+        let old = catalog.put(row.entry, details)
+        let written = disk.store(row)
+        Task { await finishPut(row, replacing: old, written, on: cache) }
+    }
+
+    private func finishPut(
+        _ row: ImageRow, replacing old: ImageEntry?, _ written: DiskFuture<Void>, on cache: isolated ImageCache
+    ) async {
+        do throws(ImageError) {
+            try await written.value()
+            // No row names the old blob now.
+            if let old { await releaseRows(of: [old.digest]) }
+        } catch {
+            log.warn("An image's row could not be written", error)
+            // The old row may still be on disk, and its blob stays until that is removed. If there is a newer row already, it
+            // stays until the next start.
+            if catalog.remove(row.entry) { dropSoon((old.map { [$0] } ?? []) + [row.entry], on: cache) }
+        }
+    }
+
+    /// Whether there is a place for another row. If not, the next victims are removed at once.
+    private func hasPlaceForRow(on cache: isolated ImageCache) -> Bool {
+        let limit = max(1, disk.blobs.limits.count)
+        while true {
+            let excess = catalog.statistics.entries - limit + 1
+            guard excess > 0 else { return true }
+            let (entries, isExhausted) = catalog.takeVictims(limit: excess, bytes: .max)
+            dropSoon(entries, isEviction: true, on: cache)
+            if entries.isEmpty, isExhausted { return false }
+        }
+    }
+
+    /// Loads the details of an image into the catalog, which has none after the start.
+    func loadDetails(_ entry: ImageEntry) async {
+        guard catalog.details(of: entry) == nil else { return }
+        // If the row cannot be read, the image is still served, without details.
+        let row = try? await disk.row(entry.key)
+        catalog.setDetails(row?.details ?? .unknown, of: entry)
+    }
+
+    // MARK: Removing
+
+    /// Finishes the removal of images that were taken out of the catalog in this step: removes their rows, then the files
+    /// that have no other reference.
+    ///
+    /// The change of the index is submitted before the first suspension, so no newer row of the same key is removed.
+    ///
+    /// - Returns: the removed files, and why one could not be removed
+    /// - Throws: ``ImageError/Code/noRoom`` or ``ImageError/Code/storageFailed`` if the rows could not be removed; the
+    ///   images are in the catalog again then, unless there are newer ones
+    @discardableResult
+    func drop(_ entries: [ImageEntry], isEviction: Bool = false) async throws(ImageError) -> RemovedFiles {
+        guard !entries.isEmpty else { return RemovedFiles() }
+        return try await finishDrop(entries, submitRemoval(entries, isExplicit: !isEviction))
+    }
+
+    /// Removes images that were taken out of the catalog to make room, and counts them once they are removed.
+    @discardableResult
+    func evict(_ entries: [ImageEntry]) async throws(ImageError) -> RemovedFiles {
+        let removed = try await drop(entries, isEviction: true)
+        catalog.count { $0.evictions += entries.count }
+        return removed
+    }
+
+    /// Does the same as ``drop(_:isEviction:)`` in the background.
+    private func dropSoon(_ entries: [ImageEntry], isEviction: Bool = false, on cache: isolated ImageCache) {
+        guard !entries.isEmpty else { return }
+        let removal = submitRemoval(entries)
+        Task { await finishDropSoon(entries, removal, isEviction: isEviction, on: cache) }
+    }
+
+    private func finishDropSoon(
+        _ entries: [ImageEntry], _ removal: DiskFuture<Void>, isEviction: Bool, on cache: isolated ImageCache
+    ) async {
+        do throws(ImageError) {
+            try await finishDrop(entries, removal)
+            if isEviction { catalog.count { $0.evictions += entries.count } }
+        } catch {
+            log.warn("Rows of the image cache could not be removed", error)
+        }
+    }
+
+    /// - Parameter isExplicit: whether a client requested it, so that the copy of the index must soon not have the rows
+    private func submitRemoval(_ entries: [ImageEntry], isExplicit: Bool = false) -> DiskFuture<Void> {
+        disk.removeRows(entries.map(\.key), hasPins: isExplicit || entries.contains(where: \.isPinned))
+    }
+
+    @discardableResult
+    private func finishDrop(
+        _ entries: [ImageEntry], _ removal: DiskFuture<Void>
+    ) async throws(ImageError) -> RemovedFiles {
+        do throws(ImageError) {
+            try await removal.value()
+        } catch {
+            // The rows are still on disk, so their files must be, until the next start at the latest.
+            for entry in entries { _ = catalog.restore(entry) }
+            throw error
+        }
+        return await releaseRows(of: entries.map(\.digest))
+    }
+
+    @discardableResult
+    private func releaseRows(of digests: [BlobDigest]) async -> RemovedFiles {
+        let removed = await disk.releaseRows(of: digests)
+        if let failure = removed.failure { log.warn("An image's file could not be removed", failure) }
+        // Space that is being reclaimed is for the caller of ``SpaceReclaimer/reclaim(_:for:on:)``.
+        if removed.count > 0, !reclaimer.queue.isReclaiming { reclaimer.spaceFreed() }
+        return removed
+    }
+
+    /// Removes every image that has a blob.
+    func removeAll(of digest: BlobDigest) async throws(ImageError) {
+        try await removeAll { entry, _ in entry.digest == digest }
+    }
+
+    /// Removes the images that meet a condition, a slice at a time.
+    ///
+    /// - Parameter willRemove: called with each slice before it is removed
+    private func removeAll(
+        limit: Int = .max, where isIncluded: (ImageEntry, ImageCatalog.State) -> Bool,
+        willRemove: ([ImageEntry]) -> Void = { _ in }
+    ) async throws(ImageError) {
+        var slot: UInt32? = 0
+        while let next = slot {
+            let slice = catalog.take(from: next, limit: limit, where: isIncluded)
+            slot = slice.next
+            willRemove(slice.entries)
+            try await drop(slice.entries)
+        }
+    }
+
+    /// Removes an image, pinned or not. Its file stays for those that have a reference.
+    ///
+    /// - Returns: false if it was not cached
+    func remove(_ key: ImageKey) async throws(ImageError) -> Bool {
+        guard let entry = catalog.entry(key), catalog.remove(entry) else { return false }
+        try await drop([entry])
+        return true
+    }
+
+    /// Removes the images below a prefix, as ``ImageCache/remove(_:isTrial:)`` does.
+    func remove(_ prefix: ImagePrefix, isTrial: Bool) async throws(ImageError) -> (images: Int, bytes: Int) {
+        var images = 0
+        /// The size of each file, and how many of the images have it.
+        var files: [BlobDigest: (size: Int, images: Int)] = [:]
+        var last: ImageKey?
+        while true {
+            let rows = try await disk.rows(after: last, limit: Self.listSlice)
+            guard let end = rows.last else { break }
+            last = end.key
+            let resolver = catalog.keys
+            let matching = rows.filter { prefix.contains($0) && !resolver.belongsToRemovedCredential($0) }
+            for start in stride(from: 0, to: matching.count, by: Self.removalSlice) {
+                let entries = matching[start..<min(start + Self.removalSlice, matching.count)]
+                    .compactMap { catalog.entry($0.key) }.filter { isTrial || catalog.remove($0) }
+                images += entries.count
+                for entry in entries { files[entry.digest, default: (entry.size, 0)].images += 1 }
+                if !isTrial { try await drop(entries) }
+            }
+        }
+        // A file is removed with the last of its images.
+        let freed = files.filter { disk.blobs.rowCount(of: $0.key) == (isTrial ? $0.value.images : 0) }
+        return (images, freed.values.reduce(0) { $0 + $1.size })
+    }
+
+    /// Removes all images, as ``ImageCache/clear(includingPinned:sparing:)`` does.
+    func clear(
+        includingPinned: Bool, sparing isSpared: @escaping @Sendable (ImageOrigin) -> Bool
+    ) async throws(ImageError) -> (images: Int, bytes: Int) {
+        let resolver = catalog.keys
+        let spared = Set(try await disk.keys { resolver.origin(ofCredential: $0).map(isSpared) ?? false })
+        var images = 0
+        var sizes: [BlobDigest: Int] = [:]
+        try await removeAll(
+            limit: Self.removalSlice,
+            where: { entry, _ in (includingPinned || !entry.isPinned) && !spared.contains(entry.key) },
+            willRemove: { entries in
+                images += entries.count
+                for entry in entries { sizes[entry.digest] = entry.size }
+            })
+        do throws(ImageError) {
+            try await disk.compactIndex()
+        } catch {
+            log.warn("The index of the image cache could not be compacted", error)
+        }
+        return (images, sizes.reduce(0) { $0 + (disk.blobs.rowCount(of: $1.key) > 0 ? 0 : $1.value) })
+    }
+
+    // MARK: Pins
+
+    /// Pins an image or unpins it, as ``ImageCache/pin(_:_:)`` does.
+    func pin(_ key: ImageKey, _ isPinned: Bool) async throws(ImageError) -> Bool {
+        guard let entry = catalog.entry(key) else { return false }
+        if isPinned, !entry.isPinned, !mayPin(entry) {
+            throw ImageError(
+                .noRoom,
+                "with this image more than three quarters of the cache would be pinned, \(maxPinnedBytes) bytes; unpin others or raise images.maximumBytes"
+            )
+        }
+        guard catalog.pin(key, isPinned) else { return false }
+        let attempt = pins.begin(key)
+        defer { pins.end(attempt) }
+        do throws(ImageError) {
+            try await disk.pin(key, isPinned).value()
+        } catch {
+            // Unless a newer call has changed it in the meantime.
+            if pins.isLatest(attempt) { _ = catalog.pin(key, entry.isPinned) }
+            throw error
+        }
+        if !isPinned { reclaimer.imagesBecameRemovable() }
+        return true
+    }
+
+    /// A quarter of the cache is always left for images that come and go.
+    private var maxPinnedBytes: Int { disk.blobs.limits.bytes / 4 * 3 }
+
+    /// Whether there is room to pin an image, instead of the one with its key.
+    private func mayPin(_ entry: ImageEntry) -> Bool { catalog.pinnedBytes(with: entry) <= maxPinnedBytes }
+
+    // MARK: Lists
+
+    /// Returns a page of rows, as ``ImageCache/list(after:limit:prefix:)`` does.
+    func list(
+        after start: ImageKey?, limit: Int, prefix: ImagePrefix?
+    ) async throws(ImageError) -> (rows: [ImageRow], next: String?) {
+        var key = start
+        let count = max(1, limit)
+        var found: [ImageRow] = []
+        var scanned = 0
+        var isMore = true
+        while isMore, found.count < count, scanned < Self.longestScan {
+            let size = prefix == nil ? count : Self.listSlice
+            // An extra row shows whether there is another page.
+            let rows = try await disk.rows(after: key, limit: size + 1)
+            isMore = rows.count > size
+            scanned += size
+            for row in rows.prefix(size) {
+                if found.count == count {
+                    isMore = true
+                    break
+                }
+                key = row.key
+                if prefix?.contains(row) ?? true { found.append(row) }
+            }
+        }
+        let resolver = catalog.keys
+        return (found.filter { !resolver.belongsToRemovedCredential($0) }, isMore ? key?.description : nil)
+    }
+}
+
+/// Which call that pins or unpins an image is the latest, while it waits for the disk.
+struct PinAttempts: Sendable {
+    struct Attempt: Sendable, Hashable {
+        fileprivate let key: ImageKey
+        fileprivate let number: Int
+    }
+
+    private var latest: [ImageKey: Int] = [:]
+    private var count = 0
+
+    var isEmpty: Bool { latest.isEmpty }
+
+    mutating func begin(_ key: ImageKey) -> Attempt {
+        count += 1
+        latest[key] = count
+        return Attempt(key: key, number: count)
+    }
+
+    func isLatest(_ attempt: Attempt) -> Bool { latest[attempt.key] == attempt.number }
+
+    mutating func end(_ attempt: Attempt) { if isLatest(attempt) { latest[attempt.key] = nil } }
+}

@@ -1,0 +1,276 @@
+internal import LarderUpstream
+
+/// The ID of a request that waits for a download.
+struct WaiterID: Sendable, Hashable {
+    let number: Int
+}
+
+/// The downloads, queued and running, and the requests that wait for them.
+///
+/// The table has no effects. Its owner starts the downloads that ``next(at:)`` returns, and resumes the continuations and
+/// cancels the tasks that its methods return.
+struct DownloadTable<Continuation: Sendable, Handle: Sendable>: Sendable {
+    /// A request that waits for a download.
+    struct Waiter: Sendable {
+        let download: TransferID
+        let request: ImageRequest
+        let continuation: Continuation
+        /// Whether the download began for this request.
+        let isFirst: Bool
+    }
+
+    /// A download that is no longer in the table.
+    struct Removed: Sendable {
+        let download: InFlightDownload
+        /// The requests that waited for it.
+        let waiters: [Waiter]
+    }
+
+    /// The result of the departure of a waiter.
+    struct Departure: Sendable {
+        let continuation: Continuation
+        /// The running download to cancel, because it was for this waiter only.
+        var cancelled: Handle?
+        /// Whether other downloads may start now.
+        var mayStartOthers = false
+    }
+
+    /// The end of a running download.
+    enum End: Sendable {
+        /// The download was stopped for a more urgent one, and waits again.
+        case requeued
+        case removed(Removed)
+        /// It had been removed before, because its last waiter left.
+        case abandoned
+    }
+
+    private var downloads: [TransferID: InFlightDownload] = [:]
+    private var idsByKey: [ImageKey: [TransferID]] = [:]
+    private var waiters: [WaiterID: Waiter] = [:]
+    private var handles: [TransferID: Handle] = [:]
+    private var queue: DownloadQueue<TransferID>
+    /// How often origins responded while there were downloads.
+    private var responses: [String: Int] = [:]
+    /// The running download that was stopped to let a more urgent one start, until it has ended.
+    private var preempted: TransferID?
+    private var lastTransfer = 0
+    private var lastWaiter = 0
+    private let received: ByteCounter
+
+    /// - Parameter received: counts the bytes of all downloads
+    init(limits: DownloadLimits, received: ByteCounter) {
+        queue = DownloadQueue(limits: limits)
+        self.received = received
+    }
+
+    /// After a change, ``next(at:)`` may return something.
+    var limits: DownloadLimits {
+        get { queue.limits }
+        set { queue.limits = newValue }
+    }
+
+    var isEmpty: Bool { downloads.isEmpty }
+    /// The numbers of running and of queued downloads.
+    var counts: (running: Int, queued: Int) { (queue.running, queue.queued) }
+    var runningIDs: Set<TransferID> { queue.runningIDs }
+    /// All downloads, the oldest first.
+    var ids: [TransferID] { downloads.keys.sorted() }
+
+    subscript(id: TransferID) -> InFlightDownload? { downloads[id] }
+
+    /// Whether a download waits for its place.
+    func isQueued(_ id: TransferID) -> Bool { handles[id] == nil }
+
+    /// Returns an ID for a put or for a new download.
+    mutating func makeTransferID() -> TransferID {
+        lastTransfer += 1
+        return TransferID(number: lastTransfer)
+    }
+
+    mutating func makeWaiterID() -> WaiterID {
+        lastWaiter += 1
+        return WaiterID(number: lastWaiter)
+    }
+
+    // MARK: Requests
+
+    /// The download that a request may wait for.
+    func download(serving request: ImageRequest, for key: ImageKey, unconditionally: Bool) -> TransferID? {
+        idsByKey[key]?.first { downloads[$0]?.serves(request, unconditionally: unconditionally) ?? false }
+    }
+
+    /// Lets a request wait for a download that serves it, or for a new one.
+    ///
+    /// - Returns: whether the download is new
+    mutating func join(
+        _ waiter: WaiterID, _ request: ImageRequest, at location: CacheLocation, unconditionally: Bool,
+        _ continuation: Continuation
+    ) -> Bool {
+        let known = download(serving: request, for: location.key, unconditionally: unconditionally)
+        let id = known ?? begin(location, request, isUnconditional: unconditionally, isBackground: false)
+        waiters[waiter] = Waiter(
+            download: id, request: request, continuation: continuation, isFirst: known == nil)
+        downloads[id]?.waiters.insert(waiter)
+        guard known != nil, let download = downloads[id] else { return true }
+        if download.priority < request.priority {
+            downloads[id]?.priority = request.priority
+            queue.raise(id, request.priority)
+        }
+        // A queued download counts for that of its users whose next download would start first.
+        if !queue.isRunning(id), queue.isLessLoaded(request.user, than: download.user) { assign(id, to: request.user) }
+        return false
+    }
+
+    /// Removes a waiter. Its download ends with the last one, unless it is a background download.
+    ///
+    /// - Returns: nil if the waiter is unknown
+    mutating func leave(_ waiter: WaiterID) -> Departure? {
+        guard let left = waiters.removeValue(forKey: waiter) else { return nil }
+        let id = left.download
+        downloads[id]?.waiters.remove(waiter)
+        var departure = Departure(continuation: left.continuation)
+        guard let download = downloads[id] else { return departure }
+        if download.waiters.isEmpty, !download.isBackground {
+            // New requests do not find it: they would wait for a download that is being cancelled.
+            let handle = handles[id]
+            remove(id)
+            if !queue.cancel(id) { departure.cancelled = handle }
+            departure.mayStartOthers = true
+            return departure
+        }
+        let requests = download.waiters.compactMap { waiters[$0]?.request }
+        if left.request.priority == download.priority {
+            let priority = requests.map(\.priority).max() ?? .low
+            downloads[id]?.priority = priority
+            queue.lower(id, priority)
+        }
+        // A download counts for a user who waits for it.
+        if !download.isBackground, left.request.user == download.user,
+            !requests.contains(where: { $0.user == download.user }), let other = requests.first
+        {
+            assign(id, to: other.user)
+            departure.mayStartOthers = true
+        }
+        return departure
+    }
+
+    /// Notes that an attempt of a download failed and another one follows.
+    ///
+    /// - Returns: the waiting requests
+    mutating func noteFailure(_ error: ImageError, of id: TransferID) -> [(id: WaiterID, request: ImageRequest)] {
+        downloads[id]?.failure = error
+        return downloads[id]?.waiters.compactMap { waiter in waiters[waiter].map { (waiter, $0.request) } } ?? []
+    }
+
+    /// Removes waiters of a download, which continues in the background if there are any.
+    mutating func detach(_ leaving: [WaiterID], from id: TransferID) -> [Continuation] {
+        if !leaving.isEmpty { downloads[id]?.isBackground = true }
+        downloads[id]?.waiters.subtract(leaving)
+        return leaving.compactMap { waiters.removeValue(forKey: $0)?.continuation }
+    }
+
+    // MARK: Downloads
+
+    /// Adds a download that no request waits for, unless there is one for the image.
+    ///
+    /// - Returns: whether it was added
+    mutating func beginInBackground(_ location: CacheLocation, url: String, user: UInt32?) -> Bool {
+        guard idsByKey[location.key] == nil else { return false }
+        _ = begin(
+            location, ImageRequest(url: url, priority: .low, user: user), isUnconditional: false, isBackground: true)
+        return true
+    }
+
+    private mutating func begin(
+        _ location: CacheLocation, _ request: ImageRequest, isUnconditional: Bool, isBackground: Bool
+    ) -> TransferID {
+        if downloads.isEmpty { responses = [:] }
+        let id = makeTransferID()
+        let origin = location.address.origin
+        downloads[id] = InFlightDownload(
+            location: location, url: request.url, expectedDigest: request.expectedDigest,
+            isUnconditional: isUnconditional, isBackground: isBackground,
+            responsesBefore: responses[origin, default: 0], progress: DownloadProgress(total: received),
+            user: request.user, priority: request.priority)
+        idsByKey[location.key, default: []].append(id)
+        queue.add(id, origin: origin, user: request.user, priority: request.priority)
+        return id
+    }
+
+    private mutating func assign(_ id: TransferID, to user: UInt32?) {
+        downloads[id]?.user = user
+        queue.assign(id, to: user)
+    }
+
+    /// The download to start now, if any. Call ``started(_:_:)`` next, and then this again.
+    ///
+    /// - Parameter now: seconds since 1970
+    mutating func next(at now: Int) -> TransferID? {
+        guard let id = queue.next() else { return nil }
+        if let download = downloads[id] { downloads[id]?.start = (now, download.progress.received) }
+        return id
+    }
+
+    /// Notes the task of a download that ``next(at:)`` returned.
+    mutating func started(_ id: TransferID, _ handle: Handle) { if downloads[id] != nil { handles[id] = handle } }
+
+    /// The slowest download to stop, if a more urgent one waits for its place. Call it after ``next(at:)`` returned nil. One
+    /// download at a time is stopped.
+    mutating func preempt(at now: Int) -> Handle? {
+        guard preempted == nil, let slowest = queue.preemption(speed: { downloads[$0]?.speed(at: now) ?? .max }) else {
+            return nil
+        }
+        preempted = slowest
+        return handles[slowest]
+    }
+
+    /// Tells the running downloads whether other users wait for their places.
+    func updateDemand() {
+        let demand = queue.demand
+        for id in queue.runningIDs { downloads[id]?.progress.isAwaited = queue.isAwaited(id, demand) }
+    }
+
+    /// Ends a running download.
+    ///
+    /// - Parameter wasCancelled: whether its task was cancelled, so that it waits again if it still has waiters
+    mutating func end(_ id: TransferID, wasCancelled: Bool) -> End {
+        if preempted == id { preempted = nil }
+        if wasCancelled, downloads[id] != nil {
+            handles[id] = nil
+            queue.requeue(id)
+            return .requeued
+        }
+        queue.finish(id)
+        return remove(id).map { .removed($0) } ?? .abandoned
+    }
+
+    /// Removes all downloads. Those that run keep their places until ``end(_:wasCancelled:)``.
+    mutating func removeAll() -> (waiters: [Continuation], running: [Handle]) {
+        var (continuations, running): ([Continuation], [Handle]) = ([], [])
+        for id in downloads.keys {
+            let handle = handles[id]
+            continuations += remove(id)?.waiters.map(\.continuation) ?? []
+            if !queue.cancel(id), let handle { running.append(handle) }
+        }
+        return (continuations, running)
+    }
+
+    @discardableResult
+    private mutating func remove(_ id: TransferID) -> Removed? {
+        guard let download = downloads.removeValue(forKey: id) else { return nil }
+        handles[id] = nil
+        idsByKey[download.location.key]?.removeAll { $0 == id }
+        if idsByKey[download.location.key]?.isEmpty ?? false { idsByKey[download.location.key] = nil }
+        return Removed(download: download, waiters: download.waiters.compactMap { waiters.removeValue(forKey: $0) })
+    }
+
+    // MARK: Origins
+
+    mutating func originResponded(_ origin: String) { responses[origin, default: 0] += 1 }
+
+    /// Whether the origin of a download sent anything, to it or to another download since it began.
+    func isReachable(_ download: InFlightDownload) -> Bool {
+        download.progress.received > 0
+            || responses[download.location.address.origin, default: 0] > download.responsesBefore
+    }
+}
