@@ -4,15 +4,15 @@ import LarderJSON
 import LarderPlatform
 import LarderUpstream
 
-/// Finds out where layers have from what they say.
+/// Finds the source of the value that each layer has at a path.
 struct ConfigExplainer: Sendable {
     let configuration: NamespaceConfiguration
-    /// The remote source, which may know more than its settings.
+    /// The remote source; nil for none. It maps paths to the keys of a store of keys.
     let source: (any ConfigSource)?
     let blocking: BlockingWork
 
     func explain(_ path: [String], _ provenance: PathProvenance) async -> ConfigExplanation {
-        let places = await places(of: path, provenance)
+        let locations = await locations(of: path, provenance)
         let layers = ConfigLayer.allCases.map { layer in
             var explained = ConfigExplanation.Layer(layer: layer, hides: false)
             if isHeld(layer, at: path, provenance) { explained.heldRevision = provenance.hold?.revision }
@@ -23,19 +23,19 @@ struct ConfigExplainer: Sendable {
             }
             explained.since = provenance.since(layer)
             var source = origin(of: layer, at: path, provenance.layers)
-            if let place = places[layer] { (source.file, source.line) = (place.file, place.line) }
+            if let location = locations[layer] { (source.file, source.line) = (location.file, location.line) }
             explained.source = source
             return explained
         }
         let lock = provenance.layers.rules.locks.lock(on: path)
-        let speakers = layers.filter { $0.value != nil || $0.hides }.map(\.layer)
+        let affecting = layers.filter { $0.value != nil || $0.hides }.map(\.layer)
         return ConfigExplanation(
             path: JSONPath(path), revision: provenance.revision, value: provenance.value,
-            winner: speakers.last { lock == nil || $0.isOfFiles }, lock: await pin(lock, provenance.layers),
+            winner: affecting.last { lock == nil || $0.isOfFiles }, lock: await self.lock(lock, provenance.layers),
             layers: layers)
     }
 
-    /// Whether a rollback shows what a layer says at a path instead of what it says now.
+    /// Whether a rollback holds the layer's content at a path.
     private func isHeld(_ layer: ConfigLayer, at path: [String], _ provenance: PathProvenance) -> Bool {
         guard let hold = provenance.hold else { return false }
         guard layer == .experiment else { return hold.holds(layer) }
@@ -44,7 +44,7 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Sources
 
-    /// The experiment that has the last say at a path.
+    /// The highest experiment with an effect at a path.
     private func overlay(at path: [String], _ layers: Layers) -> ExperimentLayer.Overlay? {
         layers.experiment.overlays.last { $0.values.effect(at: path) != .unchanged }
     }
@@ -82,54 +82,54 @@ struct ConfigExplainer: Sendable {
 
     // MARK: Files
 
-    /// The files and lines in which layers that come from files say something at a path.
-    private func places(
+    /// The locations of the values at a path in those layers that are read from files.
+    private func locations(
         of path: [String], _ provenance: PathProvenance
-    ) async -> [ConfigLayer: FilePlace] {
-        await blocking.run { () -> [ConfigLayer: FilePlace] in
-            var places: [ConfigLayer: FilePlace] = [:]
+    ) async -> [ConfigLayer: SourceLocation] {
+        await blocking.run { () -> [ConfigLayer: SourceLocation] in
+            var locations: [ConfigLayer: SourceLocation] = [:]
             for layer in FileLayer.allCases where provenance.effect(of: layer.layer) != .unchanged {
-                places[layer.layer] = filePlace(of: path, in: layer, saying: provenance.effect(of: layer.layer))
+                locations[layer.layer] = location(of: path, in: layer, provenance.effect(of: layer.layer))
             }
             if case .file(let file) = configuration.remote, provenance.layers.remote?.origin == file.path,
                 provenance.effect(of: .remote) != .unchanged
             {
-                places[.remote] = FilePlace.find(
-                    path, in: file.path, maximumBytes: file.maximumBytes, saying: provenance.effect(of: .remote)
+                locations[.remote] = SourceLocation.find(
+                    path, in: file.path, maximumBytes: file.maximumBytes, effect: provenance.effect(of: .remote)
                 ) { FileLayerReader.merge($0, keepsNulls: true) }
             }
-            return places
+            return locations
         }
     }
 
-    private func filePlace(of path: [String], in layer: FileLayer, saying: PatchEffect) -> FilePlace? {
+    private func location(of path: [String], in layer: FileLayer, _ effect: PatchEffect) -> SourceLocation? {
         guard let location = configuration.location(of: layer) else { return nil }
-        return FilePlace.find(path, in: location, maximumBytes: configuration.maximumBytes, saying: saying) {
+        return SourceLocation.find(path, in: location, maximumBytes: configuration.maximumBytes, effect: effect) {
             FileLayerReader.merge($0, keepsNulls: configuration.keepsNulls(layer))
         }
     }
 
     // MARK: Locks
 
-    /// What pins a locked path: the highest layer of files with a say there.
-    private func pin(_ locked: JSONPath?, _ layers: Layers) async -> ConfigExplanation.Lock? {
+    /// The lock of a path, with the location in the highest file layer that has an effect there.
+    private func lock(_ locked: JSONPath?, _ layers: Layers) async -> ConfigExplanation.Lock? {
         guard let locked else { return nil }
         var lock = ConfigExplanation.Lock(path: locked, settings: configuration.settingsPath)
         let path = locked.segments
         if let layer = FileLayer.allCases.last(where: { layers.effect(of: $0.layer, at: path) != .unchanged }) {
-            let place = await blocking.run { () -> FilePlace? in
-                filePlace(of: path, in: layer, saying: layers.effect(of: layer.layer, at: path))
+            let location = await blocking.run { () -> SourceLocation? in
+                self.location(of: path, in: layer, layers.effect(of: layer.layer, at: path))
             }
-            lock.file = place?.file ?? configuration.location(of: layer)
-            lock.line = place?.line
+            lock.file = location?.file ?? configuration.location(of: layer)
+            lock.line = location?.line
         }
         return lock
     }
 
-    /// Why a client's change at a path is refused.
-    /// - Parameter locked: what it would touch
+    /// The error for a client's change of a locked path.
+    /// - Parameter locked: the locked path
     func refusal(_ locked: JSONPath, _ layers: Layers) async -> ConfigError {
-        let lock = await pin(locked, layers)
+        let lock = await self.lock(locked, layers)
         let settings = lock?.settings ?? "the settings"
         guard let file = lock?.file else {
             return ConfigError(
@@ -137,8 +137,8 @@ struct ConfigExplainer: Sendable {
                 "\(locked) is locked in \(settings), and stays absent because neither defaults nor host files say "
                     + "anything there; set it in one of these, or unlock it")
         }
-        let place = lock?.line.map { "\(file):\($0)" } ?? file
+        let location = lock?.line.map { "\(file):\($0)" } ?? file
         return ConfigError(
-            .locked, "\(locked) is locked in \(settings) to what \(place) says; change it there, or unlock it")
+            .locked, "\(locked) is locked in \(settings) to what \(location) says; change it there, or unlock it")
     }
 }

@@ -1,10 +1,10 @@
 package import LarderConfigModel
 package import LarderJSON
 
-/// How what is at a path came about: what each layer says there, and where it has it from. Times are milliseconds since
-/// 1970. Secrets are in clear.
+/// How the value at a path came about: the value of each layer there, and its source. Times are milliseconds since 1970.
+/// Secrets are not masked.
 package struct ConfigExplanation: Sendable {
-    /// Where a layer has from what it says.
+    /// The source of a layer's value.
     package struct Source: Sendable, Hashable {
         /// The kind of a remote source (`http`, `file` and so on), or `file`, `push`, `set`, `settings`.
         package var kind: String
@@ -19,47 +19,46 @@ package struct ConfigExplanation: Sendable {
         package var version: String?
         /// The name of the overlay: the arm of an experiment that this host is in.
         package var experiment: String?
-        /// Who set or pushed it.
+        /// The client that set or pushed it.
         package var peer: Peer?
-        /// When it ends by itself.
+        /// When the override expires; nil for never.
         package var expiresAt: Int?
     }
 
-    /// One layer's say.
+    /// A layer's effect at the path.
     package struct Layer: Sendable {
         package var layer: ConfigLayer
-        /// The value that it has there; nil for none.
+        /// The layer's value at the path; nil for none.
         package var value: JSONValue?
-        /// Whether it has no value there and hides what lower layers have: by a null at the path or above it, or by
-        /// something above it that is no object.
+        /// Whether the layer removes the values of lower layers: by a null at the path or above it, or by a value above it that
+        /// is not an object.
         package var hides: Bool
-        /// Where it has it from; nil where it says nothing.
+        /// The source of the effect; nil if the layer has none.
         package var source: Source?
-        /// Since when; nil where it says nothing, or that is not known.
+        /// When the effect began; nil if the layer has none, or if that is not known.
         package var since: PathProvenance.Since?
-        /// The revision that a rollback went back to, where it shows the layer as it was then instead of as it is now; nil
-        /// where it does not.
+        /// The revision whose content of this layer a rollback holds; nil if it holds none.
         package var heldRevision: Int?
     }
 
     /// The lock that the path is under.
     package struct Lock: Sendable, Hashable {
-        /// The locked path: that of the question, or one above it.
+        /// The locked path: the explained path, or one above it.
         package var path: JSONPath
-        /// The file that pins it; nil where no file says anything there.
+        /// The file that sets the locked value; nil if no file does.
         package var file: String?
         /// The line in that file, from 1.
         package var line: Int?
-        /// The settings file that locks it; nil where the settings came from no file.
+        /// The settings file that locks it; nil if the settings are not from a file.
         package var settings: String?
     }
 
     package var path: JSONPath
-    /// The snapshot that is explained.
+    /// The revision of the explained snapshot.
     package var revision: Int
-    /// The value in it; nil for none.
+    /// The value in the snapshot; nil for none.
     package var value: JSONValue?
-    /// The highest layer that has a say there and is not kept from it by the lock; nil where none has.
+    /// The highest layer with an effect that the lock does not suppress; nil for none.
     package var winner: ConfigLayer?
     /// The lock that the path is under; nil for none.
     package var lock: Lock?

@@ -1,29 +1,30 @@
 package import LarderConfigModel
 package import LarderJSON
 
-/// Where in files a value stands.
-package struct FilePlace: Sendable, Hashable {
+/// A line of a file in which a value is written.
+package struct SourceLocation: Sendable, Hashable {
     package var file: String
-    /// From 1.
+    /// The line, from 1.
     package var line: Int
 
-    /// Looks through the files that a layer was made of. Blocks until the disk has answered.
+    /// Searches the files of a layer. Blocks until the disk has answered.
     ///
     /// - Parameters:
-    ///   - saying: what the layer says at the path
-    ///   - merge: makes the layer's document of the files'
-    /// - Returns: the last file that has a say at the path, which is the one that counts; nil where none has, or where the
-    ///   files cannot be read or say something else by now
+    ///   - location: the file or directory of the layer
+    ///   - effect: the layer's effect at the path
+    ///   - merge: makes the layer of the files' documents
+    /// - Returns: The location in the last file with an effect at the path, which overrides the others. Nil if no file has one,
+    ///   or if the files cannot be read or have changed since.
     package static func find(
-        _ path: [String], in location: String, maximumBytes: Int, saying: PatchEffect,
+        _ path: [String], in location: String, maximumBytes: Int, effect: PatchEffect,
         merge: ([JSONValue]) -> ComposedPatch
-    ) -> FilePlace? {
+    ) -> SourceLocation? {
         guard let reading = try? DocumentFiles.read(at: location, maximumBytes: maximumBytes),
-            let documents = try? reading.documents(), merge(documents).effect(at: path) == saying
+            let documents = try? reading.documents(), merge(documents).effect(at: path) == effect
         else { return nil }
         for (file, document) in zip(reading.files, documents).reversed()
         where document.effect(at: path) != .unchanged {
-            return FilePlace(file: file.path, line: DocumentFiles.line(of: JSONPath(path), in: file, document))
+            return SourceLocation(file: file.path, line: DocumentFiles.line(of: JSONPath(path), in: file, document))
         }
         return nil
     }
