@@ -4,58 +4,120 @@ import Testing
 
 @testable import LarderCommand
 
-/// What `larder render` does about checks and commands that fail.
+/// A directory with an agent whose value `a` is 1, and a template of that value.
+private struct RenderScene {
+    private let home: AgentHome
+    private let tests = Integration.RenderTests()
+
+    /// - Parameter previous: the content of the file that is to be replaced; nil for no file
+    static func with(previous: String? = nil, _ body: (RenderScene) throws -> Void) throws {
+        try AgentHome.with(starting: true) { home in
+            let scene = RenderScene(home: home)
+            try scene.set("1")
+            try scene.write("t", "{{a}}\n")
+            if let previous { try scene.write("app.conf", previous) }
+            try body(scene)
+        }
+    }
+
+    private init(home: AgentHome) { self.home = home }
+
+    func set(_ value: String) throws { _ = try tests.larder(home, ["set", "a", value]) }
+
+    /// Renders the template to `app.conf`.
+    func render(_ options: String...) throws -> Command { try render(options) }
+
+    func render(_ options: [String]) throws -> Command {
+        try tests.larder(home, ["render", "t", "app.conf"] + options)
+    }
+
+    /// Starts to render the template to `app.conf`, and waits for a line of the log.
+    func startRender(_ options: [String], waitingFor line: String) throws -> ChildProcess {
+        let larder = try ChildProcess(
+            Products.commandLine, ["render", "t", "app.conf"] + options + ["--socket", home.socket],
+            environment: home.environment, directory: home.directory)
+        try larder.waitForLog(line)
+        return larder
+    }
+
+    /// Lets the check kill the larder that runs it, while the new file is in place and unchecked.
+    func killInPlace() throws {
+        let killed = try render("--check", "kill -9 $PPID", "--check-in-place")
+        #expect(killed.end == .signal(SIGKILL))
+        #expect(try file() == "1\n")
+    }
+
+    // MARK: Files
+
+    var directory: String { home.directory }
+    func path(_ name: String) -> String { home.directory + "/" + name }
+    func write(_ name: String, _ text: String) throws { try home.write(name, text) }
+    func exists(_ name: String) -> Bool { home.exists(path(name)) }
+
+    /// The content of `app.conf`.
+    func file() throws -> String { try tests.text(home, "app.conf") }
+    /// The status of `app.conf`.
+    func status() throws -> stat { try tests.status(home, "app.conf") }
+    /// The names of the rendered file and of hidden files beside it.
+    func names() throws -> [String] { try tests.names(home) }
+
+    /// Removes the copies of the previous file.
+    func removeCopies() throws {
+        for name in try names() where name.hasPrefix(".app.larder-") { unlink(path(name)) }
+    }
+
+    func makeFIFO(_ name: String) { mkfifo(path(name), 0o600) }
+
+    /// Ends the readers of a FIFO, and removes it.
+    func removeFIFO(_ name: String) {
+        close(open(path(name), O_RDWR | O_CLOEXEC))
+        unlink(path(name))
+    }
+}
+
+/// Checks and commands of `larder render` that fail.
 extension Integration.RenderTests {
     @Test("a failed --exec restores the previous file, and the next call tries again")
     func failedExec() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            let first = try larder(home, ["render", "t", "app.conf", "--exec", "cat {}; false"])
+        try RenderScene.with { scene in
+            let first = try scene.render("--exec", "cat {}; false")
             #expect(first.end == .exit(1))
             #expect(
                 first.log
                     == "1\nlarder: the command after the change ended with exit status 1; app.conf is removed, as it was not there before"
             )
-            #expect(try names(home) == [])
-            try home.write("app.conf", "old")
-            chmod(home.directory + "/app.conf", 0o604)
+            #expect(try scene.names() == [])
+            try scene.write("app.conf", "old")
+            chmod(scene.path("app.conf"), 0o604)
             for _ in 0..<2 {
-                let failed = try larder(
-                    home, ["render", "t", "app.conf", "--mode", "600", "--exec", "cat {} >&2; exit 7"])
+                let failed = try scene.render("--mode", "600", "--exec", "cat {} >&2; exit 7")
                 #expect(failed.end == .exit(1))
                 #expect(
                     failed.log
                         == "1\nlarder: the command after the change ended with exit status 7; the previous app.conf is restored"
                 )
-                #expect(try text(home, "app.conf") == "old")
-                #expect(try status(home, "app.conf").st_mode & 0o7777 == 0o604)
-                #expect(try names(home) == ["app.conf"])
+                #expect(try scene.file() == "old")
+                #expect(try scene.status().st_mode & 0o7777 == 0o604)
+                #expect(try scene.names() == ["app.conf"])
             }
-            #expect(try larder(home, ["render", "t", "app.conf", "--exec", "true"]).end == .exit(0))
-            #expect(try text(home, "app.conf") == "1\n")
-            #expect(try names(home) == ["app.conf"])
+            #expect(try scene.render("--exec", "true").end == .exit(0))
+            #expect(try scene.file() == "1\n")
+            #expect(try scene.names() == ["app.conf"])
         }
     }
 
-    @Test("a file that another process puts in place during --exec is not overwritten by the previous one")
+    @Test("a file that another process installs during --exec is not overwritten by the previous one")
     func supersededExec() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            try home.write("app.conf", "old")
-            let failed = try larder(
-                home, ["render", "t", "app.conf", "--exec", "echo other >n; mv n {}; false"])
+        try RenderScene.with(previous: "old") { scene in
+            let failed = try scene.render("--exec", "echo other >n; mv n {}; false")
             #expect(failed.end == .exit(1))
             #expect(failed.log.hasSuffix("another process has replaced app.conf meanwhile"), "\(failed.log)")
-            #expect(try text(home, "app.conf") == "other\n")
-            #expect(try names(home) == ["app.conf"])
+            #expect(try scene.file() == "other\n")
+            #expect(try scene.names() == ["app.conf"])
         }
     }
 
-    @Test("a --check that names no file is refused, because it would judge the old one")
+    @Test("a --check that does not name the file is refused, because it would check the old one")
     func blindCheck() throws {
         try AgentHome.with { home in
             try home.write("t", "{{a}}\n")
@@ -71,7 +133,7 @@ extension Integration.RenderTests {
         }
     }
 
-    @Test("{} is replaced as a word of its own only, quoted or not")
+    @Test("{} is replaced only as a separate word, quoted or not")
     func placeholders() {
         for (text, script): (String, String) in [
             ("cat {}", "cat 'a b'"), ("cat {}; cat '{}' \"{}\"|cat", "cat 'a b'; cat 'a b' 'a b'|cat"),
@@ -85,40 +147,36 @@ extension Integration.RenderTests {
         #expect(ShellCommand(text: "sh -c 'cat \"$LARDER_FILE\"'").namesFile)
     }
 
-    @Test("--check-in-place checks the file where it belongs, and restores the previous one")
+    @Test("--check-in-place checks the installed file, and restores the previous one after a failure")
     func checkInPlace() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            let arguments = ["render", "t", "app.conf", "--check-in-place", "--check", "! grep -q bad app.conf"]
-            #expect(try larder(home, arguments + ["--exec", "touch done"]).end == .exit(0))
-            _ = try larder(home, ["set", "a", "bad"])
-            unlink(home.directory + "/done")
-            let refused = try larder(home, arguments + ["--exec", "touch done"])
+        try RenderScene.with { scene in
+            let check = ["--check-in-place", "--check", "! grep -q bad app.conf"]
+            #expect(try scene.render(check + ["--exec", "touch done"]).end == .exit(0))
+            try scene.set("bad")
+            unlink(scene.path("done"))
+            let refused = try scene.render(check + ["--exec", "touch done"])
             #expect(refused.end == .exit(7))
             #expect(
                 refused.log == "larder: the check ended with exit status 1; the previous app.conf is restored")
-            #expect(try text(home, "app.conf") == "1\n")
-            #expect(!home.exists(home.directory + "/done"))
-            #expect(try names(home) == ["app.conf"])
-            // What was installed before it could be checked does not stand in the way.
-            try home.write("app.conf", "bad")
-            _ = try larder(home, ["set", "a", "2"])
-            #expect(try larder(home, arguments).end == .exit(0))
-            #expect(try text(home, "app.conf") == "2\n")
+            #expect(try scene.file() == "1\n")
+            #expect(!scene.exists("done"))
+            #expect(try scene.names() == ["app.conf"])
+            // An unchecked file that was in place before is replaced.
+            try scene.write("app.conf", "bad")
+            try scene.set("2")
+            #expect(try scene.render(check).end == .exit(0))
+            #expect(try scene.file() == "2\n")
         }
     }
 
-    @Test("readers find the old or the new file, whole, while bad ones are installed and taken back")
+    @Test("readers see the whole old or new file while rejected files are installed and removed")
     func atomicForReaders() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            try home.write("t", "{{a}}")
+        try RenderScene.with { scene in
+            try scene.write("t", "{{a}}")
             let (old, new) = (String(repeating: "o", count: 50_000), String(repeating: "n", count: 70_000))
-            try home.write("app.conf", old)
-            _ = try larder(home, ["set", "a", new])
-            mkfifo(home.directory + "/seen", 0o600)
+            try scene.write("app.conf", old)
+            try scene.set(new)
+            scene.makeFIFO("seen")
             // Lets each check end when it has seen the new file in place.
             let reader = try ChildProcess(
                 "python3",
@@ -136,37 +194,28 @@ extension Integration.RenderTests {
                             except OSError: pass
                     print(sorted(contents), flush=True)
                     """,
-                ], directory: home.directory)
+                ], directory: scene.directory)
             #expect(try reader.line() == "reads")
             for _ in 0..<10 {
-                let refused = try larder(
-                    home, ["render", "t", "app.conf", "--check", "cat seen; false", "--check-in-place"])
+                let refused = try scene.render("--check", "cat seen; false", "--check-in-place")
                 #expect(refused.end == .exit(7))
             }
-            try home.write("enough", "")
+            try scene.write("enough", "")
             #expect(try reader.line() == "[('n', 70000), ('o', 50000)]")
         }
     }
 
     @Test("a signal before the command has succeeded restores the previous file", arguments: ["exec", "check"])
     func signalledInPlace(step: String) throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            try home.write("app.conf", "old")
+        try RenderScene.with(previous: "old") { scene in
             let command = "exec python3 -c 'import signal; print(\"waits\", flush=True); signal.pause()'"
-            let larder = try ChildProcess(
-                Products.commandLine,
-                ["render", "t", "app.conf", "--\(step)", command, "--socket", home.socket]
-                    + (step == "check" ? ["--check-in-place"] : []),
-                environment: home.environment, directory: home.directory)
-            try larder.waitForLog("waits")
-            #expect(try text(home, "app.conf") == "1\n")
+            let larder = try scene.startRender(
+                ["--\(step)", command] + (step == "check" ? ["--check-in-place"] : []), waitingFor: "waits")
+            #expect(try scene.file() == "1\n")
             larder.signal(SIGTERM)
             #expect(try larder.waitForEnd() == .signal(SIGTERM))
-            #expect(try text(home, "app.conf") == "old")
-            #expect(try names(home) == ["app.conf"])
+            #expect(try scene.file() == "old")
+            #expect(try scene.names() == ["app.conf"])
         }
     }
 
@@ -174,194 +223,134 @@ extension Integration.RenderTests {
         "a file that was not checked because larder was killed is checked by the next call",
         arguments: ["check", "exec"], [true, false])
     func killedInPlace(step: String, hasPrevious: Bool) throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            if hasPrevious { try home.write("app.conf", "old") }
-            mkfifo(home.directory + "/wait", 0o600)
-            let options = ["render", "t", "app.conf"] + (step == "check" ? ["--check-in-place"] : [])
-            let larder = try ChildProcess(
-                Products.commandLine,
-                options + ["--\(step)", "echo waits; exec cat wait", "--socket", home.socket],
-                environment: home.environment, directory: home.directory)
-            try larder.waitForLog("waits")
-            // Another call does not take the file of one that still checks it for abandoned.
-            #expect(try self.larder(home, ["render", "t", "app.conf"]).end == .exit(0))
-            #expect(try text(home, "app.conf") == "1\n")
+        try RenderScene.with(previous: hasPrevious ? "old" : nil) { scene in
+            scene.makeFIFO("wait")
+            let options = step == "check" ? ["--check-in-place"] : []
+            let larder = try scene.startRender(
+                options + ["--\(step)", "echo waits; exec cat wait"], waitingFor: "waits")
+            // Another call does not treat a file as abandoned while a running call checks it.
+            #expect(try scene.render().end == .exit(0))
+            #expect(try scene.file() == "1\n")
             larder.kill()
-            close(open(home.directory + "/wait", O_RDWR | O_CLOEXEC))
-            unlink(home.directory + "/wait")
-            #expect(try text(home, "app.conf") == "1\n")
+            scene.removeFIFO("wait")
+            #expect(try scene.file() == "1\n")
 
-            let refused = try self.larder(home, options + ["--\(step)", "touch ran; false"])
+            let refused = try scene.render(options + ["--\(step)", "touch ran; false"])
             #expect(refused.end == .exit(step == "check" ? 7 : 1))
             #expect(refused.log.contains("was killed before it had checked app.conf"), "\(refused.log)")
-            #expect(home.exists(home.directory + "/ran"))
-            #expect(try names(home) == (hasPrevious ? ["app.conf"] : []))
-            if hasPrevious { #expect(try text(home, "app.conf") == "old") }
-            #expect(try self.larder(home, options + ["--\(step)", "true"]).end == .exit(0))
-            #expect(try text(home, "app.conf") == "1\n")
-            #expect(try names(home) == ["app.conf"])
+            #expect(scene.exists("ran"))
+            #expect(try scene.names() == (hasPrevious ? ["app.conf"] : []))
+            if hasPrevious { #expect(try scene.file() == "old") }
+            #expect(try scene.render(options + ["--\(step)", "true"]).end == .exit(0))
+            #expect(try scene.file() == "1\n")
+            #expect(try scene.names() == ["app.conf"])
         }
     }
 
     @Test("a file that was replaced after larder was killed is not overwritten by the one before")
     func replacedAfterKill() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            try home.write("app.conf", "old")
-            mkfifo(home.directory + "/wait", 0o600)
-            let larder = try ChildProcess(
-                Products.commandLine,
-                ["render", "t", "app.conf", "--exec", "echo waits; exec cat wait", "--socket", home.socket],
-                environment: home.environment, directory: home.directory)
-            try larder.waitForLog("waits")
+        try RenderScene.with(previous: "old") { scene in
+            scene.makeFIFO("wait")
+            let larder = try scene.startRender(["--exec", "echo waits; exec cat wait"], waitingFor: "waits")
             larder.kill()
-            close(open(home.directory + "/wait", O_RDWR | O_CLOEXEC))
-            unlink(home.directory + "/wait")
-            try home.write("app.conf", "mine")
-            let refused = try self.larder(home, ["render", "t", "app.conf", "--exec", "false"])
+            scene.removeFIFO("wait")
+            try scene.write("app.conf", "mine")
+            let refused = try scene.render("--exec", "false")
             #expect(refused.log.hasSuffix("the previous app.conf is restored"), "\(refused.log)")
-            #expect(try text(home, "app.conf") == "mine")
-            #expect(try names(home) == ["app.conf"])
+            #expect(try scene.file() == "mine")
+            #expect(try scene.names() == ["app.conf"])
         }
-    }
-
-    /// Lets the commands of a call of larder kill it while the new file is in place, unchecked.
-    private func killInPlace(_ home: AgentHome) throws {
-        let killed = try larder(
-            home, ["render", "t", "app.conf", "--check", "kill -9 $PPID", "--check-in-place"])
-        #expect(killed.end == .signal(SIGKILL))
-        #expect(try text(home, "app.conf") == "1\n")
     }
 
     @Test("an unchecked file is checked in place until a check succeeds if the copy of the previous file is missing")
     func missingCopy() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            try home.write("app.conf", "old")
-            try killInPlace(home)
-            for name in try names(home) where name.hasPrefix(".app.larder-") { unlink(home.directory + "/" + name) }
-            let options = ["render", "t", "app.conf", "--check-in-place", "--check"]
+        try RenderScene.with(previous: "old") { scene in
+            try scene.killInPlace()
+            try scene.removeCopies()
+            let options = ["--check-in-place", "--check"]
             for _ in 0..<2 {
-                let refused = try larder(home, options + ["false"])
+                let refused = try scene.render(options + ["false"])
                 #expect(refused.end == .exit(7))
                 #expect(refused.log.contains("the previous file is missing"), "\(refused.log)")
                 #expect(refused.log.hasSuffix("the check ended with exit status 1; app.conf stays as it was"))
-                #expect(try names(home) == [".app.conf.larder-unconfirmed", "app.conf"])
+                #expect(try scene.names() == [".app.conf.larder-unconfirmed", "app.conf"])
             }
             // A new file that fails, too, brings the unchecked one back, and it is still unchecked.
-            _ = try larder(home, ["set", "a", "2"])
-            #expect(try larder(home, options + ["false"]).end == .exit(7))
-            #expect(try text(home, "app.conf") == "1\n")
-            _ = try larder(home, ["set", "a", "1"])
-            #expect(try larder(home, options + ["false"]).end == .exit(7))
-            let accepted = try larder(home, options + ["true"])
+            try scene.set("2")
+            #expect(try scene.render(options + ["false"]).end == .exit(7))
+            #expect(try scene.file() == "1\n")
+            try scene.set("1")
+            #expect(try scene.render(options + ["false"]).end == .exit(7))
+            let accepted = try scene.render(options + ["true"])
             #expect(accepted.end == .exit(0))
             #expect(accepted.log.contains("the previous file is missing"), "\(accepted.log)")
-            #expect(try names(home) == ["app.conf"])
-            #expect(try larder(home, options + ["false"]).log == "")
+            #expect(try scene.names() == ["app.conf"])
+            #expect(try scene.render(options + ["false"]).log == "")
         }
     }
 
     @Test("a new value replaces an unchecked file whose previous file is missing")
     func missingCopyAndNewValue() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            try home.write("app.conf", "old")
-            try killInPlace(home)
-            for name in try names(home) where name.hasPrefix(".app.larder-") { unlink(home.directory + "/" + name) }
-            _ = try larder(home, ["set", "a", "2"])
-            let accepted = try larder(
-                home, ["render", "t", "app.conf", "--check-in-place", "--check", "grep -q 2 app.conf"])
+        try RenderScene.with(previous: "old") { scene in
+            try scene.killInPlace()
+            try scene.removeCopies()
+            try scene.set("2")
+            let accepted = try scene.render("--check-in-place", "--check", "grep -q 2 app.conf")
             #expect(accepted.end == .exit(0), "\(accepted.log)")
-            #expect(try text(home, "app.conf") == "2\n")
-            #expect(try names(home) == ["app.conf"])
+            #expect(try scene.file() == "2\n")
+            #expect(try scene.names() == ["app.conf"])
         }
     }
 
     @Test("a correction that is written into an unchecked file is not overwritten by the previous file")
     func correctedAfterKill() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            try home.write("app.conf", "old")
-            try killInPlace(home)
-            let inode = try status(home, "app.conf").st_ino
+        try RenderScene.with(previous: "old") { scene in
+            try scene.killInPlace()
+            let inode = try scene.status().st_ino
             // The same inode and the same length.
-            try home.write("fix", "3\n")
-            #expect(try Command.run("cp", [home.directory + "/fix", home.directory + "/app.conf"]).end == .exit(0))
-            #expect(try status(home, "app.conf").st_ino == inode)
-            let refused = try larder(
-                home, ["render", "t", "app.conf", "--check-in-place", "--check", "false"])
+            try scene.write("fix", "3\n")
+            #expect(try Command.run("cp", [scene.path("fix"), scene.path("app.conf")]).end == .exit(0))
+            #expect(try scene.status().st_ino == inode)
+            let refused = try scene.render("--check-in-place", "--check", "false")
             #expect(refused.log == "larder: the check ended with exit status 1; the previous app.conf is restored")
-            #expect(try text(home, "app.conf") == "3\n")
-            #expect(try names(home) == ["app.conf"])
+            #expect(try scene.file() == "3\n")
+            #expect(try scene.names() == ["app.conf"])
         }
     }
 
     @Test("hidden files of a call that was killed are removed by the next one, those of a running call are not")
     func abandonedFiles() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            try home.write("app.conf", "old")
-            mkfifo(home.directory + "/wait", 0o600)
-            let running = try ChildProcess(
-                Products.commandLine,
-                [
-                    "render", "t", "app.conf", "--check", "echo waits; cat {} wait", "--exec", "true", "--socket",
-                    home.socket,
-                ],
-                environment: home.environment, directory: home.directory)
-            try running.waitForLog("waits")
-            let hidden = try names(home).filter { $0.hasPrefix(".") }
+        try RenderScene.with(previous: "old") { scene in
+            scene.makeFIFO("wait")
+            let running = try scene.startRender(
+                ["--check", "echo waits; cat {} wait", "--exec", "true"], waitingFor: "waits")
+            let hidden = try scene.names().filter { $0.hasPrefix(".") }
             #expect(hidden.count == 2, "\(hidden)")
-            let killed = try larder(
-                home, ["render", "t", "app.conf", "--check", "kill -9 $PPID; : {}", "--exec", "true"])
+            let killed = try scene.render("--check", "kill -9 $PPID; : {}", "--exec", "true")
             #expect(killed.end == .signal(SIGKILL))
-            #expect(try names(home).count == 5)
-            try home.write(".app.larder-notes.conf", "")
-            try home.write(".app.larder-abcdefg.conf", "")
-            let refused = try larder(home, ["render", "t", "app.conf", "--check", "false {}"])
+            #expect(try scene.names().count == 5)
+            try scene.write(".app.larder-notes.conf", "")
+            try scene.write(".app.larder-abcdefg.conf", "")
+            let refused = try scene.render("--check", "false {}")
             #expect(refused.end == .exit(7))
             #expect(
-                try names(home)
+                try scene.names()
                     == (hidden + ["app.conf", ".app.larder-notes.conf", ".app.larder-abcdefg.conf"]).sorted())
-            close(open(home.directory + "/wait", O_RDWR | O_CLOEXEC))
+            scene.removeFIFO("wait")
             running.kill()
             _ = try running.waitForEnd()
         }
     }
 
-    @Test("with --watch a command that failed runs again even if the value is taken back")
+    @Test("with --watch a failed command runs again even if the value changes back")
     func retryAfterReversal() throws {
-        try AgentHome.with { home in
-            _ = try home.start()
-            _ = try larder(home, ["set", "a", "1"])
-            try home.write("t", "{{a}}\n")
-            let larder = try ChildProcess(
-                Products.commandLine,
-                [
-                    "render", "t", "app.conf", "--watch", "--exec",
-                    "echo ran for $(cat \"$LARDER_FILE\"); grep -q 1 {}",
-                    "--socket", home.socket,
-                ],
-                environment: home.environment, directory: home.directory)
-            try larder.waitForLog("ran for 1")
-            _ = try self.larder(home, ["set", "a", "2"])
+        try RenderScene.with { scene in
+            let larder = try scene.startRender(
+                ["--watch", "--exec", "echo ran for $(cat \"$LARDER_FILE\"); grep -q 1 {}"], waitingFor: "ran for 1")
+            try scene.set("2")
             try larder.waitForLog("ended with exit status 1; the previous app.conf is restored")
             let runs = larder.log.count { $0 == "ran for 1" }
-            _ = try self.larder(home, ["set", "a", "1"])
+            try scene.set("1")
             while larder.log.count(where: { $0 == "ran for 1" }) == runs { _ = try larder.logLine() }
             larder.signal(SIGTERM)
             #expect(try larder.waitForEnd() == .signal(SIGTERM))
