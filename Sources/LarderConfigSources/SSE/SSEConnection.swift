@@ -3,75 +3,75 @@ import LarderJSON
 import LarderUpstream
 import Synchronization
 
-/// One connection of the stream, from its request to its end.
-extension SSESource {
-    func connect(_ consumer: Int) async -> StreamEnd {
-        let lastEventID = state.withLock {
-            $0.connects(for: consumer, asksElsewhere: configuration.pollURL != nil)
-        }
-        let connection = StreamConnection(source: self, consumer: consumer, lastEventID: lastEventID)
-        do throws(ConfigError) {
-            var request = FetchRequest(
-                url: configuration.url,
-                headers: [("Accept", "text/event-stream"), ("Cache-Control", "no-store")],
-                timeouts: FetchTimeouts(idle: configuration.heartbeat, whole: configuration.timeout))
-            if let lastEventID { request.headers.append(("Last-Event-ID", lastEventID)) }
-            try await configuration.access.open(&request, blocking)
-            do {
-                return try await fetcher.stream(request, clock: clock) { head, body throws(UpstreamError) in
-                    do throws(ConfigError) {
-                        return try await connection.read(head, &body)
-                    } catch {
-                        return .failed(error, hasDelivered: connection.hasDelivered)
-                    }
-                }
-            } catch {
-                throw connection.lacksDocument && error.code == .timeout ? connection.noDocument : ConfigError(error)
-            }
-        } catch {
-            return .failed(error, hasDelivered: connection.hasDelivered)
-        }
-    }
-}
-
-/// Reads a connection, and tells its source what comes.
-private final class StreamConnection: Sendable {
+/// One connection to an event stream, from its request to its end. It reports to the state of its source.
+final class SSEConnection: Sendable {
     private let source: SSESource
     private let consumer: Int
     private let lastEventID: String?
-    private let reading: StreamedDocument
-    /// Whether a whole document is waited for, and the last type of an event that was passed over meanwhile.
-    private let awaited = Mutex<(isDocument: Bool, passedOver: String?)>((false, nil))
-    private let delivery = Atomic(false)
+    private let reader: SSEDocumentReader
+    /// Whether a whole document is awaited, and the type of the last event that was skipped meanwhile.
+    private let awaited = Mutex<(isDocument: Bool, skippedType: String?)>((false, nil))
+    /// Whether the stream has delivered a document.
+    private let hasDelivered = Atomic(false)
 
-    init(source: SSESource, consumer: Int, lastEventID: String?) {
+    init(source: SSESource, consumer: Int) {
         self.source = source
         self.consumer = consumer
-        self.lastEventID = lastEventID
-        reading = StreamedDocument(
-            location: source.location, patchEvents: source.configuration.patchEvents,
-            versionPath: source.configuration.versionPath,
-            versionRequirement: source.configuration.versionRequirement, maximumBytes: source.configuration.maximumBytes
-        )
+        let configuration = source.configuration
+        lastEventID = source.state.withLock {
+            $0.connecting(for: consumer, pollsDocument: configuration.pollURL != nil)
+        }
+        reader = SSEDocumentReader(
+            location: source.location, patchEvents: configuration.patchEvents,
+            versionPath: configuration.versionPath, versionRequirement: configuration.versionRequirement,
+            maximumBytes: configuration.maximumBytes)
     }
 
-    /// Whether the stream itself has delivered a document.
-    var hasDelivered: Bool { delivery.load(ordering: .relaxed) }
+    /// Connects, and reads the stream to its end.
+    func run() async -> SSEStreamEnd {
+        do throws(ConfigError) {
+            return try await stream()
+        } catch {
+            return failed(error)
+        }
+    }
 
-    /// Whether the stream has begun and has not sent the whole document that it must begin with.
-    var lacksDocument: Bool { awaited.withLock { $0.isDocument } }
+    private func failed(_ error: ConfigError) -> SSEStreamEnd {
+        .failed(error, hasDelivered: hasDelivered.load(ordering: .relaxed))
+    }
 
-    /// What is wrong then.
-    var noDocument: ConfigError {
-        let passedOver =
-            awaited.withLock { $0.passedOver }.map { "; what came as event \"\($0)\" was passed over" } ?? ""
+    private func stream() async throws(ConfigError) -> SSEStreamEnd {
+        let configuration = source.configuration
+        var request = FetchRequest(
+            url: configuration.url, headers: [("Accept", "text/event-stream"), ("Cache-Control", "no-store")],
+            timeouts: FetchTimeouts(idle: configuration.heartbeat, whole: configuration.timeout))
+        if let lastEventID { request.headers.append(("Last-Event-ID", lastEventID)) }
+        try await configuration.access.open(&request, source.blocking)
+        do {
+            return try await source.fetcher.stream(request, clock: source.clock) { head, body throws(UpstreamError) in
+                do throws(ConfigError) {
+                    return try await self.read(head, &body)
+                } catch {
+                    return self.failed(error)
+                }
+            }
+        } catch {
+            let lacksDocument = awaited.withLock { $0.isDocument }
+            throw lacksDocument && error.code == .timeout ? noDocument : ConfigError(error)
+        }
+    }
+
+    /// The error for a stream that does not begin with a whole document.
+    private var noDocument: ConfigError {
+        let skipped =
+            awaited.withLock { $0.skippedType }.map { "; what came as event \"\($0)\" was passed over" } ?? ""
         return ConfigError(
             .upstreamFailed,
-            "\(source.location) sent no whole document within \(source.configuration.timeout)\(passedOver); a new stream "
+            "\(source.location) sent no whole document within \(source.configuration.timeout)\(skipped); a new stream "
                 + "must begin with one, as an event without a type, or pollUrl say where it is")
     }
 
-    func read(_ head: StreamHead, _ body: inout StreamBody) async throws(ConfigError) -> StreamEnd {
+    private func read(_ head: StreamHead, _ body: inout StreamBody) async throws(ConfigError) -> SSEStreamEnd {
         if head.status == 204 {
             return .parked(
                 ConfigError(
@@ -112,47 +112,50 @@ private final class StreamConnection: Sendable {
         }
     }
 
-    /// Whether there is a document that patches can be applied to, from elsewhere or from the connection before.
+    /// Gets the document to which patches apply: from the poll URL, or from the previous connection.
+    /// - Returns: false if the stream has to deliver it
     private func begin(_ body: StreamBody) async throws(ConfigError) -> Bool {
         if let url = source.configuration.pollURL {
-            // What changes from here on comes over the stream, so that nothing is lost between the two.
+            // Polls while the connection stands, so that no change between the two is lost.
             while true {
-                let (mark, known) = source.state.withLock { ($0.mark, $0.document?.validator) }
-                // The answer to somebody else's question, which came meanwhile, may be from before the connection.
-                guard let document = try await source.poll(url, ifChangedFrom: known) else {
-                    if resume(after: mark) { return true } else { continue }
+                let (count, validator) = source.state.withLock {
+                    ($0.documents.count, $0.documents.newest?.validator)
                 }
-                if tell(document, after: mark) { return true }
+                // If another fetch changed the document meanwhile, its response may be older than the connection. Poll again.
+                guard let document = try await source.poll(url, ifChangedFrom: validator) else {
+                    if resume(after: count) { return true } else { continue }
+                }
+                if deliver(document, after: count) { return true }
             }
         }
-        if lastEventID != nil { return resume(after: source.state.withLock { $0.mark }) }
+        if lastEventID != nil { return resume(after: source.state.withLock { $0.documents.count }) }
         awaited.withLock { $0.isDocument = true }
         body.allow(source.configuration.timeout)
         return false
     }
 
-    private func resume(after mark: Int) -> Bool {
-        guard let effects = source.state.withLock({ $0.resumed(after: mark, for: consumer) }) else { return false }
+    private func resume(after count: Int) -> Bool {
+        guard let effects = source.state.withLock({ $0.resumed(after: count, for: consumer) }) else { return false }
         effects.signal?.yield()
         return true
     }
 
-    /// Whether the event brought a document.
+    /// - Returns: whether the event delivered a document
     private func apply(_ event: EventStreamParser.Event, hasDocument: Bool) throws(ConfigError) -> Bool {
         while true {
-            let (base, mark) = source.state.withLock { ($0.document?.value, $0.mark) }
-            guard let document = try reading.document(after: event, from: hasDocument ? base : nil) else {
-                awaited.withLock { $0.passedOver = event.type }
+            let (base, count) = source.state.withLock { ($0.documents.newest?.value, $0.documents.count) }
+            guard let document = try reader.document(after: event, from: hasDocument ? base : nil) else {
+                awaited.withLock { $0.skippedType = event.type }
                 return false
             }
             awaited.withLock { $0.isDocument = false }
-            delivery.store(true, ordering: .relaxed)
-            if tell(document, after: mark) { return true }
+            hasDelivered.store(true, ordering: .relaxed)
+            if deliver(document, after: count) { return true }
         }
     }
 
-    private func tell(_ document: SourceDocument, after mark: Int) -> Bool {
-        guard let effects = source.state.withLock({ $0.tell(document, after: mark, for: consumer) }) else {
+    private func deliver(_ document: SourceDocument, after count: Int) -> Bool {
+        guard let effects = source.state.withLock({ $0.deliver(document, after: count, for: consumer) }) else {
             return false
         }
         effects.carryOut(.success(document))

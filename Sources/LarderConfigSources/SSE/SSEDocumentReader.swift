@@ -2,23 +2,23 @@ import LarderConfigModel
 import LarderJSON
 import LarderUpstream
 
-/// What the events of a stream make of a document.
-struct StreamedDocument: Sendable {
+/// Applies the events of a stream to a document.
+struct SSEDocumentReader: Sendable {
     /// The stream, for messages.
     var location: String
     /// The types of the events that carry a merge patch.
     var patchEvents: [String]
-    /// Where the document says its own version; nil where it does not.
+    /// The path of the version in the document; nil for none.
     var versionPath: JSONPath?
     /// Whether a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
-    /// The most that the document may have.
+    /// The maximum size of the document.
     var maximumBytes: Int
 
-    /// The document after an event; nil where the event says nothing of it.
+    /// The document after an event; nil if the event has an unknown type.
     ///
-    /// - Parameter base: the document before it; nil where the stream has not sent one yet
-    /// - Throws: `rejected`: what comes after the event cannot be understood either, until the document was read anew
+    /// - Parameter base: the document before the event; nil before the first one of the stream
+    /// - Throws: `rejected`. Later events cannot be applied until a whole document was read.
     func document(after event: EventStreamParser.Event, from base: JSONValue?) throws(ConfigError) -> SourceDocument? {
         if patchEvents.contains(event.type) {
             guard let base else {

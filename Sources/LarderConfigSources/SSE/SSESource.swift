@@ -5,11 +5,10 @@ import LarderPlatform
 import LarderUpstream
 import Synchronization
 
-/// A remote layer that comes as server-sent events: a whole document, then patches or further whole ones.
+/// A source that receives server-sent events: a whole document, then patches or further whole documents.
 ///
-/// The connection is kept for as long as ``changes()`` has a consumer. When it ends, a ``ReconnectPlan`` says when the next
-/// one is made.
-/// Each event is signalled; the flow then takes what the stream has told by then.
+/// It keeps a connection while ``changes()`` has a consumer. A ``ReconnectPlan`` decides when to connect again. Each event is
+/// signalled; the refresh after the signal gets the newest document.
 final class SSESource: ConfigSource {
     let configuration: SSESourceSettings
     private let plan: ReconnectPlan
@@ -17,11 +16,11 @@ final class SSESource: ConfigSource {
     let blocking: BlockingWork
     let clock: any Clock<Duration>
     private let generator: any RandomNumberGenerator & Sendable
-    let state = Mutex(StreamState())
+    let state = Mutex(SSEStreamState())
 
-    /// A stream that resumed, delivered nothing and then broke succeeded if it lasted so long. A shorter one may be that of a
-    /// proxy that accepts connections and cannot forward them.
-    private static let steadyAfter = Duration.seconds(30)
+    /// The minimum duration of a stream that counts as working although it delivered nothing after it resumed and then broke.
+    /// A proxy that cannot forward connections may accept and close them sooner.
+    private static let minWorkingDuration = Duration.seconds(30)
 
     init(
         configuration: SSESourceSettings, plan: ReconnectPlan, fetcher: HTTPFetcher, blocking: BlockingWork,
@@ -39,30 +38,30 @@ final class SSESource: ConfigSource {
     var location: String { SourceURL.display(configuration.url) }
     var reconnects: Bool { true }
 
-    // MARK: Questions
+    // MARK: Fetches
 
     func fetch(
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer {
         switch occasion {
         case .signalled:
-            let (answer, effects) = state.withLock { $0.answer(location: location) }
+            let (answer, effects) = state.withLock { $0.answerToSignal(location: location) }
             effects.signal?.yield()
             return try answer.get()
         case .asked, .forced, .awaiting:
-            guard let url = configuration.pollURL else { return .document(try await readAnew()) }
-            let (told, known) = state.withLock { ($0.told, $0.document?.validator) }
-            // "Not modified" must speak of the document that the next patch is applied to.
-            let answer = try await poll(url, ifChangedFrom: validator == known ? validator : nil)
-            let (taken, parked) = state.withLock { state in
-                (state.take(answer, askedAt: told), state.unpark())
+            guard let url = configuration.pollURL else { return .document(try await readWhole()) }
+            let (deliveries, newest) = state.withLock { ($0.documents.deliveries, $0.documents.newest?.validator) }
+            // "Not modified" must refer to the document that the next patch changes.
+            let response = try await poll(url, ifChangedFrom: validator == newest ? validator : nil)
+            let (accepted, parked) = state.withLock { state in
+                (state.accept(response, requestedAt: deliveries), state.unpark())
             }
-            (taken.interrupted ?? parked)?.cancel()
-            return taken.answer
+            (accepted.interrupted ?? parked)?.cancel()
+            return accepted.answer
         }
     }
 
-    /// Asks for the whole document; nil where it is still the one that the validator stands for.
+    /// Requests the whole document; nil if it has not changed.
     func poll(
         _ url: String, ifChangedFrom validator: Validator?
     ) async throws(ConfigError) -> SourceDocument? {
@@ -78,21 +77,21 @@ final class SSESource: ConfigSource {
             throw ConfigError(error)
         }
         guard case .document(let answer) = response else { return nil }
-        let reading = DocumentReader(
+        let reader = DocumentReader(
             location: SourceURL.display(url), versionPath: configuration.versionPath,
             versionRequirement: configuration.versionRequirement)
-        return try await reading.document(in: answer.body, validator: answer.validator)
+        return try await reader.document(in: answer.body, validator: answer.validator)
     }
 
-    /// Has a new connection bring the whole document, and waits for it or for what is wrong.
-    private func readAnew() async throws(ConfigError) -> SourceDocument {
-        // Before the consumer comes, who takes his time at a start, the connection lasts as long as the question.
+    /// Reads the whole document from a new connection.
+    private func readWhole() async throws(ConfigError) -> SourceDocument {
+        // At a start the first fetch precedes the consumer. It makes a connection of its own.
         let own = state.withLock { $0.hasConsumer } ? nil : connections()
         defer { own?.end() }
         let id = Mutex<Int?>(nil)
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: StreamState.Waiter) in
-                let (own, interrupted) = state.withLock { $0.await(waiter) }
+            await withCheckedContinuation { (waiter: SSEStreamState.Waiter) in
+                let (own, interrupted) = state.withLock { $0.add(waiter) }
                 id.withLock { $0 = own }
                 interrupted?.cancel()
                 if Task.isCancelled { leave(own) }
@@ -116,7 +115,7 @@ final class SSESource: ConfigSource {
         return connections.changes
     }
 
-    /// One connection after the other.
+    /// A consumer of one connection after another.
     private struct Connections: Sendable {
         let changes: AsyncStream<Void>
         let signal: AsyncStream<Void>.Continuation
@@ -138,7 +137,7 @@ final class SSESource: ConfigSource {
         var plan = plan
         while !Task.isCancelled {
             let (end, duration) = await measured(on: clock) {
-                await interruptible(consumer) { await self.connect(consumer) }
+                await interruptible(consumer) { await SSEConnection(source: self, consumer: consumer).run() }
             }
             if Task.isCancelled { return }
             switch end {
@@ -153,8 +152,8 @@ final class SSESource: ConfigSource {
             case .failed(let error, let hasDelivered):
                 let (isGood, retry) = state.withLock { ($0.isGood, $0.retry) }
                 fail(error, isParked: false, consumer)
-                // A new connection may well bring the event that was rejected once more.
-                let isWorking = hasDelivered || isGood && duration >= Self.steadyAfter
+                // A new connection may deliver the rejected event again, so this is a failure whatever was delivered before.
+                let isWorking = hasDelivered || isGood && duration >= Self.minWorkingDuration
                 let end: ReconnectPlan.End = isWorking && error.code != .rejected ? .delivered : .failed
                 let floor = [error.retryAfter, retry].compactMap { $0 }.max()
                 await pause(plan.delay(after: end, notBefore: floor, using: &generator), consumer)
@@ -166,7 +165,7 @@ final class SSESource: ConfigSource {
         state.withLock { $0.fail(error, isParked: isParked, for: consumer) }.carryOut(.failure(error))
     }
 
-    /// Waits, for ever where no duration is given, or until there is something better to do.
+    /// Sleeps, without a limit if the duration is nil, until it is interrupted.
     private func pause(_ duration: Duration?, _ consumer: Int) async {
         let clock = clock
         _ = await interruptible(consumer) {
@@ -177,12 +176,12 @@ final class SSESource: ConfigSource {
         }
     }
 
-    /// Runs a body to its end; nil where it was interrupted.
+    /// Runs a body that a fetch may interrupt; nil if that happened.
     private func interruptible(
-        _ consumer: Int, _ body: @escaping @Sendable () async -> StreamEnd?
-    ) async -> StreamEnd? {
+        _ consumer: Int, _ body: @escaping @Sendable () async -> SSEStreamEnd?
+    ) async -> SSEStreamEnd? {
         let task = Task { await body() }
-        if state.withLock({ $0.goesOn(task, for: consumer) }) { task.cancel() }
+        if state.withLock({ $0.began(task, for: consumer) }) { task.cancel() }
         let end = await withTaskCancellationHandler {
             await task.value
         } onCancel: {
@@ -192,8 +191,8 @@ final class SSESource: ConfigSource {
     }
 
     private func measured(
-        on clock: some Clock<Duration>, _ body: () async -> StreamEnd?
-    ) async -> (StreamEnd?, Duration) {
+        on clock: some Clock<Duration>, _ body: () async -> SSEStreamEnd?
+    ) async -> (SSEStreamEnd?, Duration) {
         let start = clock.now
         let end = await body()
         return (end, start.duration(to: clock.now))

@@ -2,32 +2,31 @@ package import LarderConfigModel
 package import LarderJSON
 import LarderUpstream
 
-/// A source that sends its document, and what changes in it, as server-sent events.
+/// The settings of a source that sends its document and changes of it as server-sent events.
 package struct SSESourceSettings: Sendable, Equatable {
     /// The stream's address, `http` or `https`.
     package var url: String
-    /// Where the whole document can be asked for; nil where a new stream begins with it.
+    /// The URL of the whole document; nil if each new stream begins with it.
     package var pollURL: String?
-    /// The time between two questions for the whole document, which find what the stream lost.
+    /// The time between two polls of the whole document, which find changes that the stream lost.
     package var interval: Duration
-    /// The time over which hosts that have nothing to serve spread their first requests.
+    /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
     /// The time over which hosts spread their first attempts after the stream ended; nil for the default.
     package var reconnectWindow: Duration?
-    /// The longest silence of the stream before it is replaced.
+    /// The maximum time without data before the connection is replaced.
     package var heartbeat: Duration
-    /// The longest time for a question, for the stream to begin, and then for its first document.
+    /// The maximum duration of a poll, of the time until the stream begins, and then of that until its first document.
     package var timeout: Duration
-    /// The types of the events that carry a merge patch (RFC 7396). Events without a type carry a whole document, all
-    /// others nothing.
+    /// The types of events with a merge patch (RFC 7396). An event without a type is a whole document. Other types are skipped.
     package var patchEvents: [String]
-    /// Where the document says its own version; nil where it does not.
+    /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
     /// Whether a document without a version is rejected.
     package var versionRequirement: VersionRequirement
-    /// What requests show, and whom they trust.
+    /// Credentials and trusted authorities.
     package var access: HTTPAccess
-    /// The largest document taken, and the largest event.
+    /// The maximum size of the document and of an event, in bytes.
     package var maximumBytes: Int
 
     package init(
@@ -52,7 +51,6 @@ package struct SSESourceSettings: Sendable, Equatable {
 extension SSESourceSettings {
     func seed(_ hostIdentity: String) -> String { hostIdentity + "\u{0}" + url }
 
-    /// When a stream that ended is opened again.
     func reconnectPlan(hostIdentity: String) -> ReconnectPlan {
         ReconnectPlan(
             window: ReconnectPlan.window(reconnectWindow, interval: interval), firstFetchWindow: firstFetchWindow,

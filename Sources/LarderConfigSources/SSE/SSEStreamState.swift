@@ -1,256 +1,266 @@
 import LarderConfigModel
 import LarderUpstream
 
-/// What a stream has told so far, how its connection fares, and who waits for it. A value behind a lock; its functions
-/// answer with what is to be done once the lock is free.
-struct StreamState: Sendable {
+/// The documents that a stream has brought, the state of its connection, and the callers that wait for a document.
+///
+/// A value behind a lock. Its methods return what the caller does once the lock is released.
+struct SSEStreamState: Sendable {
     typealias Waiter = CheckedContinuation<Result<SourceDocument, ConfigError>, Never>
 
-    /// What follows from a change of the state.
+    /// The consequences of an event. They are carried out without the lock.
     struct Effects: Sendable {
         var signal: AsyncStream<Void>.Continuation?
         var waiters: [Waiter] = []
 
-        /// Tells everybody; not under the lock.
         func carryOut(_ result: Result<SourceDocument, ConfigError>) {
             for waiter in waiters { waiter.resume(returning: result) }
             signal?.yield()
         }
     }
 
-    /// The request for a whole document over a new connection, and who waits for it.
-    private struct FullRead: Sendable {
-        /// Whether the present connection has to bring a whole document.
-        var isUnderWay = false
-        /// Whether the next connection has to bring one.
-        var isRequested = false
-        private(set) var waiters: [Int: Waiter] = [:]
-        private var lastWaiter = 0
+    /// The newest document, from the stream or from a poll.
+    struct Documents: Sendable {
+        private(set) var newest: SourceDocument?
+        /// The number of documents so far.
+        private(set) var count = 0
+        /// The number of documents that the stream has delivered, or that a new connection has confirmed.
+        private(set) var deliveries = 0
+        /// Whether the newest document was delivered, and no fetch has returned it yet.
+        private(set) var isUnread = false
 
-        mutating func add(_ waiter: Waiter) -> Int {
-            lastWaiter += 1
-            waiters[lastWaiter] = waiter
-            return lastWaiter
+        fileprivate mutating func polled(_ document: SourceDocument) {
+            newest = document
+            count += 1
+            isUnread = false
         }
 
-        mutating func remove(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }
-
-        mutating func removeAll() -> [Waiter] {
-            defer { waiters = [:] }
-            return Array(waiters.values)
+        fileprivate mutating func delivered(_ document: SourceDocument) {
+            newest = document
+            count += 1
+            confirmed()
         }
+
+        fileprivate mutating func confirmed() {
+            deliveries += 1
+            isUnread = true
+        }
+
+        fileprivate mutating func read() { isUnread = false }
     }
 
-    /// The newest document: what the events make of the last whole one.
-    private(set) var document: SourceDocument?
-    /// Grows with each document, whoever brought it.
-    private(set) var mark = 0
-    /// Grows with each document that the stream brought or that a new connection confirmed.
-    private(set) var told = 0
-    /// Whether the document was not handed out yet.
-    private var isUntold = false
-    /// What is wrong with the connection; nil while it is good.
+    private(set) var documents = Documents()
+    /// Why the connection failed; nil while it works.
     private var failure: ConfigError?
-    /// What a new connection says to go on where this one ended; empty where it must begin anew.
+    /// The ID of the last event, with which a new connection resumes; empty if it cannot resume.
     private(set) var lastEventID = ""
-    /// Whether the present connection, or the last one, brought a document or went on where another one ended.
+    /// Whether the present connection, or the last one, has delivered a document or resumed.
     private(set) var isGood = false
-    /// How long the origin wants to be left alone between two connections.
+    /// The minimum time between two connections that the origin has requested.
     private(set) var retry: Duration?
 
-    /// Which of the consumers is the present one: a former one's connection may take a moment to end.
+    /// Identifies the present consumer. The connection of a previous one may take a moment to end.
     private(set) var consumer = 0
-    /// Nil where nobody keeps a connection.
+    /// Nil without a consumer.
     private var signal: AsyncStream<Void>.Continuation?
-    /// What goes on: a connection, or a pause.
-    private var current: Task<StreamEnd?, Never>?
-    /// Whether what goes on is to be ended for something better.
+    /// The connection or pause under way.
+    private var current: Task<SSEStreamEnd?, Never>?
+    /// Whether ``current`` is to end early, for a new connection.
     private var isInterrupted = false
-    /// Whether the origin wants no connection any more.
+    /// Whether the origin has refused further connections.
     private var isParked = false
-    private var fullRead = FullRead()
+    /// Whether the connection that is being made, or was made, has to deliver a whole document.
+    private var isReading = false
+    /// Whether the next connection has to.
+    private var isReadingRequested = false
+    private var waiters: [Int: Waiter] = [:]
+    private var lastWaiterID = 0
 
     // MARK: The connection
 
-    /// A new consumer; what goes on is the former one's to end.
+    /// Adds a consumer, which replaces the previous one. The previous one ends its connection.
     mutating func begin(_ signal: AsyncStream<Void>.Continuation) -> Int {
         consumer += 1
         self.signal = signal
         isInterrupted = false
         current = nil
-        fullRead.isUnderWay = document == nil
+        isReading = documents.newest == nil
         return consumer
     }
 
-    /// Whether somebody keeps a connection.
+    /// Whether a consumer keeps a connection.
     var hasConsumer: Bool { signal != nil }
 
-    /// A consumer is gone.
+    /// A consumer has ended.
     mutating func end(_ consumer: Int) {
         if consumer == self.consumer { signal = nil }
     }
 
-    /// Notes what goes on, and says whether it is to be ended at once.
-    mutating func goesOn(_ task: Task<StreamEnd?, Never>, for consumer: Int) -> Bool {
+    /// A connection or pause has begun.
+    /// - Returns: whether it is to end at once
+    mutating func began(_ task: Task<SSEStreamEnd?, Never>, for consumer: Int) -> Bool {
         guard consumer == self.consumer else { return true }
         current = task
         return isInterrupted
     }
 
-    /// Notes the end of what went on, and says whether it was interrupted.
+    /// The connection or pause has ended.
+    /// - Returns: whether it was interrupted
     mutating func ended(for consumer: Int) -> Bool {
         guard consumer == self.consumer else { return false }
         defer { isInterrupted = false }
         current = nil
-        fullRead.isUnderWay = false
+        isReading = false
         return isInterrupted
     }
 
-    /// A connection is about to be made. The id to say, or nothing where it has to bring a whole document.
-    ///
-    /// - Parameter asksElsewhere: whether the whole document is asked for once the connection stands. No id is said then:
-    ///   the origin would send again what that document already has in it.
-    mutating func connects(for consumer: Int, asksElsewhere: Bool = false) -> String? {
+    /// A connection is about to be made.
+    /// - Parameter pollsDocument: whether the whole document is polled from another URL once the connection stands. The
+    ///   connection does not resume then, because the origin would send again what that document already contains.
+    /// - Returns: the event ID to resume after; nil if the connection has to begin with a whole document
+    mutating func connecting(for consumer: Int, pollsDocument: Bool = false) -> String? {
         guard consumer == self.consumer else { return nil }
         isParked = false
         isGood = false
-        fullRead.isUnderWay =
-            fullRead.isRequested || !fullRead.waiters.isEmpty || document == nil || lastEventID.isEmpty || asksElsewhere
-        fullRead.isRequested = false
-        return fullRead.isUnderWay ? nil : lastEventID
+        isReading =
+            isReadingRequested || !waiters.isEmpty || documents.newest == nil || lastEventID.isEmpty || pollsDocument
+        isReadingRequested = false
+        return isReading ? nil : lastEventID
     }
 
-    /// The connection is there, and goes on from the document that is held; nil where that came after `mark`.
-    mutating func resumed(after mark: Int, for consumer: Int) -> Effects? {
-        guard consumer == self.consumer, document != nil, !isInterrupted else { return Effects() }
-        guard mark == self.mark else { return nil }
-        told += 1
+    /// The connection stands and resumes from the newest document.
+    /// - Parameter count: ``Documents/count`` when the caller compared the document
+    /// - Returns: nil if there has been another document since
+    mutating func resumed(after count: Int, for consumer: Int) -> Effects? {
+        guard consumer == self.consumer, documents.newest != nil, !isInterrupted else { return Effects() }
+        guard count == documents.count else { return nil }
+        documents.confirmed()
         failure = nil
         isGood = true
-        isUntold = true
         return Effects(signal: signal)
     }
 
-    /// Notes what a new connection will have to say. After an id that cannot be said it begins anew.
+    /// Notes how the next connection is made. It does not resume after an ID that is not a valid header value.
     mutating func remember(_ lastEventID: String, _ retry: Duration?, for consumer: Int) {
         guard consumer == self.consumer else { return }
-        self.lastEventID = lastEventID.canBeSaid ? lastEventID : ""
+        self.lastEventID = lastEventID.isEventIDForHeader ? lastEventID : ""
         self.retry = retry ?? self.retry
     }
 
-    /// The stream brought a document; nil where another one came since `mark`, which it has to be made from.
-    mutating func tell(_ document: SourceDocument, after mark: Int, for consumer: Int) -> Effects? {
-        // A connection that is given up may tell what is older than the reason for that.
+    /// The stream has delivered a document.
+    /// - Parameter count: ``Documents/count`` when the document was made from the previous one
+    /// - Returns: nil if there has been another document since, from which this one is to be made again
+    mutating func deliver(_ document: SourceDocument, after count: Int, for consumer: Int) -> Effects? {
+        // An interrupted connection may deliver documents that are older than the cause of the interruption.
         guard consumer == self.consumer, !isInterrupted else { return Effects() }
-        guard mark == self.mark else { return nil }
-        hold(document)
-        told += 1
+        guard count == documents.count else { return nil }
+        documents.delivered(document)
         failure = nil
         isGood = true
-        isUntold = true
-        fullRead.isUnderWay = false
-        return Effects(signal: signal, waiters: fullRead.removeAll())
+        isReading = false
+        return Effects(signal: signal, waiters: takeWaiters())
     }
 
-    /// The connection failed, or could not be made.
+    /// The connection has failed, or could not be made.
     mutating func fail(_ error: ConfigError, isParked: Bool, for consumer: Int) -> Effects {
         guard consumer == self.consumer else { return Effects() }
         failure = error
         self.isParked = isParked
-        // After an event that makes no sense the ones behind it make none either.
+        // The events behind an invalid one cannot be applied.
         if error.code == .rejected { lastEventID = "" }
-        let waiters = fullRead.removeAll()
-        // Who waits hears of it anyway, and one failure is not counted twice.
+        let waiters = takeWaiters()
+        // Waiters get the error. A signal would count the same failure twice.
         return Effects(signal: waiters.isEmpty ? signal : nil, waiters: waiters)
     }
 
-    // MARK: Questions
+    // MARK: Fetches
 
-    /// What a signal stood for.
-    mutating func answer(location: String) -> (answer: Result<SourceAnswer, ConfigError>, effects: Effects) {
-        if let document, isUntold {
-            isUntold = false
-            // A connection that failed behind its last document is told next.
+    /// The answer to a fetch after a signal.
+    mutating func answerToSignal(location: String) -> (answer: Result<SourceAnswer, ConfigError>, effects: Effects) {
+        if let document = documents.newest, documents.isUnread {
+            documents.read()
+            // A failure after the last document is the answer to the next signal.
             return (.success(.document(document)), Effects(signal: failure == nil ? nil : signal))
         }
         if let failure { return (.failure(failure), Effects()) }
-        guard let document else {
+        guard let document = documents.newest else {
             return (.failure(ConfigError(.upstreamFailed, "\(location) has not sent a document yet")), Effects())
         }
         return (.success(.document(document)), Effects())
     }
 
-    /// Decides between an answer to a question and what the stream told while it was under way.
+    /// Decides between the response to a poll and a document that the stream delivered during it.
     ///
-    /// What the connection still has to tell may be older than an answer that differs from what it has told so far, and
-    /// nothing says where in the stream the answer stands. So the connection is given up for a new one, which asks once
-    /// more when it stands.
+    /// If the response differs from the newest document, the connection may still deliver older ones: nothing tells where in
+    /// the stream the response belongs. So the connection is interrupted for a new one, which polls once more when it stands.
     ///
     /// - Parameters:
-    ///   - answer: nil where the origin said that nothing has changed
-    ///   - told: ``told`` when the question was put
-    mutating func take(
-        _ answer: SourceDocument?, askedAt told: Int
-    ) -> (answer: SourceAnswer, interrupted: Task<StreamEnd?, Never>?) {
-        if told != self.told, let document, !(answer?.isCertainlyNewer(than: document) ?? false) {
-            isUntold = false
-            return (.document(document), nil)
+    ///   - response: nil if the origin answered that nothing has changed
+    ///   - deliveries: ``Documents/deliveries`` at the time of the request
+    mutating func accept(
+        _ response: SourceDocument?, requestedAt deliveries: Int
+    ) -> (answer: SourceAnswer, interrupted: Task<SSEStreamEnd?, Never>?) {
+        let newest = documents.newest
+        if deliveries != documents.deliveries, let newest, !(response?.isCertainlyNewer(than: newest) ?? false) {
+            documents.read()
+            return (.document(newest), nil)
         }
-        guard let answer else { return (.notModified, nil) }
-        let isConfirmed = document?.value == answer.value
-        hold(answer)
-        isUntold = false
-        guard hasConsumer, isGood, failure == nil, !isConfirmed else { return (.document(answer), nil) }
+        guard let response else { return (.notModified, nil) }
+        documents.polled(response)
+        let isConfirmed = newest?.value == response.value
+        guard hasConsumer, isGood, failure == nil, !isConfirmed else { return (.document(response), nil) }
         isInterrupted = true
-        return (.document(answer), current)
+        return (.document(response), current)
     }
 
-    /// Waits for a whole document on a new connection; what is to be ended for that, if anything.
-    mutating func await(_ waiter: Waiter) -> (id: Int, interrupted: Task<StreamEnd?, Never>?) {
-        let id = fullRead.add(waiter)
-        guard !fullRead.isUnderWay else { return (id, nil) }
-        fullRead.isRequested = true
+    /// Adds a caller that waits for a whole document from a new connection.
+    /// - Returns: the caller's ID, and the connection or pause to cancel, if any
+    mutating func add(_ waiter: Waiter) -> (id: Int, interrupted: Task<SSEStreamEnd?, Never>?) {
+        lastWaiterID += 1
+        waiters[lastWaiterID] = waiter
+        guard !isReading else { return (lastWaiterID, nil) }
+        isReadingRequested = true
         isInterrupted = true
-        return (id, current)
+        return (lastWaiterID, current)
     }
 
-    mutating func leave(_ id: Int) -> Waiter? { fullRead.remove(id) }
+    mutating func leave(_ id: Int) -> Waiter? { waiters.removeValue(forKey: id) }
 
-    /// Ends the pause after which nothing would come, if that is what goes on.
-    mutating func unpark() -> Task<StreamEnd?, Never>? {
+    /// Ends the pause after the origin refused further connections.
+    /// - Returns: the pause to cancel; nil for none
+    mutating func unpark() -> Task<SSEStreamEnd?, Never>? {
         guard isParked else { return nil }
         isInterrupted = true
         return current
     }
 
-    private mutating func hold(_ document: SourceDocument) {
-        self.document = document
-        mark += 1
+    private mutating func takeWaiters() -> [Waiter] {
+        defer { waiters = [:] }
+        return Array(waiters.values)
     }
 }
 
 /// How a connection of a stream ended.
-enum StreamEnd: Sendable {
-    /// The origin ended it between two events, after it had delivered a document or resumed. That is not a failure.
+enum SSEStreamEnd: Sendable {
+    /// The origin closed it between two events, after it had delivered a document or resumed. This is not a failure.
     case ended
-    /// It failed; `hasDelivered`: after it had delivered a document.
+    /// `hasDelivered`: whether it had delivered a document
     case failed(ConfigError, hasDelivered: Bool)
-    /// The origin wants no connection any more.
+    /// The origin refuses further connections.
     case parked(ConfigError)
 }
 
 extension String {
-    /// Whether it can be said as an id: a header can carry it (RFC 9110, section 5.5), and servers take headers of that
-    /// length.
-    fileprivate var canBeSaid: Bool {
+    /// Whether the text can be sent as the header field `Last-Event-ID` (RFC 9110, section 5.5), with a length that servers
+    /// accept.
+    fileprivate var isEventIDForHeader: Bool {
         utf8.count <= 4096 && first != " " && last != " " && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
     }
 }
 
 extension SourceDocument {
-    /// Whether both say their versions and these have an order.
+    /// Whether both documents have versions, these are comparable, and this one is newer.
     fileprivate func isCertainlyNewer(than other: SourceDocument) -> Bool {
-        guard let version, let theirs = other.version else { return false }
-        return theirs.isOlder(than: version)
+        guard let version, let otherVersion = other.version else { return false }
+        return otherVersion.isOlder(than: version)
     }
 }

@@ -5,9 +5,9 @@ import Testing
 @testable import LarderConfigModel
 @testable import LarderConfigSources
 
-@Suite("What the events of a stream make of a document")
-struct StreamedDocumentTests {
-    private let reading = StreamedDocument(
+@Suite("Documents from the events of a stream")
+struct SSEDocumentReaderTests {
+    private let reading = SSEDocumentReader(
         location: "http://h/events", patchEvents: ["patch", "delta"], versionPath: JSONPath(["version"]),
         maximumBytes: 100)
 
@@ -23,7 +23,7 @@ struct StreamedDocumentTests {
         #expect(document?.validator == nil)
     }
 
-    @Test("a patch changes the document before it", arguments: ["patch", "delta"])
+    @Test("a patch changes the previous document", arguments: ["patch", "delta"])
     func patch(_ type: String) throws {
         let document = try document(
             type, #"{"version":8,"a":{"b":null,"c":3}}"#, from: ["version": 7, "a": ["b": 1, "d": 4], "n": .null])
@@ -31,14 +31,14 @@ struct StreamedDocumentTests {
         #expect(document?.version == UpstreamVersion("8"))
     }
 
-    @Test("events of other types say nothing", arguments: ["ping", "Patch", "messages"])
+    @Test("events of other types are skipped", arguments: ["ping", "Patch", "messages"])
     func others(_ type: String) throws {
         #expect(try document(type, "{}", from: ["a": 1]) == nil)
         #expect(try document(type, "garbage") == nil)
     }
 
     @Test(
-        "what makes no sense is refused, and said what it is",
+        "an invalid event is rejected, and the message says why",
         arguments: [
             ("message", "", "comment"), ("message", "[]", "array"), ("message", "{", "not JSON"),
             ("message", "null", "null"), ("patch", "[]", "array"), ("patch", "3", "number"), ("patch", "{", "not JSON"),
@@ -60,15 +60,15 @@ struct StreamedDocumentTests {
 }
 
 @Suite("The state of a stream")
-struct StreamStateTests {
+struct SSEStreamStateTests {
     private let failure = ConfigError(.upstreamFailed, "broken")
 
-    /// A state with a consumer whose connection is there.
-    private static func connected() -> (state: StreamState, consumer: Int, signals: AsyncStream<Void>) {
-        var state = StreamState()
+    /// A state with a connected consumer.
+    private static func connected() -> (state: SSEStreamState, consumer: Int, signals: AsyncStream<Void>) {
+        var state = SSEStreamState()
         let (signals, signal) = AsyncStream.makeStream(of: Void.self)
         let consumer = state.begin(signal)
-        _ = state.connects(for: consumer)
+        _ = state.connecting(for: consumer)
         return (state, consumer, signals)
     }
 
@@ -77,127 +77,134 @@ struct StreamStateTests {
         return document.value
     }
 
-    @Test("a document that came before the connection broke is handed out before the failure is")
+    @Test("a document that was delivered before the connection failed is returned before the failure")
     func order() throws {
         var (state, consumer, _) = Self.connected()
-        #expect(throws: ConfigError.self) { try state.answer(location: "x").answer.get() }
-        #expect(state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)?.signal != nil)
+        #expect(throws: ConfigError.self) { try state.answerToSignal(location: "x").answer.get() }
+        #expect(state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)?.signal != nil)
         #expect(state.fail(failure, isParked: false, for: consumer).signal != nil)
-        let first = state.answer(location: "x")
+        let first = state.answerToSignal(location: "x")
         #expect(try value(first.answer) == ["v": 1])
-        #expect(first.effects.signal != nil, "the failure is still to be told")
-        let second = state.answer(location: "x")
+        #expect(first.effects.signal != nil, "the failure is still to be reported")
+        let second = state.answerToSignal(location: "x")
         #expect(throws: failure) { try second.answer.get() }
         #expect(second.effects.signal == nil)
-        #expect(state.resumed(after: state.mark, for: consumer)?.signal != nil)
-        #expect(try value(state.answer(location: "x").answer) == ["v": 1])
+        #expect(state.resumed(after: state.documents.count, for: consumer)?.signal != nil)
+        #expect(try value(state.answerToSignal(location: "x").answer) == ["v": 1])
     }
 
-    @Test("what the stream told during a question wins over its answer, unless that is certainly newer")
+    @Test("a document delivered during a poll replaces its response, unless that is certainly newer")
     func race() throws {
         var (state, consumer, _) = Self.connected()
         let answers: [(String?, String?, Int)] = [(nil, nil, 2), ("5", "6", 2), ("6", "5", 3), ("a", "b", 2)]
         for (answered, told, expected) in answers {
-            let asked = state.told
-            _ = state.tell(
-                SourceDocument(value: ["v": 2], version: told.map(UpstreamVersion.init)), after: state.mark,
+            let asked = state.documents.deliveries
+            _ = state.deliver(
+                SourceDocument(value: ["v": 2], version: told.map(UpstreamVersion.init)), after: state.documents.count,
                 for: consumer)
             let answer = SourceDocument(value: ["v": 3], version: answered.map(UpstreamVersion.init))
             #expect(
-                try value(.success(state.take(answer, askedAt: asked).answer))
+                try value(.success(state.accept(answer, requestedAt: asked).answer))
                     == ["v": JSONValue(integerLiteral: expected)])
-            #expect(state.document?.value == ["v": JSONValue(integerLiteral: expected)])
+            #expect(state.documents.newest?.value == ["v": JSONValue(integerLiteral: expected)])
             _ = state.ended(for: consumer)
-            _ = state.connects(for: consumer)
+            _ = state.connecting(for: consumer)
         }
-        let answer = state.take(SourceDocument(value: ["v": 4]), askedAt: state.told).answer
+        let answer = state.accept(SourceDocument(value: ["v": 4]), requestedAt: state.documents.deliveries).answer
         #expect(try value(.success(answer)) == ["v": 4])
-        guard case .notModified = state.take(nil, askedAt: state.told).answer else {
+        guard case .notModified = state.accept(nil, requestedAt: state.documents.deliveries).answer else {
             return #expect(Bool(false), "nothing has changed")
         }
     }
 
-    @Test("an answer that differs from what the stream told ends the connection, which may still tell older things")
+    @Test(
+        "a response that differs from the newest document interrupts the connection, which may still deliver older ones"
+    )
     func difference() throws {
         var (state, consumer, _) = Self.connected()
-        _ = state.goesOn(Task { nil }, for: consumer)
-        _ = state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
-        #expect(state.take(SourceDocument(value: ["v": 1]), askedAt: state.told).interrupted == nil)
-        #expect(state.tell(SourceDocument(value: ["v": 2]), after: state.mark, for: consumer)?.signal != nil)
+        _ = state.began(Task { nil }, for: consumer)
+        _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+        #expect(
+            state.accept(SourceDocument(value: ["v": 1]), requestedAt: state.documents.deliveries).interrupted == nil)
+        #expect(
+            state.deliver(SourceDocument(value: ["v": 2]), after: state.documents.count, for: consumer)?.signal != nil)
 
-        #expect(state.take(SourceDocument(value: ["v": 5]), askedAt: state.told).interrupted != nil)
-        #expect(state.tell(SourceDocument(value: ["v": 3]), after: state.mark, for: consumer)?.signal == nil)
-        #expect(state.document?.value == ["v": 5])
+        #expect(
+            state.accept(SourceDocument(value: ["v": 5]), requestedAt: state.documents.deliveries).interrupted != nil)
+        #expect(
+            state.deliver(SourceDocument(value: ["v": 3]), after: state.documents.count, for: consumer)?.signal == nil)
+        #expect(state.documents.newest?.value == ["v": 5])
         let isFollowed = state.ended(for: consumer)
         #expect(isFollowed, "another connection is made at once")
-        _ = state.connects(for: consumer)
-        #expect(state.tell(SourceDocument(value: ["v": 6]), after: state.mark, for: consumer)?.signal != nil)
+        _ = state.connecting(for: consumer)
+        #expect(
+            state.deliver(SourceDocument(value: ["v": 6]), after: state.documents.count, for: consumer)?.signal != nil)
     }
 
-    @Test("a connection is not up to date by the answer to a question that was put before it")
+    @Test("a response to a request before the connection does not make it current")
     func questionBefore() {
         var (state, consumer, _) = Self.connected()
-        let (mark, told) = (state.mark, state.told)
-        _ = state.take(SourceDocument(value: ["v": 1]), askedAt: told)
+        let (mark, told) = (state.documents.count, state.documents.deliveries)
+        _ = state.accept(SourceDocument(value: ["v": 1]), requestedAt: told)
         #expect(state.resumed(after: mark, for: consumer) == nil)
-        #expect(state.resumed(after: state.mark, for: consumer)?.signal != nil)
-        #expect(state.told != told, "what is asked before and answered afterwards does not count")
+        #expect(state.resumed(after: state.documents.count, for: consumer)?.signal != nil)
+        #expect(state.documents.deliveries != told, "a request before the connection does not count")
     }
 
-    @Test("after an id that no header can carry a connection begins anew")
+    @Test("a connection does not resume after an ID that is not a valid header value")
     func unusableIDs() {
         var (state, consumer, _) = Self.connected()
-        _ = state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+        _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
         for (id, isSaid) in [
             (String(repeating: "i", count: 4096), true), (String(repeating: "i", count: 4097), false), ("é", true),
             ("a\u{1}b", false), (" a", false),
         ] {
             state.remember(id, nil, for: consumer)
-            #expect(state.connects(for: consumer) == (isSaid ? id : nil))
+            #expect(state.connecting(for: consumer) == (isSaid ? id : nil))
         }
     }
 
-    @Test("no id is said where the whole document is asked for elsewhere")
+    @Test("a connection does not resume if the whole document is polled from another URL")
     func elsewhere() {
         var (state, consumer, _) = Self.connected()
-        _ = state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+        _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
         state.remember("7", nil, for: consumer)
-        #expect(state.connects(for: consumer, asksElsewhere: true) == nil)
-        #expect(state.connects(for: consumer) == "7")
+        #expect(state.connecting(for: consumer, pollsDocument: true) == nil)
+        #expect(state.connecting(for: consumer) == "7")
     }
 
-    @Test("a patch that was made from an older document is not taken")
+    @Test("a patch of an older document is not accepted")
     func mark() {
         var (state, consumer, _) = Self.connected()
-        let mark = state.mark
-        _ = state.take(SourceDocument(value: ["v": 1]), askedAt: state.told)
-        #expect(state.tell(SourceDocument(value: ["v": 2]), after: mark, for: consumer) == nil)
-        #expect(state.tell(SourceDocument(value: ["v": 2]), after: state.mark, for: consumer) != nil)
+        let mark = state.documents.count
+        _ = state.accept(SourceDocument(value: ["v": 1]), requestedAt: state.documents.deliveries)
+        #expect(state.deliver(SourceDocument(value: ["v": 2]), after: mark, for: consumer) == nil)
+        #expect(state.deliver(SourceDocument(value: ["v": 2]), after: state.documents.count, for: consumer) != nil)
     }
 
-    @Test("a connection goes on after the last event, and begins anew after one that made no sense")
+    @Test("a connection resumes after the last event, but not after an invalid one")
     func resumption() {
         var (state, consumer, _) = Self.connected()
-        _ = state.tell(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
-        #expect(state.connects(for: consumer) == nil, "the origin gave no id")
-        _ = state.tell(SourceDocument(value: ["v": 1]), after: state.mark, for: consumer)
+        _ = state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: consumer)
+        #expect(state.connecting(for: consumer) == nil, "the origin gave no id")
+        _ = state.deliver(SourceDocument(value: ["v": 1]), after: state.documents.count, for: consumer)
         state.remember("7", .seconds(2), for: consumer)
-        #expect(state.connects(for: consumer) == "7")
+        #expect(state.connecting(for: consumer) == "7")
         #expect(state.retry == .seconds(2))
         _ = state.fail(failure, isParked: false, for: consumer)
-        #expect(state.connects(for: consumer) == "7")
+        #expect(state.connecting(for: consumer) == "7")
         _ = state.fail(ConfigError(.rejected, "nonsense"), isParked: false, for: consumer)
-        #expect(state.connects(for: consumer) == nil)
+        #expect(state.connecting(for: consumer) == nil)
     }
 
-    @Test("a former consumer's connection changes nothing any more")
+    @Test("the connection of a previous consumer changes nothing")
     func former() {
         var (state, old, _) = Self.connected()
         let (_, signal) = AsyncStream.makeStream(of: Void.self)
         let new = state.begin(signal)
         #expect(new != old)
-        #expect(state.tell(SourceDocument(value: ["v": 1]), after: 0, for: old)?.signal == nil)
-        #expect(state.document == nil)
+        #expect(state.deliver(SourceDocument(value: ["v": 1]), after: 0, for: old)?.signal == nil)
+        #expect(state.documents.newest == nil)
         #expect(state.fail(failure, isParked: false, for: old).signal == nil)
         state.remember("7", nil, for: old)
         #expect(state.lastEventID == "")
