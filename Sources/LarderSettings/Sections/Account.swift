@@ -80,8 +80,8 @@ struct AccountNumbers {
         }
     }
 
-    /// More than the members of any group take.
-    private static let mostRoom = 1 << 24
+    /// The maximum size of the buffer, more than the members of any group need.
+    private static let maxBufferSize = 1 << 24
 
     /// Looks an account up with ever more room for what is known of it: a group's members may be thousands.
     /// - Parameter lookUp: getgrnam_r(3) or its like; `ERANGE` asks for more room.
@@ -96,7 +96,7 @@ struct AccountNumbers {
             // So say those sources of accounts that have none of that name (getgrnam(3), ERRORS).
             case ENOENT, ESRCH, EBADF, EPERM: return (nil, nil)
             case EINTR: continue
-            case ERANGE where room < mostRoom: room *= 4
+            case ERANGE where room < maxBufferSize: room *= 4
             default: return (nil, error)
             }
         }

@@ -2,8 +2,8 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 
-/// The head of an answer that is not a redirect, and the way to its body.
-struct Answer {
+/// Reads the body of a response that is not a redirect, and checks that it is complete.
+struct BodyReader {
     private let response: HTTPClientResponse
     private let request: FetchRequest
     private let url: FetchURL
@@ -16,7 +16,7 @@ struct Answer {
         metadata = FetchMetadata(response, from: url)
     }
 
-    /// The verdict: unchanged, a complete document, or an error.
+    /// Reads the response: "not modified", or a complete document.
     func read(_ deadline: Deadline) async throws(UpstreamError) -> FetchResponse {
         switch response.status.code {
         case 304 where request.validator != nil:
@@ -45,7 +45,7 @@ struct Answer {
         return body
     }
 
-    /// Refuses what is known to be unusable before a byte of the body is read.
+    /// Rejects an unusable response before the body is read.
     private func checkHead() throws(UpstreamError) {
         let codings = response.headers[canonicalForm: "Content-Encoding"].filter { $0.lowercased() != "identity" }
         guard codings.count <= 1, codings.allSatisfy({ ["gzip", "deflate"].contains($0.lowercased()) }) else {
@@ -56,10 +56,10 @@ struct Answer {
         if let length = declaredLength, length > request.maximumBytes { throw tooLarge("\(length) bytes") }
     }
 
-    /// Collects the body, asking for the next piece only when the last one is put away.
+    /// Reads the body. Each piece is requested when the one before it has been copied.
     private func collect(_ deadline: Deadline) async throws(UpstreamError) -> [UInt8] {
         var body: [UInt8] = []
-        // The origin's word is not worth a large allocation.
+        // The declared length may be wrong, so it does not cause a large allocation.
         body.reserveCapacity(min(declaredLength ?? 0, request.maximumBytes, 1 << 20))
         do {
             for try await piece in response.body {
@@ -101,7 +101,7 @@ struct Answer {
 }
 
 extension UpstreamError {
-    /// A status that brings no document.
+    /// The error for a status without a document.
     init(status metadata: FetchMetadata, from url: FetchURL, wanted: String = "a document") {
         let advice =
             switch metadata.status {

@@ -5,15 +5,15 @@ internal import LarderHTTPSemantics
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Where the client for an address comes from.
+/// Provides the client for an address.
 enum ClientSource: Sendable {
-    /// One for all addresses.
+    /// One client for all addresses.
     case shared(HTTPClient)
-    /// One that can only connect to an address that was checked.
+    /// A client that can only connect to an address that was checked.
     case guarded(GuardedClients)
 
-    /// Runs a body with the client for an address, which is the body's until it returns. The body may run again for another
-    /// address of the same host if it could not connect.
+    /// Runs a body with the client for an address. The client is valid until the body returns. If the body could not connect, it
+    /// may run again with another address of the same host.
     func withClient<Value: Sendable>(
         for url: FetchURL, _ body: (ClientRoute) async throws(UpstreamError) -> Value
     ) async throws(UpstreamError) -> Value {
@@ -24,17 +24,17 @@ enum ClientSource: Sendable {
     }
 }
 
-/// A client, and where it connects to.
+/// A client, and the address to which it connects.
 struct ClientRoute: Sendable {
     let client: HTTPClient
-    /// The only address that may be connected to; nil for any of the host's.
+    /// The only allowed address; nil for any address of the host.
     let address: IPAddress?
 }
 
-/// One request from its first byte to the last of its answer: redirects, limits in time, cancellation.
-struct Exchange: Sendable {
+/// One request with its redirects, time limits and cancellation.
+struct HTTPExchange: Sendable {
     let clients: ClientSource
-    /// What every request says, to whatever origin.
+    /// Header fields of every request, to any origin.
     let fields: [(name: String, value: String)]
     let maximumRedirects: Int
     let request: FetchRequest
@@ -47,9 +47,9 @@ struct Exchange: Sendable {
         case unwatched
     }
 
-    /// Runs the request against its deadline; whichever ends first cancels the other.
+    /// Runs the request until it or its deadline ends.
     ///
-    /// - Parameter read: gets the first answer that is no redirect, and the address that gave it
+    /// - Parameter read: reads the first response that is not a redirect, from its final address
     func run<Output: Sendable>(
         _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
@@ -75,7 +75,7 @@ struct Exchange: Sendable {
             }
             return .failure(cancelled)
         }
-        // What a cancelled request died of depends on where it was; its caller only needs to know that it was cancelled.
+        // The error of a cancelled request depends on its progress. Callers get one error for all of them.
         if Task.isCancelled, case .failure = result { throw cancelled }
         return try result.get()
     }
@@ -85,7 +85,7 @@ struct Exchange: Sendable {
         case redirected(FetchURL)
     }
 
-    /// Sends the request, follows redirects and has the final answer read. Each hop's answer is read while its client is ours.
+    /// Sends the request, follows redirects and reads the final response. Each response is read while its client is valid.
     private func follow<Output: Sendable>(
         _ read: @escaping @Sendable (HTTPClientResponse, FetchURL) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
@@ -115,7 +115,7 @@ struct Exchange: Sendable {
             "\(url.display) redirects more than \(maximumRedirects) times; use the final address")
     }
 
-    /// Where an answer leads, or nothing if it is no redirect; a 304 is none, whatever its `Location` says.
+    /// The target of a redirect; nil for other responses, including a 304 with a `Location`.
     private func redirect(_ response: HTTPClientResponse, from target: FetchURL) throws(UpstreamError) -> FetchURL? {
         let status = Int(response.status.code)
         guard [301, 302, 303, 307, 308].contains(status) else { return nil }
@@ -125,7 +125,7 @@ struct Exchange: Sendable {
                 status: status)
         }
         let next = try target.redirected(to: location)
-        // Most redirects turn a POST into a GET, and what was meant for one origin is not said to another.
+        // Most redirects turn a POST into a GET. A body for one origin is not sent to another.
         if request.body != nil, status < 307 || !next.isSameOrigin(as: url) {
             throw UpstreamError(
                 .invalidRedirect,
@@ -135,7 +135,7 @@ struct Exchange: Sendable {
         return next
     }
 
-    /// What an error behind a redirect is to whoever asked for the URL that redirects.
+    /// The error for the original URL when the target of a redirect fails.
     private func redirected(_ error: UpstreamError, _ target: FetchURL) -> UpstreamError {
         if error.code == .invalidURL {
             return UpstreamError(
@@ -155,7 +155,7 @@ struct Exchange: Sendable {
             message.headers.add(name: "Content-Type", value: "application/json")
             message.body = .bytes(body)
         }
-        // A header that was meant for one origin, a token most of all, is not shown to another.
+        // Header fields for one origin, such as a token, are not sent to another.
         if isSameOrigin {
             for header in request.headers { message.headers.replaceOrAdd(name: header.name, value: header.value) }
         }
@@ -167,7 +167,7 @@ struct Exchange: Sendable {
         }
         message.tlsConfiguration = request.tls?.configuration(withIdentity: isSameOrigin)
         do {
-            // Deadline decides; this one is only there because the client wants one.
+            // Limits are kept by Deadline. The client requires one, too.
             return try await route.client.execute(message, deadline: .distantFuture)
         } catch {
             guard TLSFailure(description: String(describing: error)).isUntrusted,

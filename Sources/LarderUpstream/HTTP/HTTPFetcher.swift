@@ -66,7 +66,7 @@ public final class HTTPFetcher: Sendable {
     public func fetch(_ request: FetchRequest) async throws(UpstreamError) -> FetchResponse {
         let deadline = Deadline(request.timeouts)
         return try await exchange(request, deadline).run { response, target throws(UpstreamError) in
-            try await Answer(response, to: request, from: target).read(deadline)
+            try await BodyReader(response, to: request, from: target).read(deadline)
         }
     }
 
@@ -93,8 +93,8 @@ public final class HTTPFetcher: Sendable {
         }
     }
 
-    private func exchange(_ request: FetchRequest, _ deadline: Deadline) throws(UpstreamError) -> Exchange {
-        Exchange(
+    private func exchange(_ request: FetchRequest, _ deadline: Deadline) throws(UpstreamError) -> HTTPExchange {
+        HTTPExchange(
             clients: .shared(try client()),
             fields: [("User-Agent", configuration.userAgent), ("Accept", "*/*")],
             maximumRedirects: configuration.maximumRedirects, request: request, url: try FetchURL(request.url),

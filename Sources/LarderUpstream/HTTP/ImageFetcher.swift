@@ -93,7 +93,7 @@ public final class ImageFetcher: Sendable {
         _ consume: @escaping @Sendable (StreamHead, inout StreamBody) async throws(UpstreamError) -> Output
     ) async throws(UpstreamError) -> Output {
         let deadline = Deadline(request.timeouts, isAwaited: isAwaited)
-        let exchange = Exchange(
+        let exchange = HTTPExchange(
             clients: .guarded(clients), fields: ownFields + fields, maximumRedirects: configuration.maximumRedirects,
             request: request, url: try FetchURL(request.url), deadline: deadline)
         return try await exchange.run { response, target throws(UpstreamError) in

@@ -104,7 +104,7 @@ extension UpstreamError {
     }
 
     private static func ofClient(_ error: HTTPClientError, _ url: FetchURL) -> UpstreamError? {
-        // Whether it is our caller that cancels is known to Exchange. What is left is the client's own shutdown.
+        // Whether it is our caller that cancels is known to HTTPExchange. What is left is the client's own shutdown.
         if error == .alreadyShutdown || error == .cancelled {
             return UpstreamError(.shutDown, "the agent is shutting down; ask again after its restart")
         }

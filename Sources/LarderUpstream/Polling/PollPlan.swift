@@ -36,10 +36,10 @@ public struct PollPlan: Sendable, Hashable {
     public var failures: Int { backoff.failures }
 
     private static let longestTurn = Duration.seconds(600)
-    /// Nobody waits longer than this for a turn beyond the next one.
+    /// The maximum time until a poll that skips the next turns of the schedule.
     private static let longestRest = Duration.seconds(300)
-    /// And nobody leaves out more turns than this, less one.
-    private static let mostTurns = 5
+    /// One more than the maximum number of skipped turns.
+    private static let maxTurns = 5
     /// `Retry-After` is honoured up to this.
     private static let longestRetryAfter = Duration.seconds(3_600)
     /// A source that always has something new is not asked without end.
@@ -92,7 +92,7 @@ public struct PollPlan: Sendable, Hashable {
     /// The wait of a host that has something to serve.
     private func rest(after now: Duration, using generator: inout some RandomNumberGenerator) -> Duration {
         if failures == 1 { return .random(from: turns.interval / 10, to: turns.interval / 2, using: &generator) }
-        let affordable = min(Self.mostTurns, Int(Self.longestRest / turns.interval))
+        let affordable = min(Self.maxTurns, Int(Self.longestRest / turns.interval))
         let leftOut = turns.interval * Int.random(in: 0..<max(1, min(affordable, failures - 1)), using: &generator)
         return leftOut + turns.delay(after: now + leftOut, using: &generator)
     }
