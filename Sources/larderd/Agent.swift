@@ -166,7 +166,7 @@ struct Agent {
             return nil
         }
         return IdleExitService(
-            patience: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
+            idleTimeout: .seconds(60 * minutes), server: server, namespaces: namespaces, images: images, logger: logger)
     }
 
     /// Opens the image cache. Where its disk does not let us, configuration is served all the same: what is in the cache can be

@@ -3,19 +3,18 @@ import Glibc
 
 /// The pages of machine code that this process has mapped.
 enum CodePages {
-    /// Gives back those that only the start needed: command line, settings, the opening of what is on disk. The others come
-    /// back from the page cache as they are needed, in well under a millisecond together.
+    /// Releases all of them. Pages that are used again return from the page cache, in less than a millisecond together. The
+    /// others were only needed at the start: for the command line, the settings and the opening of the state directory.
     ///
-    /// Only code is given back, never data: code is the same in its file, while what the linker relocated is not
-    /// (madvise(2), MADV_DONTNEED).
-    static func giveBack() {
+    /// Only code is released, never data, because relocated data differs from the file (madvise(2), MADV_DONTNEED).
+    static func release() {
         for range in ranges(ofMaps: maps()) {
-            // It fails only for a range that is no longer mapped, of which nothing is left to give back.
+            // Fails only for a range that is no longer mapped.
             madvise(UnsafeMutableRawPointer(bitPattern: range.lowerBound), range.count, MADV_DONTNEED)
         }
     }
 
-    /// The code of files among the lines of `/proc/PID/maps` (proc(5)): `START-END r-xp OFFSET DEVICE INODE PATH`.
+    /// The mapped code of files among the lines of `/proc/PID/maps` (proc(5)): `START-END r-xp OFFSET DEVICE INODE PATH`.
     static func ranges(ofMaps text: String) -> [Range<UInt>] {
         text.split(separator: "\n").compactMap { line in
             let fields = line.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: true)

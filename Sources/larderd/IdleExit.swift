@@ -4,43 +4,43 @@ import LarderServer
 import Logging
 import ServiceLifecycle
 
-/// Decides when an agent that nobody needs ends: nobody was connected for a time, and nothing is due within the same time
+/// Decides when an unused agent exits: no client was connected for the idle timeout, and no work is due within the same time
 /// from now.
 struct IdleExit: Sendable {
-    /// How long nobody must have been connected.
-    let patience: Duration
-    /// How long nobody has been connected; nil while somebody is.
+    /// The time without a connection after which the agent exits.
+    let idleTimeout: Duration
+    /// The time since the last client disconnected; nil while a client is connected.
     let idleTime: @Sendable () -> Duration?
-    /// What the agent has to do within a time, in words; nil where that is nothing.
+    /// Describes the work that is due within a time; nil if none is.
     let work: @Sendable (_ within: Duration) async -> String?
-    /// Accepts no more connections, unless somebody is connected. Answers whether nobody is: who connects from then on is
-    /// kept waiting for the next agent.
+    /// Stops accepting connections, unless a client is connected. Returns whether it did: clients that connect from then on wait
+    /// for the next agent.
     let stopAccepting: @Sendable () async -> Bool
     let clock: any Clock<Duration>
     let logger: Logger
 
-    /// An agent with work to do is looked at again after this.
+    /// The time until the next check of an agent with work to do.
     static let pause = Duration.seconds(60)
 
-    /// Returns when the agent is to end, or its task is cancelled.
+    /// Returns when the agent is to exit, or when the task is cancelled.
     func wait() async {
-        var told: String?
+        var logged: String?
         while !Task.isCancelled {
-            var pause = patience
-            if let idle = idleTime(), idle < patience {
-                pause = patience - idle
+            var pause = idleTimeout
+            if let idle = idleTime(), idle < idleTimeout {
+                pause = idleTimeout - idle
             } else if idleTime() != nil {
-                let work = await work(patience)
+                let work = await work(idleTimeout)
                 if work == nil, await stopAccepting() {
                     return logger.notice(
                         """
-                        nobody was connected for \(patience.components.seconds / 60) min and nothing is due: the agent \
+                        nobody was connected for \(idleTimeout.components.seconds / 60) min and nothing is due: the agent \
                         ends, and the socket starts it again
                         """)
                 }
-                if let work, work != told {
+                if let work, work != logged {
                     logger.info("nobody is connected, but the agent stays: \(work)")
-                    told = work
+                    logged = work
                 }
                 pause = Self.pause
             }
@@ -49,10 +49,10 @@ struct IdleExit: Sendable {
     }
 }
 
-/// Ends the agent when nobody needs it: a service that returns stops the group. The socket is systemd's, and the next client
-/// starts the agent again.
+/// Ends an unused agent: a service that returns stops the group. systemd holds the socket, and the next client starts the
+/// agent again.
 struct IdleExitService: AgentService {
-    let patience: Duration
+    let idleTimeout: Duration
     let server: AgentServer
     let namespaces: ConfigNamespaces
     let images: ImageService?
@@ -61,7 +61,7 @@ struct IdleExitService: AgentService {
     func run() async {
         let (server, namespaces, images) = (server, namespaces, images)
         let idleExit = IdleExit(
-            patience: patience, idleTime: { server.idleTime },
+            idleTimeout: idleTimeout, idleTime: { server.idleTime },
             work: { within in
                 for namespace in namespaces.all {
                     if let work = await namespace.pendingWork(within: within) {

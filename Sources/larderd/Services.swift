@@ -21,7 +21,7 @@ struct ServingService: AgentService {
                 try await server.run {
                     namespaces.start()
                     status.becomeReady()
-                    CodePages.giveBack()
+                    CodePages.release()
                 }
             }
         } onGracefulShutdown: {

@@ -22,7 +22,7 @@ struct CodePagesTests {
     @Test("code that was given back comes back")
     func comesBack() {
         for _ in 0..<3 {
-            CodePages.giveBack()
+            CodePages.release()
             #expect(CodePages.ranges(ofMaps: "").isEmpty)
         }
     }

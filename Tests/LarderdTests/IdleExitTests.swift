@@ -14,7 +14,7 @@ struct IdleExitTests {
         let clock = ImmediateClock()
         let stops = Mutex(0)
         let idleExit = IdleExit(
-            patience: .seconds(900),
+            idleTimeout: .seconds(900),
             idleTime: { clock.now.offset < clientLeaves ? nil : clock.now.offset - clientLeaves },
             work: { within in
                 #expect(within == .seconds(900))
