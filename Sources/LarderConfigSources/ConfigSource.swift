@@ -1,74 +1,67 @@
 package import LarderConfigModel
 package import LarderHTTPSemantics
 
-/// Where a namespace's remote layer comes from.
+/// A source of a namespace's remote layer.
 package protocol ConfigSource: Sendable {
-    /// The kind's name in settings and status, such as `http` or `file`.
+    /// The name of the kind in settings and status, such as `http` or `file`.
     var kind: String { get }
     /// The URL (without user information) or path, for status and logs.
     var location: String { get }
 
-    /// Whether the source goes on by itself after a failure, and signals when it is back: one that keeps a connection.
-    /// The others are asked again with growing distance, these by their schedule alone.
+    /// Whether the source has a connection that it restores after a failure, with a signal. Such a source is polled on its
+    /// schedule only, others again after a failure, with growing delays.
     var reconnects: Bool { get }
 
-    /// How long the source may wait for something new when it is asked on the occasion `awaiting`; nil for one that answers
-    /// at once, and is never asked so.
+    /// The maximum duration of a long poll; nil for a source without long polls.
     var longPollWait: Duration? { get }
 
-    /// Asks once.
+    /// Fetches the document.
     /// - Parameters:
-    ///   - validator: what is held; nil asks for the whole document whatever is held.
-    ///   - occasion: why the source is asked.
-    /// - Throws: `upstreamFailed` or `rejected`; `cancelled` when the task was cancelled.
+    ///   - validator: the validator of the current document; nil to fetch the whole document
+    ///   - occasion: the reason of the fetch
+    /// - Throws: `upstreamFailed`, `rejected`; `cancelled` if the task was cancelled
     func fetch(
         ifChangedFrom validator: Validator?, on occasion: FetchOccasion
     ) async throws(ConfigError) -> SourceAnswer
 
-    /// Signals that the source may have changed, for sources that can tell; nil for those that can only be polled.
+    /// Signals possible changes; nil for a source that can only be polled.
     ///
-    /// A source that keeps a connection does so for as long as the stream has a consumer. The stream may be asked for
-    /// again when the one before has ended.
+    /// A source with a connection keeps it while the stream has a consumer. Another stream may be made when the previous one has
+    /// ended.
     func changes() -> AsyncStream<Void>?
 
-    /// Why changes are not signalled although ``changes()`` has a consumer; nil if they are, or for a source whose failures say
-    /// so. It is up to date when a change is signalled.
+    /// Why changes are not signalled although ``changes()`` has a consumer; nil if they are, or if the errors of
+    /// ``fetch(ifChangedFrom:on:)`` report the reason. Current when a change is signalled.
     var watchProblem: String? { get }
 
-    /// The key that what is at a path comes from, for sources that are stores of keys; nil where that is not known.
+    /// The key of the value at a path, in a store of keys; nil if it is unknown.
     func key(of path: [String]) -> String?
 }
 
 extension ConfigSource {
-    /// A source that only speaks when it is asked.
     package var reconnects: Bool { false }
-    /// A source that answers at once.
     package var longPollWait: Duration? { nil }
-    /// A source whose failures say what is wrong.
     package var watchProblem: String? { nil }
-    /// A source that is no store of keys.
     package func key(of path: [String]) -> String? { nil }
 }
 
-/// Why a source is asked.
+/// The reason of a fetch.
 package enum FetchOccasion: Sendable, Hashable {
-    /// A start, a turn of the schedule, or somebody's refresh: the source is to be asked itself, over the network if it is
-    /// there.
+    /// A start, a scheduled poll, or a refresh by a client. The source sends a request.
     case asked
-    /// A forced refresh: as `asked`, and the answer is taken even where it is older than what is held.
+    /// A forced refresh: as `asked`, and the answer is applied even if its version is older.
     case forced
-    /// The source signalled a change: a source that keeps a connection answers with what it has been told, or fails with
-    /// what is wrong with its connection, without asking anybody.
+    /// A signal of the source. A source with a connection answers with the document that it has received, or fails with the
+    /// error of its connection, without a request.
     case signalled
-    /// A long poll: the source is asked as by `asked`, and may take its time until it has something new. Any other command
-    /// of the flow interrupts it by cancelling the task.
+    /// A long poll: as `asked`, and the source may wait for a change. Any other command of the refresh flow cancels it.
     case awaiting
 }
 
-/// A source's usable answer.
+/// A usable answer of a source.
 package enum SourceAnswer: Sendable {
-    /// What is held is still current.
+    /// The document has not changed.
     case notModified
-    /// A document that passed every check which needs no knowledge of what is held.
+    /// A document that passed all checks that do not involve the current one.
     case document(SourceDocument)
 }

@@ -3,30 +3,29 @@ import LarderHTTPSemantics
 import LarderJSON
 import LarderUpstream
 
-/// How the configuration is found in what an origin answered.
+/// Finds the configuration in the response of an origin.
 struct DocumentReader: Sendable {
-    /// The origin, for messages.
+    /// The URL of the origin, for messages.
     var location: String
-    /// Where in the answer the document is; nil where it is the answer.
+    /// The path of the document in the response; nil if the response is the document.
     var answerPath: JSONPath?
-    /// Where the document says its own version; nil where it does not.
+    /// The path of the version in the document; nil for none.
     var versionPath: JSONPath?
-    /// Whether a member `errors` says that the answer is incomplete.
+    /// Whether a member `errors` marks an incomplete response.
     var hasErrorsMember = false
-    /// What to do with data that came with errors.
     var partialData = HTTPSourceSettings.PartialData.refuse
     /// Whether a document without a version is rejected.
     var versionRequirement = VersionRequirement.onceSeen
-    /// What an origin may have learnt of us and must not be quoted with.
+    /// The secrets of the request, which messages of the origin may quote.
     var secrets: [String] = []
 
-    /// Checks that an answer's body holds a configuration. Large documents are parsed away from every actor.
-    /// - Throws: `rejected` with what is wrong with the body; `upstreamFailed` where the body says that the origin failed.
+    /// Reads the configuration from a body. Parses it outside of any actor.
+    /// - Throws: `rejected` if the body is not a configuration; `upstreamFailed` if it reports a failure of the origin
     func document(in body: [UInt8], validator: Validator?) async throws(ConfigError) -> SourceDocument {
         try document(in: try await parse(body), validator: validator)
     }
 
-    /// Parses a body, away from every actor.
+    /// Parses a body outside of any actor.
     /// - Throws: `rejected` if it is not JSON.
     @concurrent
     func parse(_ body: [UInt8]) async throws(ConfigError) -> JSONValue {
@@ -37,8 +36,8 @@ struct DocumentReader: Sendable {
         }
     }
 
-    /// Checks that an answer holds a configuration.
-    /// - Throws: As ``document(in:validator:)-([UInt8],_)``.
+    /// Reads the configuration from a parsed body.
+    /// - Throws: The errors of ``document(in:validator:)-([UInt8],_)``.
     func document(in answer: JSONValue, validator: Validator?) throws(ConfigError) -> SourceDocument {
         let errors = hasErrorsMember ? GraphQLErrors(in: answer) : nil
         let value = answerPath.map { answer.value(at: $0) } ?? answer

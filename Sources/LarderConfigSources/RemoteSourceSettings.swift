@@ -31,12 +31,12 @@ package enum RemoteSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// How long a document counts as stale, and not as failed, if the source fails; nil for ever.
+    /// How long a document is stale, and not failed, while the source fails; nil for no limit.
     package var staleIfError: Duration? {
         if case .http(let http) = self { http.staleIfError } else { nil }
     }
 
-    /// Limits the size of the source's documents.
+    /// Sets the maximum size of the source's documents.
     package mutating func limitDocuments(to bytes: Int) {
         switch self {
         case .http(var http):

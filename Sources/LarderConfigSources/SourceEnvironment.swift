@@ -2,7 +2,7 @@ package import LarderPlatform
 package import LarderUpstream
 package import Logging
 
-/// What all sources of the agent share.
+/// The shared resources of all sources of the agent.
 package struct SourceEnvironment: Sendable {
     let fetcher: HTTPFetcher
     package let watcher: FileWatcher

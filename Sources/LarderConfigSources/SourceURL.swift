@@ -1,6 +1,6 @@
-/// URLs of sources, as people see them.
+/// The URLs of sources in messages and in the status.
 enum SourceURL {
-    /// A URL as messages and the status show it: without user information and query, either of which may hold a secret.
+    /// A URL without user information and query, which may contain secrets.
     static func display(_ url: String) -> String {
         var text = url[...]
         if let query = text.firstIndex(where: { $0 == "?" || $0 == "#" }) { text = text[..<query] }

@@ -1,20 +1,19 @@
 import Crypto
 import LarderEncoding
 
-/// Stands for one content of a file: equal stamps mean equal bytes, whatever the file's name, place and times are.
+/// A digest of the names and contents of files.
 ///
-/// The times of a file would be cheaper, but they prove little: the kernel's clock for them ticks every few milliseconds
-/// (some file systems' every two seconds), and a file that is written twice within a tick looks the same after both.
+/// The times of the files would be cheaper but prove little: the kernel updates the clock for them every few milliseconds (some file
+/// systems every two seconds), and a file that is written twice within that time has the same times.
 package struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
     private let digest: [UInt8]
 
-    /// Stands for the names and contents of several files.
     init(of files: [(name: String, bytes: [UInt8])]) {
         var hash = SHA256()
-        // Larder 0.1 composed several files to one patch. With another stamp they are read again.
+        // Larder 0.1 composed several files to one patch. Another digest makes a new version read them again.
         if files.count > 1 { hash.update(data: Array("composed to two patches".utf8)) }
         for (name, bytes) in files {
-            // With its length before it, nothing can be taken for a part of what comes before or after.
+            // The length before each part makes the parts unambiguous.
             for part in [Array(name.utf8), bytes] {
                 withUnsafeBytes(of: part.count) { hash.update(bufferPointer: $0) }
                 hash.update(data: part)

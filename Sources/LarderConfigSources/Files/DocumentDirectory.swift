@@ -4,14 +4,14 @@ import LarderPlatform
 
 /// A directory of JSON files that together are one document: the host layer, or a remote source.
 ///
-/// Read are the files whose names end with `.json` or `.json5` and do not begin with a dot, behind symbolic links too. One
-/// that cannot be read or understood, or is no regular file, makes the whole reading an error that names it: the caller keeps what
-/// it has, and no file that is half written ever empties a layer. Reading blocks until the disk has answered.
+/// The files whose names end with `.json` or `.json5` and do not begin with a dot are read, also through symbolic links. A file
+/// that cannot be read or parsed, or is not a regular file, fails the whole read with an error that names it. The caller keeps the
+/// last content, so that a half-written file never empties a layer. Reading blocks until the disk has answered.
 struct DocumentDirectory: Sendable, Hashable {
     let path: String
-    /// The largest file accepted, and the largest sum of all, in bytes.
+    /// The maximum size of all files together, in bytes.
     let maximumBytes: Int
-    /// The largest number of files accepted.
+    /// The maximum number of files.
     let maximumFiles: Int
 
     /// Makes a reader of a directory. The directory need not exist yet.
@@ -21,8 +21,8 @@ struct DocumentDirectory: Sendable, Hashable {
         self.maximumFiles = maximumFiles
     }
 
-    /// Reads all files as they were at one moment, in the byte order of their names. If the directory or a file changes
-    /// meanwhile, all are read again, a few times.
+    /// Reads all files as they were at one moment, in the byte order of their names. Reads them again, a few times, if the directory
+    /// or a file changes meanwhile.
     func read() throws(FileReadError) -> DocumentFiles {
         for _ in 0..<StableFileReader.attempts {
             let directory: Descriptor
@@ -32,7 +32,7 @@ struct DocumentDirectory: Sendable, Hashable {
                 throw FileReadError(path, errno: error.number)
             }
             guard let files = try files(in: directory.number) else { continue }
-            // A directory behind a symbolic link may have been exchanged as a whole.
+            // The directory behind a symbolic link may have been replaced.
             guard let opened = directory.status(), let named = fileStatus(path.cPath),
                 opened.st_ino == named.st_ino, opened.st_dev == named.st_dev
             else { continue }
@@ -42,7 +42,7 @@ struct DocumentDirectory: Sendable, Hashable {
             .unstable, path, "it changed each time while it was read; write it less often or exchange it as a whole")
     }
 
-    /// All files, or nothing if they were not all of one moment.
+    /// All files; nil if one of them changed during the read.
     private func files(in directory: CInt) throws(FileReadError) -> [DocumentFiles.File]? {
         let names = try jsonNames(in: directory)
         var files: [DocumentFiles.File] = []
@@ -56,7 +56,7 @@ struct DocumentDirectory: Sendable, Hashable {
             do {
                 reading = try file.read()
             } catch  where error.code == .notFound && fileStatus(cName, in: directory, followingLinks: false) == nil {
-                return nil  // it was removed after it was listed
+                return nil  // removed after it was listed
             }
             room -= reading.bytes.count
             files.append(DocumentFiles.File(path: shown, bytes: reading.bytes))
@@ -74,7 +74,7 @@ struct DocumentDirectory: Sendable, Hashable {
         [".json", ".json5"].contains { name.ends(with: Array($0.utf8)) }
     }
 
-    /// Everything that is wrong with the directory and its files, in the order of their names.
+    /// The errors of the directory and of each file, in the order of their names.
     func problems() -> [FileReadError] {
         var problems: [FileReadError] = []
         do throws(FileReadError) {
@@ -104,7 +104,7 @@ struct DocumentDirectory: Sendable, Hashable {
         return problems
     }
 
-    /// The names that count, in byte order.
+    /// The names of the files to read, in byte order.
     private func jsonNames(in directory: CInt) throws(FileReadError) -> [[UInt8]] {
         let names: [[UInt8]]
         do throws(Errno) {

@@ -4,26 +4,25 @@ package import LarderJSON
 import LarderJSON5
 import LarderPlatform
 
-/// The files that together are one document, as they were at one moment.
+/// The files of one document, as they were at one moment.
 package struct DocumentFiles: Sendable {
     package struct File: Sendable {
         package let path: String
         package let bytes: [UInt8]
 
-        /// Whether it is JSON5 by its name.
+        /// Whether the name is that of a JSON5 file.
         var isJSON5: Bool { path.hasSuffix(".json5") }
     }
 
-    /// The files, the lowest first.
+    /// The files, lowest first.
     package let files: [File]
 
-    /// Stands for the names and contents of all files.
-    var stamp: ContentDigest { ContentDigest(of: files.map { ($0.path, $0.bytes) }) }
+    var digest: ContentDigest { ContentDigest(of: files.map { ($0.path, $0.bytes) }) }
 
     /// Reads a file, or the files of a directory, whichever is there now. Blocks until the disk has answered.
     ///
-    /// - Throws: ``FileReadError``; a directory without files is an error as an empty file is one: so looks a directory
-    ///   on which nothing is mounted.
+    /// - Throws: ``FileReadError``. A directory without files is an error, as an empty file is: a directory whose file system is
+    ///   not mounted looks the same.
     package static func read(at path: String, maximumBytes: Int) throws(FileReadError) -> DocumentFiles {
         guard fileStatus(path.cPath)?.fileType == S_IFDIR else {
             return try DocumentFile(path: path, maximumBytes: maximumBytes).read()
@@ -35,16 +34,16 @@ package struct DocumentFiles: Sendable {
         return reading
     }
 
-    /// What each file says, an object.
+    /// The content of each file, an object.
     ///
-    /// - Throws: ``FileReadError`` naming the file that does not say one.
+    /// - Throws: ``FileReadError``, naming the file that is not an object
     package func documents() throws(FileReadError) -> [JSONValue] {
         var documents: [JSONValue] = []
         for file in files { documents.append(try Self.parse(file)) }
         return documents
     }
 
-    /// What a file says, an object.
+    /// The content of a file, an object.
     package static func parse(_ file: File) throws(FileReadError) -> JSONValue {
         let (path, bytes) = (file.path, file.bytes)
         if bytes.isEmpty {
@@ -64,7 +63,7 @@ package struct DocumentFiles: Sendable {
         } catch {
             let before = bytes.prefix(error.offset)
             let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-            // Bytes that continue a character are no columns of their own.
+            // A column is a character, not a byte.
             let place = (
                 1 + before.count { $0 == UInt8(ascii: "\n") }, 1 + before[start...].count { $0 & 0xC0 != 0x80 }
             )
@@ -89,10 +88,10 @@ package struct DocumentFiles: Sendable {
         }
     }
 
-    /// The line, from 1, in which the last name of a path stands in a file that was parsed.
+    /// The line, from 1, of the last name of a path in a parsed file.
     package static func line(of path: JSONPath, in file: File, _ document: JSONValue) -> Int {
         guard file.isJSON5 else { return document.place(of: path).line }
-        // The value was built from what the parser read, and has no places.
+        // The converted value has no positions.
         guard let scalars = try? JSON5Parser.scalars(of: file.bytes), let value = try? JSON5Parser.parse(scalars),
             let offset = value.offset(of: path.segments)
         else { return 1 }
@@ -100,12 +99,10 @@ package struct DocumentFiles: Sendable {
     }
 }
 
-/// One file that holds a whole document.
-///
-/// Reading blocks until the disk has answered. Nothing is kept between two readings.
+/// One file with a whole document. Reading blocks until the disk has answered.
 struct DocumentFile: Sendable, Hashable {
     let path: String
-    /// The largest content accepted, in bytes.
+    /// The maximum size in bytes.
     let maximumBytes: Int
 
     /// Makes a reader of a file. The file need not exist yet.
@@ -114,10 +111,9 @@ struct DocumentFile: Sendable, Hashable {
         self.maximumBytes = maximumBytes
     }
 
-    /// Reads the file. If it changes meanwhile it is read again, a few times.
+    /// Reads the file, and reads it again, a few times, if it changes meanwhile.
     ///
-    /// - Throws: ``FileReadError``; an empty file is an error, because it is what a file looks like that is about to be
-    ///   written.
+    /// - Throws: ``FileReadError``. An empty file is an error, because a file that is about to be written looks the same.
     func read() throws(FileReadError) -> DocumentFiles {
         let reading = try StableFileReader(name: path.cPath, path: path, maximumBytes: maximumBytes).read()
         guard !reading.bytes.isEmpty else {

@@ -1,12 +1,12 @@
 package import LarderConfigModel
 package import LarderJSON
 
-/// Where a file layer is read, as the settings say.
+/// Reads a file layer as the settings describe it.
 package struct FileLayerReader: Sendable {
     package let layer: FileLayer
-    /// The file or directory; nil where the settings name none, and the layer is empty.
+    /// The file or directory; nil if the settings name none. The layer is empty then.
     package let path: String?
-    /// Reads it. Blocks until the disk has answered.
+    /// Reads the layer. Blocks until the disk has answered.
     package let read: @Sendable () throws(FileReadError) -> ComposedPatch
 
     package init(

@@ -1,7 +1,7 @@
 import CLinuxShims
 import Glibc
 
-/// Why a file or a directory of files gave no usable document.
+/// The error of a file, or of a directory of files, that cannot be used as a document.
 package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. More kinds may be added; compare with the static members.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
@@ -14,19 +14,19 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
 
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// There is no such file, or its symbolic link leads nowhere.
+        /// The file does not exist, or its symbolic link is dangling.
         package static let notFound = Code(.notFound)
-        /// The directory does not exist, and neither does the one it should be in: a wrong path or a missing mount.
+        /// Neither the directory nor its parent exists: a wrong path or a missing mount.
         package static let parentMissing = Code(.parentMissing)
         /// The agent may not read it.
         package static let permissionDenied = Code(.permissionDenied)
-        /// It is there, but it is not a regular file (or not a directory, where one is asked for).
+        /// It is not a regular file, or not a directory if one is expected.
         package static let notAFile = Code(.notAFile)
         /// It has more bytes than allowed.
         package static let tooLarge = Code(.tooLarge)
         /// The directory has more files than allowed.
         package static let tooMany = Code(.tooMany)
-        /// It has no bytes, as a file has that is about to be written, or no files.
+        /// The file has no bytes, or the directory has no files.
         package static let empty = Code(.empty)
         /// It is not JSON, or not JSON5 in a file of that name; see ``FileReadError/line``.
         package static let invalidJSON = Code(.invalidJSON)
@@ -34,7 +34,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         package static let notAnObject = Code(.notAnObject)
         /// It changed each time while it was read.
         package static let unstable = Code(.unstable)
-        /// It holds a secret and is not guarded as one.
+        /// It contains a secret, and other users can read or change it.
         package static let exposed = Code(.exposed)
         /// A system call failed in another way; see ``FileReadError/errno``.
         package static let ioFailed = Code(.ioFailed)
@@ -44,15 +44,15 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
     }
 
     package let code: Code
-    /// The file or directory that it is about.
+    /// The file or directory.
     package let path: String
-    /// The line, from 1, if there is a place in the file.
+    /// The line, from 1; nil if the error has no position.
     package let line: Int?
-    /// The column in characters, from 1, if there is a place in the file.
+    /// The column in characters, from 1; nil if the error has no position.
     package let column: Int?
-    /// The error number of the system call that failed, if one did.
+    /// The error number of the failed system call; nil for other errors.
     package let errno: CInt?
-    /// What is wrong and what to do, without the path.
+    /// The reason and a hint, without the path.
     package let reason: String
 
     init(
@@ -65,7 +65,7 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
         self.errno = errno
     }
 
-    /// A system call that failed.
+    /// The error of a failed system call.
     init(_ path: String, errno number: CInt) {
         let (code, advice): (Code, String) =
             switch number {
@@ -83,13 +83,13 @@ package struct FileReadError: Error, Sendable, Hashable, CustomStringConvertible
 
     private static let hint = ", unless the agent's unit hides it (ProtectHome=, PrivateTmp=; systemctl edit)"
 
-    /// Whether a path is of those that a service of systemd often does not see (systemd.exec(5)).
+    /// Whether systemd often hides the path from services (systemd.exec(5)).
     private static func hidden(_ path: String) -> Bool {
         getenv("INVOCATION_ID") != nil
             && ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"].contains { path.hasPrefix($0) }
     }
 
-    /// `FILE:LINE:COLUMN: REASON`, as compilers write it; one line.
+    /// `FILE:LINE:COLUMN: REASON`, in the style of compilers; one line.
     package var description: String {
         ([path] + [line, column].compactMap { $0.map(String.init) }).joined(separator: ":") + ": \(reason)"
     }

@@ -30,10 +30,10 @@ final class FileSource: ConfigSource {
             let reading = try await blocking.run { () throws(FileReadError) in
                 try DocumentFiles.read(at: path, maximumBytes: maximumBytes)
             }
-            // A stamp does for files what an entity tag does for a web page.
-            let stamp = Validator(etag: reading.stamp.description)
-            if let validator, validator == stamp { return .notModified }
-            let document = try await Self.document(of: reading, configuration.versionPath, stamp)
+            // The digest of the files takes the role of an entity tag.
+            let current = Validator(etag: reading.digest.description)
+            if let validator, validator == current { return .notModified }
+            let document = try await Self.document(of: reading, configuration.versionPath, current)
             return .document(document)
         } catch {
             let code: ConfigError.Code =
@@ -42,15 +42,15 @@ final class FileSource: ConfigSource {
         }
     }
 
-    /// What the files say together. Large documents are parsed away from every actor.
+    /// Merges the files. Parses them outside of any actor.
     @concurrent
     private static func document(
-        of reading: DocumentFiles, _ versionPath: JSONPath?, _ stamp: Validator?
+        of reading: DocumentFiles, _ versionPath: JSONPath?, _ validator: Validator?
     ) async throws(FileReadError) -> SourceDocument {
-        // A null stays, because it hides what the host layer says.
+        // Nulls are kept, because they remove members of the host layer.
         let composed = ComposedPatch(try reading.documents())
         var document = SourceDocument(
-            value: composed.patch, versionPath: versionPath, requirement: .never, validator: stamp)
+            value: composed.patch, versionPath: versionPath, requirement: .never, validator: validator)
         document.removals = composed.removals
         return document
     }

@@ -7,18 +7,18 @@ import LarderPlatform
 
 /// The directory of the administrator's files: the `host` layer.
 ///
-/// Unlike a remote source it need not be there: until somebody makes it, the layer is empty. Once it was there and is
-/// gone, that is an error, because who moves it away for a moment, or does not mount it, does not want to empty the layer.
+/// The directory may be missing at first; the layer is empty then. A directory that existed and is missing now is an error: it may
+/// be unmounted, or about to be replaced, and the layer must not become empty.
 package final class HostDirectory: Sendable {
     package let path: String
-    /// Whether somebody named it. One that is only taken for granted may be missing together with what it is in.
+    /// Whether the settings name the directory. The parent of the default directory may be missing, too.
     let isNamed: Bool
     private let files: DocumentDirectory
     private let wasThere: Atomic<Bool>
 
     /// Makes a reader of a directory. The directory need not exist yet.
     ///
-    /// - Parameter wasThere: whether it is known to have been there already
+    /// - Parameter wasThere: whether the directory is known to have existed
     package init(
         path: String, isNamed: Bool = true, wasThere: Bool = false, maximumBytes: Int = 16 << 20,
         maximumFiles: Int = 1024
@@ -29,10 +29,10 @@ package final class HostDirectory: Sendable {
         files = DocumentDirectory(path: path, maximumBytes: maximumBytes, maximumFiles: maximumFiles)
     }
 
-    /// All files merged as they were at one moment. Blocks until the disk has answered.
+    /// Reads and merges all files as they were at one moment. Blocks until the disk has answered.
     ///
-    /// - Parameter keepsNulls: whether a null stays, because there is a layer below that it hides something of
-    /// - Returns: objects, empty if the directory was never there
+    /// - Parameter keepsNulls: whether nulls are kept, to remove members of a layer below
+    /// - Returns: an empty patch if the directory has never existed
     /// - Throws: ``FileReadError``
     package func read(keepsNulls: Bool = false) throws(FileReadError) -> ComposedPatch {
         let reading: DocumentFiles
@@ -45,8 +45,8 @@ package final class HostDirectory: Sendable {
         return FileLayerReader.merge(try reading.documents(), keepsNulls: keepsNulls)
     }
 
-    /// Only a directory that is really not there is empty. No permission to look, a dangling link, or a mount that is
-    /// missing as a whole say nothing about what the administrator wants.
+    /// The content of a missing directory. A dangling link or a missing mount is an error, because it does not mean that the
+    /// administrator wants an empty layer.
     private func missing() throws(FileReadError) -> ComposedPatch {
         if fileStatus(path.cPath, followingLinks: false) != nil {
             throw FileReadError(.notFound, path, "the symbolic link leads nowhere; repair or remove it", errno: ENOENT)
@@ -57,7 +57,7 @@ package final class HostDirectory: Sendable {
                 errno: ENOENT)
         }
         if !isNamed { return .empty }
-        // A trailing slash is no name of its own.
+        // A trailing slash does not begin another name.
         var parent = path[...]
         while parent.count > 1, parent.last == "/" { parent.removeLast() }
         parent = parent.lastIndex(of: "/").map { parent[...$0] } ?? "."

@@ -6,8 +6,8 @@ import LarderPlatform
 package struct LayerProblem: Sendable, Hashable {
     /// The file, the place and the reason.
     package let error: FileReadError
-    /// Whether it concerns this host, user and moment, not what the file says: what the settings name is not there, or this
-    /// user may not read it.
+    /// Whether the error depends on the host and the user, not on the content of the file: the path of the settings does not exist,
+    /// or the user may not read it.
     package let isCircumstance: Bool
 
     init(_ error: FileReadError, at location: String) {
@@ -16,8 +16,8 @@ package struct LayerProblem: Sendable, Hashable {
         isCircumstance = isAbsent || error.code == .permissionDenied
     }
 
-    /// Reads a file or a directory that must be there. Blocks until the disk has answered.
-    /// - Returns: a problem for each file; for one that is not JSON the first place at which it is not.
+    /// Reads a file or a directory that must exist. Blocks until the disk has answered.
+    /// - Returns: One problem for each file. For a file that is not JSON it has the position of the first error.
     package static func found(at path: String, maximumBytes: Int) -> [LayerProblem] {
         if fileStatus(path.cPath)?.fileType == S_IFDIR {
             let problems = DocumentDirectory(path: path, maximumBytes: maximumBytes).problems()
@@ -32,8 +32,8 @@ package struct LayerProblem: Sendable, Hashable {
     }
 
     /// Reads the directory of the administrator's files. Blocks until the disk has answered.
-    /// - Parameter isNamed: whether the settings name it. Otherwise it may be missing, and the layer is empty then.
-    /// - Returns: as ``found(at:maximumBytes:)``
+    /// - Parameter isNamed: Whether the settings name it. The default directory may be missing.
+    /// - Returns: One problem for each file.
     package static func found(inHostDirectory path: String, isNamed: Bool) -> [LayerProblem] {
         DocumentDirectory(path: path).problems()
             .filter { isNamed || $0.path != path || $0.errno != ENOENT }

@@ -2,19 +2,19 @@ import CLinuxShims
 import Glibc
 import LarderPlatform
 
-/// Reads a file that others may be writing: the bytes are of one version of the file, or there is an error.
+/// Reads a file that other processes may be writing. The bytes are those of one version of the file.
 struct StableFileReader {
-    /// The name as system calls get it.
+    /// The name for system calls.
     let name: [CChar]
-    /// What the name is relative to.
+    /// The descriptor of the directory to which the name is relative.
     let directory: CInt
-    /// The path for people.
+    /// The path for messages.
     let path: String
     let maximumBytes: Int
-    /// Whether it must be ours or root's, and others unable to read it.
+    /// Whether the file must belong to the agent's user or to root, and be unreadable for others.
     let mustBePrivate: Bool
 
-    /// How often something that changes under its reader is read again.
+    /// The maximum number of reads while the file changes.
     static let attempts = 5
 
     struct Reading {
@@ -32,17 +32,17 @@ struct StableFileReader {
         self.mustBePrivate = mustBePrivate
     }
 
-    /// Reads the file; again if it changed meanwhile, a few times.
+    /// Reads the file, and reads it again, a few times, if it changes meanwhile.
     func read() throws(FileReadError) -> Reading {
         var dangling: FileReadError?
         for _ in 0..<Self.attempts {
-            // Asked before it is opened, which is not without effect for every device.
+            // Checked before it is opened, because opening a device may have an effect.
             if let status = fileStatus(name, in: directory) { try check(status) }
             let file: Descriptor
             do {
                 file = try Descriptor(name, in: directory, flags: 0)
             } catch {
-                // A link that leads nowhere may have led somewhere a moment ago: what is behind it is being exchanged.
+                // The target of a dangling link may be about to be replaced.
                 dangling = try danglingLink(error.number)
                 continue
             }
@@ -51,7 +51,7 @@ struct StableFileReader {
             try check(before)
             let bytes = try contents(of: file.number, expected: Int(before.st_size))
             let identity = FileIdentity(before)
-            // The second comparison sees a file that was replaced by renaming: what was read is whole, but already old.
+            // The second comparison detects a file that was replaced by a rename. The bytes are complete, but old.
             guard let after = file.status(), identity == FileIdentity(after),
                 let named = fileStatus(name, in: directory), identity == FileIdentity(named)
             else { continue }
@@ -77,7 +77,7 @@ struct StableFileReader {
                 .exposed, path,
                 "it holds a secret but belongs to user \(status.st_uid); chown it to root or to the agent's user")
         }
-        // Root may let a group read it, or an agent that is not root could not.
+        // A file of root may be readable for a group, so that an agent that does not run as root can read it.
         guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
             throw FileReadError(
                 .exposed, path,
@@ -86,10 +86,10 @@ struct StableFileReader {
         }
     }
 
-    /// Reads to the end, whatever the size was said to be: files of /proc say 0.
+    /// Reads to the end, because files in /proc report the size 0.
     private func contents(of descriptor: CInt, expected: Int) throws(FileReadError) -> [UInt8] {
         var bytes: [UInt8] = []
-        var room = expected + 1  // so that one call reads what is expected, and the next sees the end
+        var room = expected + 1  // so that one call reads the whole file, and the next one finds the end
         while true {
             var result = 0
             let piece = [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
@@ -117,7 +117,7 @@ struct StableFileReader {
     }
 }
 
-/// What shows that a file did not change while it was read, as far as a file system can tell (stat(2)).
+/// The status by which a change of a file is detected, as far as the file system allows it (stat(2)).
 struct FileIdentity: Equatable {
     private let device: UInt64
     private let inode: UInt64

@@ -5,7 +5,7 @@ import LarderUpstream
 /// Sends a GraphQL request, at most twice, and judges the response.
 struct GraphQLExchange {
     let fetcher: HTTPFetcher
-    let reading: DocumentReader
+    let reader: DocumentReader
     let request: GraphQLRequest
 
     fileprivate enum Verdict {
@@ -52,15 +52,15 @@ struct GraphQLExchange {
             // A proxy may have made a body of any other type.
             guard isGraphQL, let errors else { throw ConfigError(error) }
             throw ConfigError(
-                .upstreamFailed, "\(error.message): \(errors.text(without: reading.secrets))",
+                .upstreamFailed, "\(error.message): \(errors.text(without: reader.secrets))",
                 retryAfter: error.retryAfter)
         }
     }
 
     private func judge(_ document: FetchDocument, hasOtherBody: Bool) async throws(ConfigError) -> Verdict {
-        let answer = try await reading.parse(document.body)
+        let answer = try await reader.parse(document.body)
         if hasOtherBody, let verdict = GraphQLErrors(in: answer)?.verdict { return verdict }
-        return .answer(.document(try reading.document(in: answer, validator: document.validator)))
+        return .answer(.document(try reader.document(in: answer, validator: document.validator)))
     }
 }
 

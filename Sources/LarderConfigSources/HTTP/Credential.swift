@@ -11,13 +11,13 @@ package enum Credential: Sendable, Equatable {
     /// A credential that systemd hands to the service, by its name (`LoadCredential=`, systemd.exec(5)).
     case systemd(String)
 
-    /// The longest secret, in bytes.
+    /// The maximum size of a secret, in bytes.
     package static let maximumBytes = 64 * 1024
 
-    /// Reads the secret, without the line ends behind it. The disk is waited for.
+    /// Reads the secret, without trailing line ends. Blocks until the disk has answered.
     ///
-    /// - Parameter directory: where systemd put the credentials; by default `$CREDENTIALS_DIRECTORY`
-    /// - Throws: `upstreamFailed`, naming the file and what to do, never what is in it
+    /// - Parameter directory: the directory of the systemd credentials, by default `$CREDENTIALS_DIRECTORY`
+    /// - Throws: `upstreamFailed`, naming the file, never its content
     package func read(systemd directory: String? = Self.systemdDirectory) throws(ConfigError) -> String {
         let path: String
         switch self {
@@ -32,7 +32,7 @@ package enum Credential: Sendable, Equatable {
             path = directory + "/" + name
         }
         do throws(FileReadError) {
-            // systemd guards its directory by itself; the mode of the files in it is its own business.
+            // systemd protects its directory. The mode of the files in it does not matter.
             let isGuarded = if case .systemd = self { true } else { false }
             let bytes = try StableFileReader(
                 name: path.cPath, path: path, maximumBytes: Self.maximumBytes, mustBePrivate: !isGuarded
@@ -48,12 +48,12 @@ package enum Credential: Sendable, Equatable {
         }
     }
 
-    /// `$CREDENTIALS_DIRECTORY`, which nobody changes after the start.
+    /// `$CREDENTIALS_DIRECTORY`, which does not change after the start.
     private static var systemdDirectory: String? { getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) } }
 }
 
 extension String {
-    /// The text without the line ends behind it, which most editors and `echo` leave there.
+    /// The text without trailing line ends, which most editors and `echo` add.
     fileprivate var trimmingLineEnds: String {
         var scalars = unicodeScalars[...]
         while let last = scalars.last, last == "\n" || last == "\r" { scalars.removeLast() }

@@ -2,9 +2,9 @@ package import LarderConfigModel
 package import LarderUpstream
 package import LarderPlatform
 
-/// What an HTTP source shows of itself and whom it trusts. The values of headers may be secrets: they appear in no message.
+/// The credentials of an HTTP source and the authorities that it trusts. Header values may be secrets and do not appear in messages.
 package struct HTTPAccess: Sendable, Equatable {
-    /// Header fields that every request carries.
+    /// Header fields of every request.
     package var headers: [String: String]
     /// Sent as `Authorization: Bearer` (RFC 6750).
     package var token: Credential?
@@ -17,10 +17,10 @@ package struct HTTPAccess: Sendable, Equatable {
         self.tls = tls
     }
 
-    /// Adds to a request what it takes to be let in, read from the files as they are now. Headers that the request has
-    /// already stay.
+    /// Adds the header fields and TLS options to a request. The files are read for each request. Header fields that the request has
+    /// already take precedence.
     ///
-    /// - Throws: `upstreamFailed`, naming the file that cannot be used and what to do
+    /// - Throws: `upstreamFailed`, naming the file that cannot be used
     package func open(_ request: inout FetchRequest, _ blocking: BlockingWork) async throws(ConfigError) {
         let (access, tls) = (self, tls)
         let (fields, options) = try await blocking.run { () throws(ConfigError) in
@@ -30,9 +30,9 @@ package struct HTTPAccess: Sendable, Equatable {
         request.tls = options
     }
 
-    /// The header fields that let a request in, the token read from its file as it is now. The disk is waited for.
+    /// The header fields, with the token as its file has it now. Blocks until the disk has answered.
     ///
-    /// - Throws: `upstreamFailed`, naming the file that cannot be used and what to do
+    /// - Throws: `upstreamFailed`, naming the file that cannot be used
     package func fields() throws(ConfigError) -> [(name: String, value: String)] {
         let fields = headers.map { (name: $0.key, value: $0.value) }
         guard let secret = try token?.read() else { return fields }
@@ -54,12 +54,12 @@ package struct HTTPAccess: Sendable, Equatable {
 }
 
 extension HTTPAccess: CustomStringConvertible, CustomDebugStringConvertible {
-    /// What is there, without the values of the headers.
+    /// The names of the headers, the token's location and the TLS files, without secrets.
     package var description: String {
         let names = headers.keys.sorted().joined(separator: ", ")
         return "HTTPAccess(headers: [\(names)], token: \(token.map(Self.name) ?? "none"), tls: \(tls))"
     }
 
-    /// The same as ``description``: what prints a value that contains this one asks for it.
+    /// The same as ``description``, because printing a value that contains this one uses it.
     package var debugDescription: String { description }
 }

@@ -4,7 +4,7 @@ import LarderJSON
 package import LarderUpstream
 import LarderPlatform
 
-/// A remote layer fetched over HTTP: with conditional requests, long polls, or a POST whose answer holds the document.
+/// A source that is polled over HTTP: with conditional requests, long polls, or a POST whose response contains the document.
 struct HTTPSource: ConfigSource {
     let fetcher: HTTPFetcher
     let configuration: HTTPSourceSettings
@@ -27,18 +27,18 @@ struct HTTPSource: ConfigSource {
         if isLongPoll, let longPoll = configuration.longPoll { longPoll.apply(to: &request) }
         try await configuration.access.open(&request, blocking)
         let graphQL = GraphQLRequest(url: configuration.url, body: configuration.body)
-        let reading = DocumentReader(
+        let reader = DocumentReader(
             location: location, answerPath: configuration.answerPath, versionPath: configuration.versionPath,
             hasErrorsMember: configuration.answerPath != nil || graphQL != nil, partialData: configuration.partialData,
             versionRequirement: configuration.versionRequirement, secrets: request.headers.map(\.value))
         if let graphQL {
-            return try await GraphQLExchange(fetcher: fetcher, reading: reading, request: graphQL)
+            return try await GraphQLExchange(fetcher: fetcher, reader: reader, request: graphQL)
                 .answer(to: request, isLongPoll: isLongPoll)
         }
         switch try await fetcher.fetch(request, isLongPoll: isLongPoll) {
         case nil, .notModified: return .notModified
         case .document(let answer):
-            return .document(try await reading.document(in: answer.body, validator: answer.validator))
+            return .document(try await reader.document(in: answer.body, validator: answer.validator))
         case .problem(let error, _): throw ConfigError(error)
         }
     }
@@ -47,7 +47,7 @@ struct HTTPSource: ConfigSource {
 }
 
 extension HTTPSourceSettings.LongPoll {
-    /// Has the origin wait, and us with it.
+    /// Requests that the origin waits, and extends the timeouts.
     fileprivate func apply(to request: inout FetchRequest) {
         if let queryMember {
             request.url += (request.url.contains("?") ? "&" : "?") + "\(queryMember)=\(waitSeconds)"
@@ -61,11 +61,12 @@ extension HTTPSourceSettings.LongPoll {
 
 extension HTTPFetcher {
     /// Fetches for a source.
+    /// - Returns: nil if a long poll ended without a change
     package func fetch(_ request: FetchRequest, isLongPoll: Bool) async throws(ConfigError) -> FetchResponse? {
         do {
             return try await fetch(request)
         } catch {
-            // Some origins say so that the wait is over.
+            // Some origins answer so after a long poll without a change.
             if isLongPoll, error.code == .empty { return nil }
             throw ConfigError(error)
         }
@@ -73,7 +74,7 @@ extension HTTPFetcher {
 }
 
 extension ConfigError {
-    /// What a failed request means for a source.
+    /// The error of a source whose request has failed.
     package init(_ error: UpstreamError) {
         self.init(
             error.code == .cancelled ? .cancelled : .upstreamFailed, error.message, retryAfter: error.retryAfter)

@@ -1,13 +1,13 @@
 package import LarderConfigModel
 package import LarderJSON
 
-/// A source that is asked over HTTP.
+/// The settings of a source that is polled over HTTP.
 package struct HTTPSourceSettings: Sendable, Equatable {
-    /// Requests that the origin answers only when it has something new.
+    /// Long polls: requests that the origin answers when its document has changed.
     package struct LongPoll: Sendable, Equatable {
         /// How long the origin may wait, in seconds.
         package var waitSeconds: Int
-        /// The member of the query that tells it so; nil for `Prefer: wait=N` (RFC 7240).
+        /// The name of the query parameter with the time; nil for `Prefer: wait=N` (RFC 7240).
         package var queryMember: String?
 
         package init(waitSeconds: Int, queryMember: String? = nil) {
@@ -16,7 +16,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
         }
     }
 
-    /// What to do with data that came with errors (GraphQL).
+    /// The treatment of data with errors (GraphQL).
     package enum PartialData: String, Sendable, CaseIterable {
         /// The response counts as a failure.
         case refuse
@@ -26,29 +26,29 @@ package struct HTTPSourceSettings: Sendable, Equatable {
 
     /// The document's address, `http` or `https`.
     package var url: String
-    /// What is sent by POST; nil for a GET.
+    /// The body of a POST; nil for a GET.
     package var body: [UInt8]?
-    /// Where in the answer the document is; nil where it is the answer.
+    /// The path of the document in the response; nil if the response is the document.
     package var answerPath: JSONPath?
-    /// What to do with data that came with errors (GraphQL).
+    /// The treatment of data with errors (GraphQL).
     package var partialData = PartialData.refuse
-    /// The time between two requests; each host has its own phase in it.
+    /// The time between two requests. Each host has its own phase.
     package var interval: Duration
-    /// The longest time for one request, from connecting to the last byte; that of a long poll comes on top.
+    /// The maximum duration of a request, from connecting to the last byte. The wait of a long poll is added.
     package var timeout: Duration
-    /// The time over which hosts that have nothing to serve spread their first requests.
+    /// The time over which hosts without a document spread their first requests.
     package var firstFetchWindow = SourceDefaults.firstFetchWindow
-    /// How the origin is asked to wait for something new; nil where it is not.
+    /// Nil for a source without long polls.
     package var longPoll: LongPoll?
-    /// How long what is held counts as stale when the origin fails; after that the state is `failed`. Nil for ever.
+    /// How long the document is stale while the origin fails. The state is `failed` after that. Nil for no limit.
     package var staleIfError: Duration?
-    /// Where the document says its own version; nil where it does not.
+    /// The path of the version in the document; nil for none.
     package var versionPath: JSONPath?
     /// Whether a document without a version is rejected.
     package var versionRequirement: VersionRequirement
-    /// What requests show, and whom they trust.
+    /// Credentials and trusted authorities.
     package var access: HTTPAccess
-    /// The largest answer taken.
+    /// The maximum size of a response, in bytes.
     package var maximumBytes: Int
 
     package init(
@@ -72,7 +72,7 @@ package struct HTTPSourceSettings: Sendable, Equatable {
 }
 
 extension HTTPSourceSettings: CustomStringConvertible, CustomDebugStringConvertible {
-    /// The configuration without the body and the values of the headers, which may be secrets.
+    /// The settings without the body and the header values, which may be secrets.
     package var description: String {
         "HTTP(url: \(url), method: \(body == nil ? "GET" : "POST"), answerPath: \(answerPath?.description ?? "none"), "
             + "interval: \(interval), timeout: \(timeout), longPoll: \(longPoll.map { "\($0.waitSeconds) s" } ?? "no"), "

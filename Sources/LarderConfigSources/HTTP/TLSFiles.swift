@@ -2,14 +2,13 @@ package import LarderConfigModel
 package import LarderUpstream
 import LarderPlatform
 
-/// The files in PEM form that the connections to a source use. They are read anew for each use: certificates are renewed
-/// while the agent runs.
+/// The PEM files for connections to a source. They are read for each request, because certificates are renewed while the agent runs.
 package struct TLSFiles: Sendable, Equatable {
-    /// The certificates of the authorities to trust, in place of the system's.
+    /// The certificates of the trusted authorities, instead of those of the system.
     package var certificateAuthority: String?
-    /// The certificate that servers are shown, with those between it and its authority behind it.
+    /// The client certificate, followed by the intermediate certificates.
     package var certificate: String?
-    /// The key of that certificate, without a passphrase; as private as a credential.
+    /// The key of that certificate, without a passphrase. Other users must not be able to read it.
     package var privateKey: String?
 
     package init(certificateAuthority: String? = nil, certificate: String? = nil, privateKey: String? = nil) {
@@ -18,12 +17,12 @@ package struct TLSFiles: Sendable, Equatable {
         self.privateKey = privateKey
     }
 
-    /// Room for a bundle of all the authorities there are.
+    /// Enough for a bundle of all public authorities.
     private static let maximumBytes = 4 << 20
 
-    /// Reads the files; nil where there are none. The disk is waited for.
+    /// Reads the files; nil if the settings name none. Blocks until the disk has answered.
     ///
-    /// - Throws: `upstreamFailed`, naming the file and what to do
+    /// - Throws: `upstreamFailed`, naming the file
     package func read() throws(ConfigError) -> TLSOptions? {
         if self == TLSFiles() { return nil }
         do {

@@ -3,24 +3,24 @@ import Glibc
 package import Logging
 import Synchronization
 
-/// Tells when files may have changed: "read again", never what happened.
+/// Signals when files may have changed and are to be read again.
 ///
-/// What a path stands for can change in more places than at its end: an editor renames a new file over the old one,
-/// Kubernetes exchanges the symbolic link `..data` two links away, a mount or a whole directory appears. So every
-/// directory on the way is watched, behind every link, and the way is gone anew after each event. A slow poll stands
-/// behind it for what inotify(7) cannot see, such as writes by another host on a network file system.
+/// The file at a path can change in every directory of the path: an editor renames a new file over the old one, Kubernetes replaces
+/// the symbolic link `..data` two links away, or a mount appears. So the watcher watches every directory along the path, also
+/// behind links, and resolves the path again after each event. A slow poll finds what inotify(7) does not report, such as writes
+/// by another host on a network file system.
 ///
-/// One watcher serves the process. Its thread is started by the first use and ends with ``stop()`` or with the watcher.
+/// One watcher serves the process. Its thread starts with the first use and ends with ``stop()`` or with the watcher.
 package final class FileWatcher: Sendable {
-    /// How long to wait, and for what.
+    /// The times between signals.
     package struct Timing: Sendable, Hashable {
-        /// The time without events after which a burst is over.
+        /// The time without events after which a burst has ended.
         package var settle: Duration
-        /// How many times `settle` is waited at most, when events do not cease.
+        /// The maximum duration of a burst, as a multiple of `settle`.
         package var longestBurst: Int
-        /// The time between two elements when nothing happens.
+        /// The time between two elements without events.
         package var poll: Duration
-        /// The same while the kernel grants too few watches; after it they are requested again.
+        /// The same while the kernel refuses watches. They are requested again each time.
         package var retry: Duration
 
         package init(
@@ -34,13 +34,13 @@ package final class FileWatcher: Sendable {
         }
     }
 
-    /// Why a path is not watched, or not completely. It is up to date when an element of the stream arrives.
+    /// Why a path is not watched, or only in part. Current when an element of the stream arrives.
     package final class Problem: Sendable {
         private let text = Mutex<String?>(nil)
 
         package init() {}
 
-        /// What is wrong and what to do; nil if all is well.
+        /// The reason and a hint; nil if the path is watched.
         public internal(set) var message: String? {
             get { text.withLock { $0 } }
             set { text.withLock { $0 = newValue } }
@@ -56,8 +56,8 @@ package final class FileWatcher: Sendable {
     ///
     /// - Parameters:
     ///   - clock: measures the settling and the polling
-    ///   - timing: how long to wait
-    ///   - logger: hears when the kernel refuses to watch
+    ///   - timing: the times between signals
+    ///   - logger: logs when the kernel refuses watches
     package convenience init(
         clock: any Clock<Duration> = ContinuousClock(), timing: Timing = Timing(), logger: Logger? = nil
     ) {
@@ -73,17 +73,16 @@ package final class FileWatcher: Sendable {
 
     deinit { inotify.requestStop() }
 
-    /// Follows a file or a directory with its files, whether it exists already or not.
+    /// Watches a file, or a directory with its files, which need not exist yet.
     ///
-    /// Each element means "read now". The first comes at once, as soon as the watches are set: who reads after each
-    /// element misses nothing, not even what happens between the first reading and the next line. Elements that are not
-    /// fetched in time become one. The stream ends when the watcher stops.
+    /// Each element means that the files are to be read. The first one arrives when the watches are set, so that a consumer that
+    /// reads after each element misses no change. Pending elements are merged into one. The stream ends when the watcher stops.
     ///
-    /// If the kernel grants no watches, elements come every ``Timing/retry`` until it does again.
+    /// While the kernel refuses watches, an element arrives every ``Timing/retry``.
     ///
     /// - Parameters:
-    ///   - path: where it is; a relative path starts from the current directory as it is now
-    ///   - problem: gets what is wrong
+    ///   - path: the path; a relative one is resolved against the current directory now
+    ///   - problem: reports why the path is not watched
     package func changes(at path: String, reporting problem: Problem = Problem()) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let follower = PathFollower(
@@ -97,7 +96,7 @@ package final class FileWatcher: Sendable {
     /// Ends all streams, and returns when the thread has ended. Safe to call more than once.
     package func stop() async { await inotify.stop() }
 
-    /// For tests: what the thread does with the bytes of the queue.
+    /// For tests: handles events as the thread does.
     func handleEvents(_ bytes: UnsafeRawBufferPointer) { inotify.handle(bytes) }
 
     private static func absolute(_ path: String) -> String {

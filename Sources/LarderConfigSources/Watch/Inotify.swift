@@ -3,35 +3,32 @@ import Glibc
 import Synchronization
 package import LarderPlatform
 
-/// One inotify(7) queue for the process, shared by all watches: an instance per watch would soon use up what a user may
-/// have (128, together with everything else that the user runs).
+/// The process's inotify(7) queue, shared by all watches. A user has only 128 instances for all programs together.
 ///
-/// The queue is read by one thread of its own. A blocking read must not occupy one of the few threads that run Swift
-/// tasks; a dispatch source would bring a second event library into a process that has one already; and the event loops
-/// that serve clients are not this module's to use. The thread sleeps in poll(2) and does nothing but look names up in
-/// the table below.
+/// A thread reads the queue. A blocking read must not occupy one of the few threads that run Swift tasks, a dispatch source would add
+/// a second event library to the process, and this module does not use the event loops of the server. The thread sleeps in poll(2)
+/// and only looks up names in the table below.
 package final class Inotify: Sendable {
-    /// Which events of a watched directory concern a subscriber.
+    /// The events of a watched directory that a subscriber is notified of.
     package enum Interest: Sendable {
         case everything
         case names(Set<String>)
     }
 
-    /// What to watch a path for.
+    /// The role of a watched path.
     package enum Kind: Sendable {
-        /// A directory on the way: names in it appear and vanish.
+        /// A directory along the path, in which names appear and vanish.
         case passage
-        /// A directory whose entries' contents count too.
+        /// A directory whose files are read.
         case directory
-        /// A file by itself: seen are writes through another hard link or on the other side of a bind mount, of which
-        /// its directory hears nothing.
+        /// A file. Its watch reports writes through another hard link or another mount, which that of the directory does not.
         case file
 
         fileprivate var mask: Int32 {
             let entries = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
             let own = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF
             let contents = IN_MODIFY | IN_CLOSE_WRITE
-            // IN_MASK_ADD: the same directory may be one subscriber's passage and another's goal.
+            // IN_MASK_ADD: the same directory may have different roles for different subscribers.
             switch self {
             case .passage: return entries | own | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
             case .directory: return entries | own | contents | IN_ONLYDIR | IN_EXCL_UNLINK | IN_MASK_ADD
@@ -42,7 +39,7 @@ package final class Inotify: Sendable {
 
     package enum WatchResult: Equatable {
         case watching(Int32)
-        /// The path is gone or not readable, or the user has no watches left; 0 if there is no queue.
+        /// The path is missing or unreadable, or the user has no watches left; 0 if there is no queue.
         case failed(errno: Int32)
     }
 
@@ -56,7 +53,7 @@ package final class Inotify: Sendable {
             case unused
             /// `stopper` is one end of a socket pair; closing it ends the thread.
             case running(queue: Int32, stopper: Int32)
-            /// The kernel gave no queue; everything is left to polling.
+            /// The kernel refused a queue. Changes are only polled.
             case unavailable(errno: Int32)
             case stopping
             case stopped
@@ -69,8 +66,7 @@ package final class Inotify: Sendable {
         var stopWaiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The system calls that fail if a user has used up what the kernel grants, in a form that tests replace. They return
-    /// a number from 0, or -1 and set errno.
+    /// The system calls that fail at the limits of a user, replaceable for tests. They return -1 and set errno if they fail.
     package struct System: Sendable {
         var makeQueue: @Sendable () -> Int32 = { inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)) }
         var addWatch: @Sendable (_ queue: Int32, _ path: String, _ mask: UInt32) -> Int32 = {
@@ -83,7 +79,8 @@ package final class Inotify: Sendable {
 
     init(system: System = System()) { self.system = system }
 
-    /// The error number of the system call that gave no queue; nil if there is a queue. Tries again to get one.
+    /// Tries again to get a queue if there is none.
+    /// - Returns: the error number of the system call that failed; nil if there is a queue
     func unavailability() -> Int32? {
         state.withLock { state in
             guard case .unavailable = state.phase else { return nil }
@@ -92,12 +89,12 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// How many objects are watched.
+    /// The number of watched objects.
     var watchCount: Int { state.withLock { $0.interests.count } }
 
     // MARK: Subscribers
 
-    /// Adds a subscriber, whose signal is raised for what it will watch. The first one starts the thread.
+    /// Adds a subscriber. Its signal is raised for events of its watches. The first subscriber starts the thread.
     package func subscribe(_ signal: Signal) -> Int {
         let (id, isStopped) = state.withLock { state in
             if case .unused = state.phase { state.phase = start() }
@@ -113,7 +110,7 @@ package final class Inotify: Sendable {
         return id
     }
 
-    /// Removes a subscriber and the watches that nobody else needs.
+    /// Removes a subscriber, and the watches without other subscribers.
     package func unsubscribe(_ id: Int) {
         state.withLock { state in
             guard let subscriber = state.subscribers.removeValue(forKey: id) else { return }
@@ -121,8 +118,7 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Watches a path for a subscriber, besides what it watches already.
-    ///
+    /// Adds a watch for a subscriber.
     package func watch(_ path: String, as kind: Kind, _ interest: Interest, for id: Int) -> WatchResult {
         state.withLock { state in
             guard case .running(let queue, _) = state.phase, state.subscribers[id] != nil else {
@@ -137,7 +133,7 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Drops a subscriber's watches but for these.
+    /// Removes all other watches of a subscriber.
     func keepOnly(_ interests: [Int32: Interest], for id: Int) {
         state.withLock { state in
             guard let subscriber = state.subscribers[id] else { return }
@@ -158,7 +154,8 @@ package final class Inotify: Sendable {
 
     // MARK: Events
 
-    /// Raises the signals of everybody whom these events concern. `bytes` is what read(2) gave.
+    /// Raises the signals of the subscribers to these events.
+    /// - Parameter bytes: the events as read(2) returned them
     func handle(_ bytes: UnsafeRawBufferPointer) {
         var offset = 0
         var event = larder_inotify_event()
@@ -170,10 +167,10 @@ package final class Inotify: Sendable {
 
     private func concerned(_ watch: Int32, _ mask: UInt32, _ name: String?) -> [Signal] {
         state.withLock { state in
-            // Events were lost, and nobody knows whose.
+            // Events of unknown watches were lost.
             if mask & UInt32(IN_Q_OVERFLOW) != 0 { return state.subscribers.values.map(\.signal) }
             let interests = state.interests[watch] ?? [:]
-            // The kernel dropped the watch, because its object is gone or unmounted. Its number is not used again.
+            // The kernel removed the watch, because its object was removed or unmounted. The number is not used again.
             if mask & UInt32(IN_IGNORED) != 0 {
                 state.interests[watch] = nil
                 for id in interests.keys { state.subscribers[id]?.watches.remove(watch) }
@@ -184,7 +181,7 @@ package final class Inotify: Sendable {
         }
     }
 
-    // MARK: Life
+    // MARK: Life cycle
 
     private func start() -> State.Phase {
         let queue = system.makeQueue()
@@ -202,7 +199,7 @@ package final class Inotify: Sendable {
         return .running(queue: queue, stopper: pair[0])
     }
 
-    /// Ends all subscriptions and asks the thread to end.
+    /// Ends all subscriptions, and the thread soon after.
     func requestStop() {
         let signals = state.withLock { state in
             let signals = state.subscribers.values.map(\.signal)
@@ -233,8 +230,8 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// The thread's last words. The queue is closed here and not before, so that its number cannot belong to another file
-    /// while somebody adds a watch.
+    /// The thread has ended. The queue is closed here and not before, so that its number does not belong to another file while a
+    /// watch is added.
     func threadEnded(queue: Int32, stop: Int32) {
         let waiters = state.withLock { state in
             close(queue)
@@ -248,7 +245,7 @@ package final class Inotify: Sendable {
 }
 
 extension Inotify.Interest {
-    /// Whether an event with this name matters; one without is about the watched object itself and always does.
+    /// Whether an event with a name is included. An event without a name, about the watched object itself, always is.
     package func includes(_ name: String?) -> Bool {
         switch self {
         case .everything: true

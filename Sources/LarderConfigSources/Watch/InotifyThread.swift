@@ -15,16 +15,16 @@ enum InotifyThread {
         }
     }
 
-    /// Starts the thread, detached: it says itself when it has ended.
+    /// Starts the detached thread, which calls ``Inotify/threadEnded(queue:stop:)`` at its end.
     ///
-    /// - Parameter stop: a descriptor on which the other end hangs up to end the thread
-    /// - Returns: false if there is no thread to be had
+    /// - Parameter stop: a descriptor; the thread ends when its peer is closed
+    /// - Returns: false if the thread cannot be created
     static func start(_ inotify: Inotify, queue: Int32, stop: Int32) -> Bool {
-        // Signals belong to the threads that expect them. A new thread inherits the mask of the one that makes it.
+        // Blocks signals on the new thread, which inherits this mask. Other threads expect them.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
-        // But for those that are about the thread itself: of what crashes, and of what a crash report stops it with.
+        // Except for signals of crashes and those that crash reporters and profilers send to the thread.
         for own in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, SIGQUIT, SIGPROF] {
             sigdelset(&all, own)
         }
@@ -54,7 +54,7 @@ enum InotifyThread {
 
     private static func run(_ context: Context) {
         nameThread()
-        // Room for 60 events with the longest names, and thousands with usual ones.
+        // Enough for 60 events with names of maximum length, and for many more with usual ones.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 << 10, alignment: 8)
         defer { buffer.deallocate() }
         var polled = [
@@ -62,7 +62,7 @@ enum InotifyThread {
             pollfd(fd: context.stop, events: Int16(POLLIN), revents: 0),
         ]
         while true {
-            // It fails only with EINTR or for want of memory (poll(2)); neither is a reason to stop watching.
+            // Fails only with EINTR or ENOMEM (poll(2)). The thread continues after both.
             guard poll(&polled, nfds_t(polled.count), -1) > 0 else { continue }
             if polled[1].revents != 0 { break }
             let count = read(context.queue, buffer.baseAddress, buffer.count)
@@ -71,8 +71,8 @@ enum InotifyThread {
         context.inotify.threadEnded(queue: context.queue, stop: context.stop)
     }
 
-    /// For top and gdb. pthread_setname_np(3) is a GNU extension that Swift's Glibc module does not show; proc(5) does the
-    /// same, and where it is not mounted nobody looks at names of threads either.
+    /// Names the thread for top and gdb. Swift's Glibc module does not have pthread_setname_np(3), a GNU extension. Without proc(5)
+    /// the thread has no name.
     private static func nameThread() {
         guard let file = fopen("/proc/thread-self/comm", "we") else { return }
         fputs("larder-inotify", file)

@@ -3,7 +3,7 @@ import Glibc
 import Logging
 import LarderPlatform
 
-/// Follows one path for one stream: waits for a signal, lets the burst settle, goes the way anew, and says "read now".
+/// Watches one path for one stream. After a signal it waits until the burst has ended, resolves the path again, and yields an element.
 struct PathFollower: Sendable {
     let path: String
     let inotify: Inotify
@@ -36,7 +36,7 @@ struct PathFollower: Sendable {
         retry = survey(subscriber, signal)
         output.yield()
         for await _ in wakeUps {
-            // The wake-up may be for events that were taken while earlier ones settled.
+            // The wake-up may be for events of the last burst.
             guard signal.take() else { continue }
             retry?.cancel()
             await settle(signal)
@@ -57,7 +57,7 @@ struct PathFollower: Sendable {
         }
     }
 
-    /// Sets the watches for the way as it is now, the new ones before the old ones go.
+    /// Sets the watches along the path as it is now. New ones are set before old ones are removed.
     /// - Returns: a task that raises the signal when the watches are to be requested again; nil if all were granted
     private func survey(_ subscriber: Int, _ signal: Signal) -> Task<Void, Never>? {
         let unavailability = inotify.unavailability()

@@ -2,27 +2,26 @@ import CLinuxShims
 import Glibc
 import LarderPlatform
 
-/// Goes the way that the kernel goes when it looks a path up, and watches all that could lead it elsewhere next time: each
-/// directory on the way, for the one name in it that matters, behind each symbolic link as well (path_resolution(7)).
+/// Resolves a path as the kernel does (path_resolution(7)), and watches everything that could change the result: each directory along
+/// the path, also behind symbolic links, for the one name in it that matters.
 ///
-/// A watch is always set before what it watches is looked at. So whatever changes during the survey is seen by it or
-/// raises a signal.
+/// Each watch is set before the watched object is read. So a change during the survey is part of the result or raises a signal.
 struct PathSurvey {
-    /// What is watched after the survey.
+    /// The watches after the survey.
     private(set) var interests: [Int32: Inotify.Interest] = [:]
-    /// Whether something on the way could not be watched, so that its changes are found by polling only.
+    /// Whether a part of the path could not be watched, so that its changes are only polled.
     private(set) var isBlind = false
-    /// The error number of a watch that the kernel did not grant although the path is there: the user has no watches left,
-    /// or the kernel no memory.
+    /// The error number of a watch that the kernel refused although the path exists: the user has no watches left, or the kernel no
+    /// memory.
     private(set) var refusal: Int32?
 
     private let inotify: Inotify
     private let subscriber: Int
     private var links = 0
 
-    /// As many links as the kernel follows in one lookup.
+    /// The maximum number of links that the kernel follows in one lookup.
     private static let maximumLinks = 40
-    /// Entries of a directory that are followed one by one; users have few watches, and more are left to polling.
+    /// The maximum number of entries of a directory that are watched themselves, because users have few watches. Others are polled.
     private static let maximumEntries = 1024
 
     private enum Goal {
@@ -41,14 +40,14 @@ struct PathSurvey {
     mutating func run(_ path: String) {
         guard case .directory(let directory) = walk(Self.components(path), from: "/") else { return }
         watch(directory, as: .directory, .everything)
-        // The directory does not hear of what happens behind its symbolic links, nor of writes through other links or
-        // mounts of its files.
+        // The watch of the directory reports neither changes behind its symbolic links, nor writes through other links or mounts
+        // of its files.
         for entry in entries(of: directory) {
             _ = walk([entry], from: directory)
         }
     }
 
-    /// Follows names from a directory that is no link and not behind one.
+    /// Resolves names from a directory whose path has no links.
     private mutating func walk(_ names: [String], from start: String) -> Goal {
         var current = start
         var ahead = Array(names.reversed())
@@ -61,7 +60,7 @@ struct PathSurvey {
             }
             watch(current, as: .passage, .names([name]))
             let next = current == "/" ? "/" + name : current + "/" + name
-            // Not there, or not for us to see: the watch tells when it is.
+            // Missing or unreadable. The watch reports when that changes.
             guard let status = fileStatus(next.cPath, followingLinks: false) else { return .other }
             switch status.fileType {
             case S_IFLNK:

@@ -25,13 +25,13 @@ struct DocumentFileTests {
         try scratch.write("{\"a\":1}", to: "c")
         let first = try file.read()
         #expect(first.files.map(\.bytes) == [Array("{\"a\":1}".utf8)])
-        #expect(first.stamp.description.hasPrefix("sha256:"))
-        #expect(first.stamp.description.utf8.count == 71)
+        #expect(first.digest.description.hasPrefix("sha256:"))
+        #expect(first.digest.description.utf8.count == 71)
         try scratch.replace("c", with: "{\"a\":1}")
-        #expect(try file.read().stamp == first.stamp)
+        #expect(try file.read().digest == first.digest)
         // The same size, within the same tick of the file system's clock.
         try scratch.write("{\"a\":2}", to: "c")
-        #expect(try file.read().stamp != first.stamp)
+        #expect(try file.read().digest != first.digest)
     }
 
     @Test("a file that is not there, or not a file, is an error that says which")
@@ -61,9 +61,9 @@ struct DocumentFileTests {
         let first = try read()
         #expect(first.files.map(\.path) == [scratch.at("d/a.json"), scratch.at("d/b.json")])
         try scratch.publish(["b.json": "{}", "a.json": "{}"], version: 2, in: "d")
-        #expect(try read().stamp == first.stamp)
+        #expect(try read().digest == first.digest)
         try scratch.publish(["b.json": "{}", "a.json": "{ }"], version: 3, in: "d")
-        #expect(try read().stamp != first.stamp)
+        #expect(try read().digest != first.digest)
         #expect(try DocumentFiles.read(at: scratch.at("d/a.json"), maximumBytes: 3).files.count == 1)
     }
 
