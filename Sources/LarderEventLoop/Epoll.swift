@@ -19,15 +19,15 @@ public struct EpollEvents: OptionSet, Sendable {
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// There is something to read, or the end of it.
-    public static let readable = EpollEvents(rawValue: EPOLLIN.rawValue)
+    public static let readable = EpollEvents(rawValue: LARDER_EPOLL_IN)
     /// The socket takes bytes again.
-    public static let writable = EpollEvents(rawValue: EPOLLOUT.rawValue)
+    public static let writable = EpollEvents(rawValue: LARDER_EPOLL_OUT)
     /// The peer shut down its writing side, or is gone.
-    public static let inputEnded = EpollEvents(rawValue: EPOLLRDHUP.rawValue)
+    public static let inputEnded = EpollEvents(rawValue: LARDER_EPOLL_RDHUP)
     /// Both directions are shut, or the socket failed: the peer is gone.
-    public static let hungUp = EpollEvents(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
+    public static let hungUp = EpollEvents(rawValue: LARDER_EPOLL_HUP | LARDER_EPOLL_ERR)
     /// Each event is told once, and not for as long as it holds.
-    public static let onEdges = EpollEvents(rawValue: EPOLLET.rawValue)
+    public static let onEdges = EpollEvents(rawValue: LARDER_EPOLL_ET)
 }
 
 /// A set of descriptors that is waited for (epoll(7)). Used by one thread at a time.
@@ -42,14 +42,14 @@ package final class Epoll {
     }
 
     private let descriptor: CInt
-    private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: most)
+    private let events = UnsafeMutablePointer<larder_epoll_event>.allocate(capacity: most)
     /// By the number of the descriptor.
     private var places: [Place] = []
 
     /// - Throws: `cannotStart` where the kernel has no room for it.
     package init() throws(EpollError) {
-        events.initialize(repeating: epoll_event(), count: Self.most)
-        descriptor = epoll_create1(CInt(EPOLL_CLOEXEC))
+        events.initialize(repeating: larder_epoll_event(), count: Self.most)
+        descriptor = larder_epoll_create()
         guard descriptor >= 0 else { throw EpollError(.cannotStart, "cannot wait for sockets: \(Self.reason)") }
     }
 
@@ -63,7 +63,7 @@ package final class Epoll {
     package func add(_ watched: CInt, _ interest: EpollEvents, _ target: EpollTarget) throws(EpollError) {
         while places.count <= watched { places.append(Place()) }
         places[Int(watched)].generation &+= 1
-        guard control(EPOLL_CTL_ADD, watched, interest) == 0 else {
+        guard control(LARDER_EPOLL_ADD, watched, interest) == 0 else {
             throw EpollError(.cannotWatch, "cannot wait for a socket: \(Self.reason)")
         }
         places[Int(watched)].target = target
@@ -72,14 +72,14 @@ package final class Epoll {
     /// Watches a descriptor for other events.
     package func change(_ watched: CInt, to interest: EpollEvents) {
         // It fails only for one that is not watched.
-        _ = control(EPOLL_CTL_MOD, watched, interest)
+        _ = control(LARDER_EPOLL_CHANGE, watched, interest)
     }
 
     /// Watches a descriptor no more. What was found of it in this turn is not told.
     package func remove(_ watched: CInt) {
         guard places.indices.contains(Int(watched)), places[Int(watched)].target != nil else { return }
         places[Int(watched)].target = nil
-        _ = control(EPOLL_CTL_DEL, watched, [])
+        _ = control(LARDER_EPOLL_DELETE, watched, [])
     }
 
     /// Watches a descriptor no more that is about to be closed, which is all that the kernel has to be told.
@@ -91,22 +91,23 @@ package final class Epoll {
     /// Waits for events and tells their targets.
     /// - Parameter milliseconds: how long at most; -1 for as long as it takes.
     package func wait(atMost milliseconds: CInt) {
-        let count = epoll_wait(descriptor, events, CInt(Self.most), milliseconds)
+        let count = larder_epoll_wait(descriptor, events, CInt(Self.most), milliseconds)
         // Interrupted by a signal: the next turn looks again.
         if count <= 0 { return }
         for index in 0..<Int(count) {
             let event = events[index]
-            let (number, generation) = (Int(event.data.u64 & 0xFFFF_FFFF), UInt32(event.data.u64 >> 32))
-            guard places[number].generation == generation, let target = places[number].target else { continue }
+            let place = Int(event.number)
+            guard places[place].generation == event.generation, let target = places[place].target else { continue }
             target.ready(EpollEvents(rawValue: event.events))
         }
     }
 
     private func control(_ operation: CInt, _ watched: CInt, _ interest: EpollEvents) -> CInt {
-        var event = epoll_event()
+        var event = larder_epoll_event()
         event.events = interest.rawValue
-        event.data.u64 = UInt64(UInt32(watched)) | UInt64(places[Int(watched)].generation) << 32
-        return epoll_ctl(descriptor, operation, watched, &event)
+        event.number = UInt32(watched)
+        event.generation = places[Int(watched)].generation
+        return larder_epoll_control(descriptor, operation, watched, &event)
     }
 
     private static var reason: String { String(cString: strerror(errno)) }

@@ -65,7 +65,7 @@ public final class EpollLoop: NIOSerialEventLoopExecutor {
     /// - Throws: `cannotStart` where there is no room for descriptors or a thread.
     public init(name: String) throws(EpollError) {
         own = try Own()
-        alarm = eventfd(0, CInt(EFD_CLOEXEC) | CInt(EFD_NONBLOCK))
+        alarm = larder_eventfd()
         guard alarm >= 0 else {
             throw EpollError(.cannotStart, "cannot make an event loop: \(String(cString: strerror(errno)))")
         }

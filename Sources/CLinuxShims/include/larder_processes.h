@@ -2,21 +2,14 @@
 #pragma once
 
 #include <stdbool.h>
-#include <unistd.h>
 
 /// execve(2) of a program that is looked for in PATH, as execvp(3), with an environment of its own. Returns only with
 /// errno set.
-static inline int larder_execvpe(const char *file, char *const *words, char *const *variables) {
-    extern int execvpe(const char *, char *const[], char *const[]);
-    return execvpe(file, words, variables);
-}
+int larder_execvpe(const char *file, char *const *words, char *const *variables);
 
 /// Has posix_spawn(3) close all descriptors from a number on (posix_spawn_file_actions_addclosefrom_np(3), since glibc
-/// 2.34). `actions` is a posix_spawn_file_actions_t; spawn.h is not included, so that what it includes stays glibc's.
-static inline int larder_spawn_closes_from(void *actions, int from) {
-    extern int posix_spawn_file_actions_addclosefrom_np(void *, int);
-    return posix_spawn_file_actions_addclosefrom_np(actions, from);
-}
+/// 2.34). `actions` is a posix_spawn_file_actions_t.
+int larder_spawn_closes_from(void *actions, int from);
 
 /// Makes a pipe whose ends no other program gets, not even one that another thread starts at this moment: pipe2(2) with
 /// O_CLOEXEC, and with O_NONBLOCK where it is not to wait. Returns 0, or -1 with errno set.

@@ -12,13 +12,13 @@ final class EpollLoop {
     /// Room for what one read brings; shared by all connections of the loop.
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 4096)
     private let descriptor: Int32
-    private let events: UnsafeMutableBufferPointer<epoll_event>
+    private let events: UnsafeMutableBufferPointer<larder_epoll_event>
     private var connections: [Connection?] = []
 
     init() throws(BenchError) {
         events = .allocate(capacity: 1024)
-        events.initialize(repeating: epoll_event())
-        descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        events.initialize(repeating: larder_epoll_event())
+        descriptor = larder_epoll_create()
         guard descriptor >= 0 else { throw .system("epoll_create1") }
     }
 
@@ -32,7 +32,7 @@ final class EpollLoop {
     func add(_ connection: Connection) throws(BenchError) {
         while connections.count <= connection.index { connections.append(nil) }
         connections[connection.index] = connection
-        try control(EPOLL_CTL_ADD, connection, EPOLLIN.rawValue)
+        try control(LARDER_EPOLL_ADD, connection, LARDER_EPOLL_IN)
     }
 
     /// Lets go of a connection. Closing its descriptor, which its last owner does, ends the kernel's interest too.
@@ -44,14 +44,16 @@ final class EpollLoop {
     @inline(__always)
     func send(_ bytes: UnsafeRawBufferPointer, on connection: Connection) throws(BenchError) {
         try connection.send(bytes)
-        if connection.unsent.count > 0 { try control(EPOLL_CTL_MOD, connection, EPOLLIN.rawValue | EPOLLOUT.rawValue) }
+        if connection.unsent.count > 0 {
+            try control(LARDER_EPOLL_CHANGE, connection, LARDER_EPOLL_IN | LARDER_EPOLL_OUT)
+        }
     }
 
     /// Waits once, and gives every connection that has something to read to `readable`.
     /// - Throws: `.silent` when nothing happens within ``stallMilliseconds``.
     @inline(__always)
     func turn(_ readable: (Connection) throws(BenchError) -> Void) throws(BenchError) {
-        let ready = epoll_wait(descriptor, events.baseAddress, Int32(events.count), Self.stallMilliseconds)
+        let ready = larder_epoll_wait(descriptor, events.baseAddress, Int32(events.count), Self.stallMilliseconds)
         if ready < 0 {
             if errno == EINTR { return }
             throw .system("epoll_wait")
@@ -62,19 +64,21 @@ final class EpollLoop {
         }
         for position in 0..<Int(ready) {
             let event = events[position]
-            guard let connection = connections[Int(event.data.u64)] else { continue }
-            if event.events & EPOLLOUT.rawValue != 0, connection.unsent.count > 0 {
+            guard let connection = connections[Int(event.number)] else { continue }
+            if event.events & LARDER_EPOLL_OUT != 0, connection.unsent.count > 0 {
                 try connection.flush()
-                if connection.unsent.count == 0 { try control(EPOLL_CTL_MOD, connection, EPOLLIN.rawValue) }
+                if connection.unsent.count == 0 { try control(LARDER_EPOLL_CHANGE, connection, LARDER_EPOLL_IN) }
             }
-            if event.events & ~EPOLLOUT.rawValue != 0 { try readable(connection) }
+            if event.events & ~LARDER_EPOLL_OUT != 0 { try readable(connection) }
         }
     }
 
     private func control(_ operation: Int32, _ connection: Connection, _ interest: UInt32) throws(BenchError) {
-        var event = epoll_event()
-        event.events = interest | EPOLLET.rawValue
-        event.data.u64 = UInt64(connection.index)
-        guard epoll_ctl(descriptor, operation, connection.descriptor, &event) == 0 else { throw .system("epoll_ctl") }
+        var event = larder_epoll_event()
+        event.events = interest | LARDER_EPOLL_ET
+        event.number = UInt32(connection.index)
+        guard larder_epoll_control(descriptor, operation, connection.descriptor, &event) == 0 else {
+            throw .system("epoll_ctl")
+        }
     }
 }

@@ -1,0 +1,40 @@
+// The clock, the allocator, and the reaction to crashes.
+#define _GNU_SOURCE
+#include "CLinuxShims.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/timex.h>
+
+int larder_clock_is_synchronized(void) {
+    struct timex clock = {0};
+    int state = adjtimex(&clock);
+    if (state < 0) return -1;
+    return state != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
+}
+
+void larder_set_up_allocator(void) { mallopt(M_ARENA_MAX, 2); }
+
+void larder_trim_memory(void) { malloc_trim(0); }
+
+// What the Swift runtime has for each signal.
+static struct sigaction reported[NSIG];
+
+static void report_and_end(int number, siginfo_t *information, void *context) {
+    // It sets all of them to their defaults.
+    reported[number].sa_sigaction(number, information, context);
+    // Blocked until this returns; then it ends the process (sigaction(2): up to 0 it was sent by a process).
+    if (information->si_code <= 0) raise(number);
+}
+
+void larder_end_by_sent_signals(void) {
+    static const int fatal[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    for (unsigned index = 0; index < sizeof(fatal) / sizeof(*fatal); index++) {
+        struct sigaction action;
+        if (sigaction(fatal[index], NULL, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0) continue;
+        reported[fatal[index]] = action;
+        action.sa_sigaction = report_and_end;
+        sigaction(fatal[index], &action, NULL);
+    }
+}
