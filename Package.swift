@@ -72,10 +72,7 @@ let package = Package(
         larder("LarderProtocol", ["LarderJSON"]),
         larder(
             "LarderUpstream",
-            [
-                "LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", "CLinuxShims", httpClient, nioCore, nioHTTP,
-                nioPosix,
-            ]),
+            ["LarderEncoding", "LarderHTTPSemantics", "LarderPlatform", httpClient, nioCore, nioHTTP, nioPosix]),
         // What a configuration is: no disk, no clock, no logging, no network.
         larder("LarderConfigModel", ["LarderJSON", "LarderEncoding", "LarderHTTPSemantics", crypto, deque, heap]),
         larder(
@@ -94,7 +91,7 @@ let package = Package(
             "LarderConfig",
             [
                 "LarderConfigModel", "LarderConfigStorage", "LarderConfigSources", "LarderEncoding", "LarderJSON",
-                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", "CLinuxShims", logging, deque, nioPosix,
+                "LarderHTTPSemantics", "LarderPlatform", "LarderUpstream", logging, deque, nioPosix,
             ]),
         larder(
             "LarderImages",
@@ -114,8 +111,8 @@ let package = Package(
             "LarderSettings",
             [
                 "LarderConfig", "LarderConfigModel", "LarderConfigSources", "LarderImages", "LarderServer",
-                "LarderImageFormats", "LarderPlatform",
-                "LarderUpstream", "LarderProtocol", "LarderJSON", "LarderJSON5", "CLinuxShims", logging,
+                "LarderImageFormats", "LarderPlatform", "LarderUpstream", "LarderProtocol", "LarderJSON", "LarderJSON5",
+                logging,
             ]),
         larder(
             "LarderClient", ["LarderJSON", "LarderProtocol", "LarderSnapshotFile", "CLinuxShims", nioCore, nioPosix]),
@@ -180,7 +177,7 @@ let package = Package(
                 "LarderImages", "LarderHTTPSemantics", "LarderImageFormats", "LarderPlatform", "LarderUpstream",
                 "CLinuxShims", logging, crypto, nioPosix,
             ]),
-        tests("LarderEventLoopTests", ["LarderEventLoop", "CLinuxShims", nioCore]),
+        tests("LarderEventLoopTests", ["LarderEventLoop", nioCore]),
         tests(
             "LarderServerTests",
             [

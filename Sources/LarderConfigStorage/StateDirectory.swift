@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderEncoding
 import LarderPlatform
 import Glibc

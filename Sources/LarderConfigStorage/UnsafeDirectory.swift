@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// A directory of the agent in which another user could replace files.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The time of day, for what people read and for times that outlive the process. Waiting is done on a monotonic `Clock`.

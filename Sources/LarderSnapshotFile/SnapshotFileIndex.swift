@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Finds values in the bytes of a snapshot file.

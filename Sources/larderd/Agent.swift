@@ -1,5 +1,4 @@
 import LarderEventLoop
-import CLinuxShims
 import LarderConfig
 import LarderConfigStorage
 import LarderImages

@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderJSON
 import LarderConfig
 import LarderImages

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The pages of machine code that this process has mapped.

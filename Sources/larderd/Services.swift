@@ -1,3 +1,4 @@
+import Glibc
 import CLinuxShims
 import LarderConfig
 import LarderImages

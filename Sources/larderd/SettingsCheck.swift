@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderConfig
 import LarderConfigSources
 import LarderServer

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Foundation
 import NIOCore
 import Synchronization

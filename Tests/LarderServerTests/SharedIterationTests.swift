@@ -1,5 +1,4 @@
 import LarderEventLoop
-import CLinuxShims
 import Foundation
 import LarderConfig
 import LarderJSON

@@ -1,5 +1,5 @@
-package import CLinuxShims
-import Glibc
+import CLinuxShims
+package import Glibc
 
 /// A process that a test started, with its output.
 ///

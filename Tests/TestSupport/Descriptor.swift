@@ -1,4 +1,4 @@
-package import CLinuxShims
+import CLinuxShims
 package import Glibc
 
 /// An open file descriptor that is closed once.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Ports of 127.0.0.1.

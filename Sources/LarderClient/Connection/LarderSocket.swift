@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Where the agent's socket is. A path that begins with `@` names an abstract socket (unix(7)).

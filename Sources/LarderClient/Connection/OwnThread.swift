@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Runs blocking work on a thread of its own: on the few threads that run tasks it would hold up the connection.

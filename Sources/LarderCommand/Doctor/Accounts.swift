@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Users and groups by number and name, as the host knows them (getpwuid_r(3), getgrgid_r(3), getgrouplist(3)).

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// What `larder exec --watch` does about changes, signals and the end of its program: a state machine without input,

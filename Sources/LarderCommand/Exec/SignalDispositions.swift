@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Which signals a process blocks and ignores: what survives execve(2), and so is what a program's parent decided.

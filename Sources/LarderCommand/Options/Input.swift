@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// What the program reads.

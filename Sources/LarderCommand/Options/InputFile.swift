@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// A file that a command reads.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderClient
 import Glibc
 

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Shows how far a prefetch has come: a bar that is drawn again in its place on a terminal, a plain line now and then

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// A file that follows the configuration: what is new is checked, takes the old one's place, and a command runs after that.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Crypto
 import Glibc
 import LarderEncoding

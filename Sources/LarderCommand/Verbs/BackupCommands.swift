@@ -1,5 +1,4 @@
 import ArgumentParser
-import CLinuxShims
 import Glibc
 import LarderClient
 

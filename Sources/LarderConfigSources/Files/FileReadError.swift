@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The error of a file, or of a directory of files, that cannot be used as a document.

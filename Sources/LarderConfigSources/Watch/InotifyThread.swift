@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The thread that reads the inotify queue; see ``Inotify`` for why there is one.

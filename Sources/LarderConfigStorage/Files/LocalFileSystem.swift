@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderPlatform
 import Glibc
 

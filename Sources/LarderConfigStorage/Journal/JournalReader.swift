@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// What a start finds in a journal.

@@ -1,4 +1,3 @@
-import CLinuxShims
 internal import LarderPlatform
 internal import LarderUpstream
 import Glibc

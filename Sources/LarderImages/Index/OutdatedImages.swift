@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// An image cache in an older layout. It is moved aside when the index is opened, which takes a few renames, and removed

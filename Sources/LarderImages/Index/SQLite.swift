@@ -1,4 +1,3 @@
-import CLinuxShims
 internal import CSQLite
 import Glibc
 

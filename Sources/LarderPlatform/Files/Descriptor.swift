@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// An open file that is closed when the value goes out of scope.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Reads the names in directories. They come in no order and without `.` and `..`. Names are bytes: they need not be UTF-8.

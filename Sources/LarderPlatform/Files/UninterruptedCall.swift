@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Makes a system call, and makes it again for as long as a signal interrupts it (signal(7)). On file systems that a

@@ -1,6 +1,5 @@
 import LarderEventLoop
 import LarderImages
-import CLinuxShims
 import Glibc
 import LarderConfig
 import LarderProtocol

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Values by request templates, so that a repeated request is not parsed. A template replaces another one with the same

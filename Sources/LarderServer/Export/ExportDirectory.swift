@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderConfig
 import LarderConfigStorage
 import LarderPlatform

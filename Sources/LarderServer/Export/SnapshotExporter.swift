@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderConfigModel
 import LarderJSON
 package import LarderConfig

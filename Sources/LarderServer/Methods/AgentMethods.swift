@@ -1,4 +1,3 @@
-import CLinuxShims
 import CProtocolDescription
 import LarderConfig
 import LarderConfigModel

@@ -1,4 +1,3 @@
-import CLinuxShims
 import LarderConfigModel
 import LarderJSON
 import LarderConfig

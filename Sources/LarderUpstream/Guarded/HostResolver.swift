@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 public import NIOPosix
 internal import Synchronization

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// An IPv4 or IPv6 address, without a port and without a zone.

@@ -1,4 +1,3 @@
-import CLinuxShims
 internal import AsyncHTTPClient
 import Glibc
 internal import LarderHTTPSemantics

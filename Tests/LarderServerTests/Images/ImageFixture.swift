@@ -1,5 +1,4 @@
 import LarderEventLoop
-import CLinuxShims
 import Foundation
 import LarderHTTPSemantics
 import LarderConfig

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Why a measurement could not be made or must not be believed.

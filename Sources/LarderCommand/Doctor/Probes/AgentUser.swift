@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The user that the agent runs as.

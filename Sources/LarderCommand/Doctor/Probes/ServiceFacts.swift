@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// What systemd knows of the agent.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The clock that intervals are measured with.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Files below /proc, which have no size to go by.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Where the processor's time went: to the load generator, to the server, or to others, who then disturbed the measurement.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// What good replies to the requests of one batch begin with, each up to its value.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Looking into replies without decoding them.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// One server with a publisher and many subscribers.

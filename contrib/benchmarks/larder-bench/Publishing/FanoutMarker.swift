@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Text at the start of every published value that no other publication has: by it a subscriber's event is told from

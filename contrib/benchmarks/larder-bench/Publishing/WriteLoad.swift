@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Writers at one server, each with a connection and a path of its own, that wait for the reply to one change before they

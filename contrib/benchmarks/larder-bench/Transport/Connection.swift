@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// One connection to a server: sends prepared bytes, and cuts what comes back into replies.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// A connection for questions outside the measurement, one at a time, with the answers as byte arrays.

@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// Finds the ends of HTTP/1.1 responses and of the chunks of streams, as far as etcd's gateway sends them: with the names of

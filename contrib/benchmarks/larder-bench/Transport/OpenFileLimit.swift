@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The number of connections that this process may hold open.

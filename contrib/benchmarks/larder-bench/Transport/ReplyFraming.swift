@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// How the end of one reply is found in a stream of bytes.

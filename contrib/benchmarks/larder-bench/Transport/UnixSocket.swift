@@ -1,4 +1,3 @@
-import CLinuxShims
 import Glibc
 
 /// The calls that open a Unix domain stream socket and ask who is at its other end.
